@@ -1,0 +1,195 @@
+"""The contract between the wire and the language: a session takes requests and answers with outcomes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+
+class SqlError(Exception):
+    """An error as SQL Server reports it; severity 11 and above.
+
+    :param line: 1-based line within the batch, 0 where unknown
+    :param procedure: the procedure that raised it, '' in a batch
+    """
+
+    def __init__(
+        self, number: int, text: str, *, severity: int = 16, state: int = 1, procedure: str = "", line: int = 1
+    ) -> None:
+        super().__init__(text)
+        self.number, self.text, self.severity, self.state = number, text, severity, state
+        self.procedure, self.line = procedure, line
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a result set."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+    identity: bool = False
+
+
+@dataclass(slots=True)
+class ResultSet:
+    """Rows of one statement. Each record batch has one array per column, in order, of ``column.type.arrow``.
+
+    The batches are made lazily while the wire sends them; an error raised by the iterator goes to the client after
+    the rows already sent. Batches hold at most 65,536 rows, so that a cancel is seen in time.
+    """
+
+    columns: list[Column]
+    batches: Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An error (severity 11 and up) or an informational message (10 and below)."""
+
+    number: int
+    text: str
+    severity: int = 16
+    state: int = 1
+    procedure: str = ""
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """The end of one statement: DONE (DONEINPROC within a procedure) with or without a row count.
+
+    ``rows`` is None where no count is sent (SET, DECLARE, under NOCOUNT). After a ResultSet the wire counts by
+    itself, and ``rows`` is ignored unless ``suppress`` is set.
+    """
+
+    rows: int | None = None
+    suppress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseChanged:
+    """USE: the wire sends ENVCHANGE and message 5701."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionChanged:
+    """A transaction began or ended: the wire sends ENVCHANGE 8, 9 or 10 with this descriptor (8 bytes)."""
+
+    kind: str  # "begin", "commit", "rollback"
+    descriptor: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnValue:
+    """An OUTPUT parameter after a procedure call."""
+
+    name: str
+    type: SqlType
+    value: Any
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnStatus:
+    """The integer a procedure returns."""
+
+    value: int
+
+
+Outcome = ResultSet | Message | RowCount | DatabaseChanged | TransactionChanged | ReturnValue | ReturnStatus
+
+
+@dataclass(slots=True)
+class Parameter:
+    """A parameter of a procedure call as the client sent it; the value in Python form.
+
+    int, bool, float, Decimal, str, bytes, None; date, time types and datetime as the Arrow representation of their
+    type says (ticks as int; datetimeoffset as (utc_ticks, offset_minutes); datetime as datetime.datetime).
+    """
+
+    name: str
+    type: SqlType
+    value: Any
+    output: bool = False
+    default: bool = False
+
+
+class IsolationLevel(enum.Enum):
+    """As numbered in TDS transaction manager requests; 0 keeps the present level."""
+
+    KEEP = 0
+    READ_UNCOMMITTED = 1
+    READ_COMMITTED = 2
+    REPEATABLE_READ = 3
+    SERIALIZABLE = 4
+    SNAPSHOT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What the client said when it logged in."""
+
+    user: str
+    password: str = field(repr=False)
+    database: str = ""
+    app_name: str = ""
+    host_name: str = ""
+    read_only: bool = False
+
+
+class Session(Protocol):
+    """One connection's state on the language side. Calls come from one thread; only ``cancel`` comes from another.
+
+    Statement errors are yielded as Message; an exception other than SqlError is a fault of the sandbox, which the
+    wire reports as error 50000 with the exception's text, and logs.
+    """
+
+    database: str
+
+    def batch(self, text: str) -> Iterator[Outcome]:
+        """Run a batch of T-SQL."""
+
+    def rpc(self, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
+        """Call a procedure by name, or by the number of a TDS special procedure (10 sp_executesql, 11 sp_prepare,
+        12 sp_execute, 13 sp_prepexec, 15 sp_unprepare, 1-9 cursors)."""
+
+    def begin(self, isolation: IsolationLevel, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: begin."""
+
+    def commit(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: commit."""
+
+    def rollback(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: roll back to the start or to a save point."""
+
+    def save(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: set a save point."""
+
+    def cancel(self) -> None:
+        """Attention: let the running request end soon; safe to call from another thread, at any time."""
+
+    def reset(self) -> None:
+        """RESETCONNECTION: roll back, drop temporary tables, SET options to their defaults."""
+
+    def close(self) -> None:
+        """The connection is gone: roll back and let go of everything."""
+
+
+class Backend(Protocol):
+    """What the wire needs of the server side."""
+
+    server_name: str
+    version: tuple[int, int, int]
+
+    def login(self, login: Login) -> Session:
+        """Open a session; SqlError 18456 on a wrong password, 4060 on an unknown database."""

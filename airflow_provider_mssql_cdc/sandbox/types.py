@@ -1,0 +1,70 @@
+"""SQL Server's data types, and the one Arrow representation each of them has inside the sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+MAX = -1
+"""The length of varchar(max), nvarchar(max) and varbinary(max)."""
+
+TICKS_PER_SECOND = 10_000_000
+"""time, datetime2 and datetimeoffset count 100 ns ticks, so that their seventh digit survives."""
+
+_FIXED = {
+    "bit": pa.bool_(),
+    "tinyint": pa.uint8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "money": pa.decimal128(19, 4),
+    "smallmoney": pa.decimal128(10, 4),
+    "real": pa.float32(),
+    "float": pa.float64(),
+    "date": pa.date32(),
+    # 1/300 s steps, held as the millisecond that clients show (.000 .003 .007); minutes for smalldatetime
+    "datetime": pa.timestamp("us"),
+    "smalldatetime": pa.timestamp("us"),
+    "time": pa.int64(),  # ticks since midnight
+    "datetime2": pa.int64(),  # ticks since 0001-01-01
+    "datetimeoffset": pa.struct([("utc_ticks", pa.int64()), ("offset_minutes", pa.int16())]),
+    "uniqueidentifier": pa.string(),  # upper-case text
+    "rowversion": pa.binary(),  # 8 bytes, big-endian
+    "image": pa.binary(),
+    "binary": pa.binary(),
+    "varbinary": pa.binary(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "nchar": pa.string(),
+    "nvarchar": pa.string(),
+    "sysname": pa.string(),
+    "text": pa.string(),
+    "ntext": pa.string(),
+    "xml": pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type as declared.
+
+    :param name: system type name in lower case (``numeric`` is ``decimal``, ``timestamp`` is ``rowversion``,
+        ``sysname`` is ``nvarchar(128)`` but keeps its name)
+    :param length: characters of char/varchar, code units of nchar/nvarchar, bytes of binary/varbinary; MAX for (max);
+        0 for types without a length
+    :param precision: digits of decimal
+    :param scale: digits after the point of decimal; fractional second digits of time, datetime2, datetimeoffset
+    """
+
+    name: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of a column of this type, everywhere between storage and wire."""
+        if self.name == "decimal":
+            return pa.decimal128(self.precision, self.scale)
+        return _FIXED[self.name]

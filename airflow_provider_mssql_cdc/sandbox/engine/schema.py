@@ -1,0 +1,55 @@
+"""Tables, columns and indexes as the engine knows them: immutable values, replaced by each DDL statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef:
+    """A column of a user table; ``column_id`` has gaps after a drop and is never used again."""
+
+    column_id: int
+    name: str
+    type: SqlType
+    nullable: bool = True
+    identity: bool = False
+    computed: str | None = None
+    default: str | None = None
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDef:
+    """A primary key, unique constraint or index; columns by name in key order."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    primary_key: bool = False
+    clustered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableDef:
+    """A user table; columns in ``column_id`` order."""
+
+    object_id: int
+    schema: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    indexes: tuple[IndexDef, ...] = ()
+
+    @property
+    def primary_key(self) -> IndexDef | None:
+        """The primary key, if there is one."""
+        return next((index for index in self.indexes if index.primary_key), None)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Row images of this table: one field per column, by name, in ``column_id`` order."""
+        return pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])

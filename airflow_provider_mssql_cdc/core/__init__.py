@@ -1,0 +1,1 @@
+"""The rules, as plain typed Python: positions, windows, schemas, checkpoints, plans and job specs."""

@@ -1,0 +1,265 @@
+"""What Airflow remembers of one source table and target, and the only class that writes it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The largest LSN of ``cdc.lsn_time_mapping`` at or below a position, and its ``tran_end_time``.
+
+    As long as the mapping still reaches back to it, it must be found there unchanged: otherwise the database was
+    restored, or CDC was enabled anew, and positions of before mean nothing.
+    """
+
+    lsn: Lsn
+    time: datetime.datetime
+
+    def to_json(self) -> dict[str, str]:
+        """Return the JSON form."""
+        return {"lsn": str(self.lsn), "time": self.time.isoformat()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, str]) -> Witness:
+        """Read the JSON form."""
+        return cls(Lsn.parse(data["lsn"]), datetime.datetime.fromisoformat(data["time"]))
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """Where one shape of the table stands.
+
+    :param applied: position of the marker that the sink's own last commit carries, as last seen
+    :param read_through: at or above ``applied``; everything between the two was proven empty
+    :param witness: for ``read_through``
+    """
+
+    applied: Lsn
+    read_through: Lsn
+    witness: Witness | None = None
+
+    def __post_init__(self) -> None:
+        if self.read_through < self.applied:
+            raise ValueError(f"read_through {self.read_through} lies below applied {self.applied}")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRef:
+    """What identifies a capture instance. ``start_lsn`` moves with cleanup and says nothing."""
+
+    name: str
+    object_id: int
+    create_date: datetime.datetime
+
+    @classmethod
+    def of(cls, instance: CaptureInstance) -> InstanceRef:
+        """Return the reference to this instance."""
+        return cls(instance.name, instance.object_id, instance.create_date)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the table's last run failed for good, and when."""
+
+    reason: str
+    time: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One source table and one target; the readable part of a checkpoint's key."""
+
+    connection: str
+    database: str
+    table: TableName
+    target: str
+
+    @property
+    def variable(self) -> str:
+        """The Airflow Variable's key. A hash, since table names may be long, or contain words that Airflow masks."""
+        parts = json.dumps([self.connection, self.database, self.table.schema, self.table.table, self.target])
+        return "mssql_cdc__" + hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of one table and target: per shape how far it is loaded, from which instance, with which schema.
+
+    :param sinks: shape to state; empty while the first load has not succeeded
+    :param schema_hash: of the instance when it was last loaded
+    :param failed: set while the last run failed for good
+    """
+
+    identity: Identity
+    sinks: dict[str, SinkState] = field(default_factory=dict)
+    instance: InstanceRef | None = None
+    schema_hash: str | None = None
+    failed: Failure | None = None
+    updated_at: datetime.datetime | None = None
+
+    @property
+    def position(self) -> Lsn | None:
+        """The lowest ``read_through`` of the sinks; None before the first load."""
+        return min((sink.read_through for sink in self.sinks.values()), default=None)
+
+    def to_json(self) -> str:
+        """Return the versioned JSON that the Variable holds."""
+        return json.dumps(
+            {
+                "version": VERSION,
+                "connection": self.identity.connection,
+                "database": self.identity.database,
+                "schema": self.identity.table.schema,
+                "table": self.identity.table.table,
+                "target": self.identity.target,
+                "sinks": {
+                    shape: {
+                        "applied": str(sink.applied),
+                        "read_through": str(sink.read_through),
+                        "witness": sink.witness.to_json() if sink.witness else None,
+                    }
+                    for shape, sink in sorted(self.sinks.items())
+                },
+                "instance": self.instance
+                and {
+                    "name": self.instance.name,
+                    "object_id": self.instance.object_id,
+                    "create_date": self.instance.create_date.isoformat(),
+                },
+                "schema_hash": self.schema_hash,
+                "failed": self.failed and {"reason": self.failed.reason, "time": self.failed.time.isoformat()},
+                "updated_at": self.updated_at.isoformat() if self.updated_at else None,
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Checkpoint:
+        """Read what ``to_json`` wrote.
+
+        :raises CheckpointError: if it is damaged, or written by a newer version of this package
+        """
+        try:
+            data = json.loads(text)
+            version = data["version"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(
+                f"the checkpoint is not readable: {error}.", advice="Repair or delete the Airflow Variable."
+            ) from error
+        if version > VERSION:
+            raise CheckpointError(
+                f"the checkpoint has version {version}, and this package reads up to {VERSION}.",
+                advice="Upgrade airflow-provider-mssql-cdc where this task runs.",
+            )
+        try:
+            return cls._from_dict(data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CheckpointError(
+                f"the checkpoint is damaged: {error!r}.",
+                table=f"{data.get('schema')}.{data.get('table')}",
+                advice="Repair or delete the Airflow Variable.",
+            ) from error
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> Checkpoint:
+        moment = datetime.datetime.fromisoformat
+        instance, failed = data["instance"], data["failed"]
+        return cls(
+            identity=Identity(
+                data["connection"], data["database"], TableName(data["schema"], data["table"]), data["target"]
+            ),
+            sinks={
+                shape: SinkState(
+                    Lsn.parse(sink["applied"]),
+                    Lsn.parse(sink["read_through"]),
+                    Witness.from_json(sink["witness"]) if sink["witness"] else None,
+                )
+                for shape, sink in data["sinks"].items()
+            },
+            instance=instance
+            and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
+            schema_hash=data["schema_hash"],
+            failed=failed and Failure(failed["reason"], moment(failed["time"])),
+            updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
+        )
+
+
+class Variables(Protocol):
+    """What the store needs of ``airflow.sdk.Variable``."""
+
+    def get(self, key: str, default: Any = ...) -> Any:
+        """Return the value, or the default."""
+
+    def set(self, key: str, value: Any, description: str | None = None) -> None:
+        """Store the value."""
+
+
+class CheckpointStore:
+    """Reads and writes checkpoints as Airflow Variables; nothing else writes them.
+
+    Airflow has no compare-and-set, so a lost write is possible; the marker in the target heals it.
+
+    :param variables: ``airflow.sdk.Variable``
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+
+    def load(self, identity: Identity) -> Checkpoint | None:
+        """Return the checkpoint, or None if there is none.
+
+        :raises CheckpointError: if it is damaged or newer than this package
+        """
+        text = self._variables.get(identity.variable, default=None)
+        if text is None:
+            return None
+        checkpoint = Checkpoint.from_json(text)
+        if checkpoint.identity != identity:
+            raise CheckpointError(
+                f"Variable {identity.variable} holds the checkpoint of {checkpoint.identity}.",
+                table=str(identity.table),
+                advice="Delete one of the two.",
+            )
+        return checkpoint
+
+    def save(self, checkpoint: Checkpoint) -> bool:
+        """Store the checkpoint, unless a sink of the stored one is further: then nothing is written.
+
+        :return: whether it was written
+        """
+        stored = self.load(checkpoint.identity)
+        if stored is not None:
+            for shape, sink in checkpoint.sinks.items():
+                before = stored.sinks.get(shape)
+                if before is not None and before.read_through > sink.read_through:
+                    log.warning(
+                        "%s: the checkpoint of %s stands at %s; not moved back to %s",
+                        checkpoint.identity.table,
+                        shape,
+                        before.read_through,
+                        sink.read_through,
+                    )
+                    return False
+        now = datetime.datetime.now(datetime.timezone.utc)
+        identity = checkpoint.identity
+        self._variables.set(
+            identity.variable,
+            dataclasses.replace(checkpoint, updated_at=now).to_json(),
+            description=f"CDC checkpoint of {identity.connection} {identity.database} {identity.table} -> {identity.target}",
+        )
+        return True

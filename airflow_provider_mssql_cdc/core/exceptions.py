@@ -1,0 +1,123 @@
+"""What can go wrong: each error says what, where, and what to do."""
+
+from __future__ import annotations
+
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+
+
+class MsSqlCdcError(Exception):
+    """Base of all errors of this package.
+
+    :param message: what is wrong
+    :param table: the source table concerned, as ``schema.table``; None if it concerns the database or the run
+    :param advice: what to do about it
+    :cvar permanent: whether a repetition without a change by a person is bound to fail again
+    """
+
+    permanent = True
+
+    def __init__(self, message: str, *, table: str | None = None, advice: str | None = None) -> None:
+        self.message, self.table, self.advice = message, table, advice
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"{self.table}: {self.message}" if self.table else self.message
+        return f"{text} {self.advice}" if self.advice else text
+
+
+class CdcDisabledError(MsSqlCdcError):
+    """CDC is off: for the database, or for a table that the run names."""
+
+
+class TableNotFoundError(MsSqlCdcError):
+    """No table matches the patterns."""
+
+
+class CdcPermissionError(MsSqlCdcError):
+    """The login may not read what it must; the advice holds the GRANT."""
+
+
+class GapError(MsSqlCdcError):
+    """Changes were purged before they were loaded.
+
+    :param after: the position up to which all is loaded
+    :param min_lsn: the oldest position that can still be read
+    """
+
+    def __init__(self, table: str, after: Lsn, min_lsn: Lsn, *, advice: str) -> None:
+        super().__init__(
+            f"the changes after {after} and before {min_lsn} were purged from the change table before they were loaded.",
+            table=table,
+            advice=advice,
+        )
+        self.after, self.min_lsn = after, min_lsn
+
+
+class RestoredError(MsSqlCdcError):
+    """The database's LSN history is not the one that the checkpoint was made in: restored, or CDC enabled anew."""
+
+
+class SchemaChangedError(MsSqlCdcError):
+    """Captured columns changed since the checkpoint, or within the window."""
+
+
+class KeyRequiredError(MsSqlCdcError):
+    """The shape needs a key, and the table has none."""
+
+
+class UnsupportedColumnError(MsSqlCdcError):
+    """A captured column has a type that cannot be loaded without changing its values."""
+
+
+class CheckpointError(MsSqlCdcError):
+    """A checkpoint cannot be read, is newer than this package, or does not fit the target."""
+
+
+class TargetError(MsSqlCdcError):
+    """The target table is not what the load may write to."""
+
+
+class MarkerMovedError(MsSqlCdcError):
+    """Another run committed to the same sink again and again while this one tried."""
+
+    permanent = False
+
+
+class CaptureLagError(MsSqlCdcError):
+    """The capture did not pass the wanted point in time; the advice holds the Agent's state."""
+
+    permanent = False
+
+
+class SpecError(MsSqlCdcError):
+    """A job spec or receipt cannot be read, or is of another version."""
+
+
+class ReceiptMissingError(MsSqlCdcError):
+    """The Spark application ended without a receipt, so nothing is known of what it did."""
+
+    permanent = False
+
+
+class IntervalError(MsSqlCdcError):
+    """A data interval cannot be turned into positions."""
+
+
+class IntervalNotReachedError(IntervalError):
+    """The capture has not yet passed the end of the interval."""
+
+    permanent = False
+
+
+class LoadFailedError(MsSqlCdcError):
+    """Some tables failed; the others are loaded.
+
+    :param failures: table name to error text
+    """
+
+    def __init__(self, failures: dict[str, str], *, permanent: bool) -> None:
+        super().__init__(
+            f"{len(failures)} table(s) failed; the others are loaded and their checkpoints moved:\n"
+            + "\n".join(f"  {table}: {reason}" for table, reason in sorted(failures.items()))
+        )
+        self.failures, self.permanent = failures, permanent

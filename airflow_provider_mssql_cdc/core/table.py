@@ -1,0 +1,157 @@
+"""Tables as the source describes them: names, columns, keys, and the hash that tells one schema from another."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+
+_HASH_FORMAT = "1"
+
+LOB_TYPES = frozenset({"text", "ntext", "image", "xml"})
+"""Types that are LOBs at any length; varchar, nvarchar and varbinary are LOBs when declared (max)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """A two-part name as the catalogue spells it."""
+
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def quoted(self) -> str:
+        """The name in T-SQL, in brackets."""
+        return f"{quote(self.schema)}.{quote(self.table)}"
+
+
+def quote(identifier: str) -> str:
+    """Return the identifier in T-SQL brackets, with ``]`` doubled."""
+    return "[" + identifier.replace("]", "]]") + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A captured column.
+
+    :param ordinal: position in the change table, from 1; also its bit in ``__$update_mask``
+    :param column_id: ``column_id`` of the source table
+    :param type: system type name in lower case (``datetime2``, ``nvarchar``, ..)
+    :param length: bytes as ``sys.columns.max_length`` says, -1 for (max)
+    :param precision: as ``sys.columns.precision``
+    :param scale: as ``sys.columns.scale``: digits of decimals, fractional second digits of times
+    :param computed: CDC captures computed columns as NULL, so they are left out of every target
+    """
+
+    ordinal: int
+    column_id: int
+    name: str
+    type: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+    nullable: bool = True
+    collation: str | None = None
+    computed: bool = False
+
+    @property
+    def is_lob(self) -> bool:
+        """Whether CDC may leave this column NULL in an image without meaning NULL (docs: cdc.<instance>_CT)."""
+        return self.type in LOB_TYPES or self.length == -1
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The columns of a capture instance in mask order, and the key that identifies a row.
+
+    :param key: column names in key order; empty for a table without a key
+    """
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def loaded(self) -> tuple[Column, ...]:
+        """The columns that targets hold: all but the computed ones."""
+        return tuple(column for column in self.columns if not column.computed)
+
+    @property
+    def hash(self) -> str:
+        """``1:`` and the SHA-256 of a canonical JSON; independent of the order in which columns are given.
+
+        Defaults do not count, since they change no captured value.
+        """
+        columns = [
+            [c.column_id, c.name, c.type, c.length, c.precision, c.scale, c.nullable, c.collation, c.computed]
+            for c in sorted(self.columns, key=lambda column: column.column_id)
+        ]
+        canonical = json.dumps({"columns": columns, "key": list(self.key)}, separators=(",", ":"), ensure_ascii=True)
+        return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name.
+
+        :raises KeyError: if it is not captured
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+
+def same_schema(stored: str, schema: TableSchema) -> bool:
+    """Whether a stored hash stands for this schema. A hash of another format says nothing, so it counts as equal."""
+    return not stored.startswith(_HASH_FORMAT + ":") or stored == schema.hash
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInstance:
+    """One row of ``cdc.change_tables`` with what ``captured_columns`` and ``index_columns`` say of it.
+
+    :param object_id: of the change table
+    :param min_lsn: ``sys.fn_cdc_get_min_lsn``: None while it is NULL or ten zero bytes
+    :param has_command_id: whether the change table has ``__$command_id`` (builds before KB3030352 lack it)
+    :param index_key: columns of the instance's unique index, in key order
+    :param primary_key: columns of the source table's primary key, in key order
+    :param uncaptured: columns of the source table that this instance does not capture
+    """
+
+    name: str
+    object_id: int
+    source: TableName
+    source_object_id: int
+    create_date: datetime.datetime
+    start_lsn: Lsn | None
+    min_lsn: Lsn | None
+    columns: tuple[Column, ...]
+    index_key: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    uncaptured: tuple[str, ...] = ()
+    supports_net_changes: bool = False
+    role: str | None = None
+    has_command_id: bool = True
+
+    @property
+    def change_table(self) -> str:
+        """The change table's name in T-SQL."""
+        return f"[cdc].{quote(self.name + '_CT')}"
+
+
+@dataclass(frozen=True, slots=True)
+class DdlChange:
+    """One row of ``cdc.ddl_history`` (docs: cdc.ddl_history).
+
+    :param requires_column_update: the ALTER changed the type of a captured column
+    """
+
+    capture_instance: str
+    command: str
+    lsn: Lsn
+    time: datetime.datetime | None
+    requires_column_update: bool

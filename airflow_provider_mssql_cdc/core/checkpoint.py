@@ -191,8 +191,7 @@ class Checkpoint:
                 )
                 for shape, sink in data["sinks"].items()
             },
-            instance=instance
-            and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
+            instance=instance and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
             schema_hash=data["schema_hash"],
             failed=failed and Failure(failed["reason"], moment(failed["time"])),
             updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
@@ -255,7 +254,7 @@ class CheckpointStore:
                         sink.read_through,
                     )
                     return False
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.UTC)
         identity = checkpoint.identity
         self._variables.set(
             identity.variable,

@@ -264,6 +264,7 @@ def _typed(kind: Any, value: Any) -> Any:
     if origin is dict:
         return {key: _typed(arguments[1], item) for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
+        fields: Any = kind
         hints = typing.get_type_hints(kind)
-        return kind(**{name: _typed(hints[name], value[name]) for name in hints if name in value})
+        return fields(**{name: _typed(hints[name], value[name]) for name in hints if name in value})
     return kind(value) if kind is float else value

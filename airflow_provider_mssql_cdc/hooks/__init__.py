@@ -1,0 +1,1 @@
+"""Metadata of SQL Server change data capture over an Airflow connection."""

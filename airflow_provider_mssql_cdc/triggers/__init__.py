@@ -1,0 +1,1 @@
+"""Triggers that wait for changes without a worker."""

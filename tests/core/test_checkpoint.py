@@ -1,0 +1,109 @@
+import dataclasses
+import json
+import re
+
+import pytest
+from hypothesis import given
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, SinkState
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+
+from .strategies import checkpoints
+
+IDENTITY = Identity("mssql_default", "shop", TableName("sales", "token.orders"), "iceberg://lake/shop")
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10, "big"))
+
+
+class Variables(dict):
+    """Airflow's Variable as far as the store uses it."""
+
+    def get(self, key, default=None):
+        return super().get(key, default)
+
+    def set(self, key, value, description=None):
+        self[key] = value
+
+
+@given(checkpoints)
+def test_every_checkpoint_reads_back_from_its_json(checkpoint):
+    assert Checkpoint.from_json(checkpoint.to_json()) == checkpoint
+
+
+@given(checkpoints)
+def test_the_position_is_the_lowest_read_through(checkpoint):
+    throughs = [sink.read_through for sink in checkpoint.sinks.values()]
+    assert checkpoint.position == (min(throughs) if throughs else None)
+
+
+def test_the_key_is_short_and_holds_no_name():
+    assert re.fullmatch("mssql_cdc__[0-9a-f]{16}", IDENTITY.variable)
+    other = dataclasses.replace(IDENTITY, table=TableName("sales.token", "orders"))
+    assert other.variable != IDENTITY.variable
+
+
+def test_the_json_shows_the_identity_to_people():
+    data = json.loads(Checkpoint(IDENTITY).to_json())
+    assert {key: data[key] for key in ("version", "connection", "database", "schema", "table", "target")} == {
+        "version": 1,
+        "connection": "mssql_default",
+        "database": "shop",
+        "schema": "sales",
+        "table": "token.orders",
+        "target": "iceberg://lake/shop",
+    }
+
+
+def test_read_through_cannot_lie_below_applied():
+    with pytest.raises(ValueError, match="lies below"):
+        SinkState(lsn(2), lsn(1))
+
+
+def test_a_newer_version_is_refused():
+    text = json.dumps({**json.loads(Checkpoint(IDENTITY).to_json()), "version": 2})
+    with pytest.raises(CheckpointError, match=r"version 2.*Upgrade"):
+        Checkpoint.from_json(text)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"version": 1}', "null", "not json"])
+def test_a_damaged_checkpoint_is_an_error_that_says_so(damage):
+    with pytest.raises(CheckpointError, match="checkpoint"):
+        Checkpoint.from_json(damage)
+
+
+def test_a_damaged_position_is_named():
+    checkpoint = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1))})
+    with pytest.raises(CheckpointError, match=r"sales\.token\.orders.*not an LSN"):
+        Checkpoint.from_json(checkpoint.to_json().replace(str(lsn(1)), "0x01"))
+
+
+def test_the_store_gives_back_what_it_saved_and_stamps_it():
+    store = CheckpointStore(Variables())
+    checkpoint = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(3))})
+    assert store.load(IDENTITY) is None
+    assert store.save(checkpoint)
+    loaded = store.load(IDENTITY)
+    assert loaded.updated_at is not None
+    assert dataclasses.replace(loaded, updated_at=None) == checkpoint
+
+
+def test_an_automatic_write_never_moves_a_sink_back():
+    variables = Variables()
+    store = CheckpointStore(variables)
+    store.save(Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))}))
+    before = dict(variables)
+    older = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(4), lsn(4)), "history": SinkState(lsn(9), lsn(9))})
+    assert not store.save(older)
+    assert variables == before
+
+
+def test_another_tables_checkpoint_under_the_same_key_is_refused():
+    variables = Variables()
+    other = dataclasses.replace(IDENTITY, database="other")
+    variables[IDENTITY.variable] = Checkpoint(other).to_json()
+    with pytest.raises(CheckpointError, match="holds the checkpoint of"):
+        CheckpointStore(variables).load(IDENTITY)

@@ -1,0 +1,65 @@
+import datetime
+import zoneinfo
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.exceptions import IntervalError
+from airflow_provider_mssql_cdc.core.interval import check_interval, server_time
+
+UTC = datetime.UTC
+
+
+def utc(*parts: int) -> datetime.datetime:
+    return datetime.datetime(*parts, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("moment", "zone", "expected"),
+    [
+        (utc(2026, 1, 10, 12), "UTC", datetime.datetime(2026, 1, 10, 12)),
+        (utc(2026, 1, 10, 12), "Europe/Berlin", datetime.datetime(2026, 1, 10, 13)),
+        (utc(2026, 7, 10, 12), "Europe/Berlin", datetime.datetime(2026, 7, 10, 14)),
+        # clocks go forward at 01:00 UTC on 29 March: 02:00 to 03:00 local does not exist
+        (utc(2026, 3, 29, 0, 59, 59), "Europe/Berlin", datetime.datetime(2026, 3, 29, 1, 59, 59)),
+        (utc(2026, 3, 29, 1), "Europe/Berlin", datetime.datetime(2026, 3, 29, 3)),
+        # clocks go back at 01:00 UTC on 25 October: 02:00 to 03:00 local is repeated, its end is not
+        (utc(2026, 10, 24, 23, 59, 59), "Europe/Berlin", datetime.datetime(2026, 10, 25, 1, 59, 59)),
+        (utc(2026, 10, 25, 2), "Europe/Berlin", datetime.datetime(2026, 10, 25, 3)),
+    ],
+)
+def test_a_moment_as_the_servers_clock_showed_it(moment, zone, expected):
+    assert server_time(moment, zone) == expected
+
+
+@pytest.mark.parametrize("moment", [utc(2026, 10, 25, 0), utc(2026, 10, 25, 0, 30), utc(2026, 10, 25, 1, 59, 59)])
+def test_an_edge_inside_the_repeated_hour_is_refused(moment):
+    with pytest.raises(IntervalError, match="repeats when summer time ends"):
+        server_time(moment, "Europe/Berlin")
+
+
+def test_a_moment_in_any_zone_is_the_same_moment():
+    tokyo = datetime.datetime(2026, 1, 10, 21, tzinfo=zoneinfo.ZoneInfo("Asia/Tokyo"))
+    assert server_time(tokyo, "Europe/Berlin") == datetime.datetime(2026, 1, 10, 13)
+
+
+def test_an_unknown_zone_is_named():
+    with pytest.raises(IntervalError, match="'Europe/Atlantis' is not an IANA time zone"):
+        server_time(utc(2026, 1, 1), "Europe/Atlantis")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        (None, None, "no data interval"),
+        (utc(2026, 1, 1), None, "no data interval"),
+        (utc(2026, 1, 1), utc(2026, 1, 1), "is empty"),
+        (utc(2026, 1, 2), utc(2026, 1, 1), "is empty"),
+    ],
+)
+def test_missing_and_empty_intervals_are_refused(start, end, message):
+    with pytest.raises(IntervalError, match=rf"{message}.*CronDataIntervalTimetable"):
+        check_interval(start, end)
+
+
+def test_a_real_interval_is_accepted():
+    check_interval(utc(2026, 1, 1), utc(2026, 1, 2))

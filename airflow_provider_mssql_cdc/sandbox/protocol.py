@@ -66,11 +66,13 @@ class RowCount:
     """The end of one statement: DONE (DONEINPROC within a procedure) with or without a row count.
 
     ``rows`` is None where no count is sent (SET, DECLARE, under NOCOUNT). After a ResultSet the wire counts by
-    itself, and ``rows`` is ignored unless ``suppress`` is set.
+    itself, and ``rows`` is ignored unless ``suppress`` is set. ``command`` names the statement: INSERT, UPDATE,
+    DELETE, MERGE, SELECT or SELECT INTO, empty for all others; mssql-jdbc takes a count for an update count by it.
     """
 
     rows: int | None = None
     suppress: bool = False
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ Outcome = ResultSet | Message | RowCount | DatabaseChanged | TransactionChanged 
 class Parameter:
     """A parameter of a procedure call as the client sent it; the value in Python form.
 
-    int, bool, float, Decimal, str, bytes, None; date, time types and datetime as the Arrow representation of their
-    type says (ticks as int; datetimeoffset as (utc_ticks, offset_minutes); datetime as datetime.datetime).
+    int, bool, float, Decimal, str, bytes, None; date as datetime.date, datetime and smalldatetime as
+    datetime.datetime; time and datetime2 as ticks, datetimeoffset as (utc_ticks, offset_minutes), as in Arrow.
     """
 
     name: str
@@ -176,7 +178,10 @@ class Session(Protocol):
         """Transaction manager request: set a save point."""
 
     def cancel(self) -> None:
-        """Attention: let the running request end soon; safe to call from another thread, at any time."""
+        """Attention: let the running request end soon; safe to call from another thread, at any time.
+
+        It may come more than once, and when the request has ended already: the next request must not feel it.
+        """
 
     def reset(self) -> None:
         """RESETCONNECTION: roll back, drop temporary tables, SET options to their defaults."""

@@ -33,8 +33,41 @@ class TableNotFoundError(MsSqlCdcError):
     """No table matches the patterns."""
 
 
-class CdcPermissionError(MsSqlCdcError):
-    """The login may not read what it must; the advice holds the GRANT."""
+class SqlServerError(MsSqlCdcError):
+    """SQL Server answered with an error, or the connection broke.
+
+    :param number: SQL Server's error number, or that of DB-Library for a broken connection
+    """
+
+    permanent = False
+
+    def __init__(self, message: str, *, number: int, advice: str | None = None) -> None:
+        super().__init__(message, advice=advice)
+        self.number = number
+
+
+class CdcPermissionError(SqlServerError):
+    """The login may not read what it must, or may not see it (error 208); the advice holds the GRANT."""
+
+    permanent = True
+
+
+class LoginError(SqlServerError):
+    """SQL Server refused the login."""
+
+    permanent = True
+
+
+class ServerUnreachableError(SqlServerError):
+    """No SQL Server answered at that host and port."""
+
+
+class DatabaseUnavailableError(SqlServerError):
+    """The database does not exist, is not open, or is closed to this login."""
+
+
+class ConnectionSettingError(MsSqlCdcError):
+    """The Airflow connection says something that cannot be done."""
 
 
 class GapError(MsSqlCdcError):

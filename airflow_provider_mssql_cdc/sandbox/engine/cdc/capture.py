@@ -1,0 +1,245 @@
+"""One log scan: committed transactions become change rows, DDL history and rows of the LSN-time mapping."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.alter import converted
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import FIRST_CAPTURED, ChangeRows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
+    CapturedColumn,
+    CaptureInstance,
+    DdlRow,
+    change_table_type,
+    is_lob,
+    is_text_pointer,
+)
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import encode, encode_all, fixed_binary
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import MappingRow, to_datetime
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
+    DELETE,
+    UPDATE_OLD,
+    Ints,
+    LoggedImages,
+    OrderedRows,
+    Segment,
+)
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTransaction:
+    """A committed transaction in the log; positions as ``lsn.Log`` gives them.
+
+    :param records: what it did to tracked tables, each with the position of its first log record
+    """
+
+    tran_id: int
+    begin: int
+    commit: int
+    begin_time: datetime.datetime
+    end_time: datetime.datetime
+    records: tuple[tuple[RowImages | TableAltered, int], ...]
+
+
+@dataclass(slots=True)
+class Draft:
+    """What a capture instance will be when the scan commits."""
+
+    instance: CaptureInstance
+    columns: tuple[CapturedColumn, ...]
+    changes: ChangeRows
+    ddl: list[DdlRow] = field(default_factory=list)
+
+    def alter(self, altered: TableAltered, lsn: bytes, time: datetime.datetime) -> None:
+        """Follow an ALTER TABLE: a captured column takes its new type, whatever else happened is only noted.
+
+        :raises SqlError: 22976 where the rows captured so far do not fit the new type
+        """
+        after = {column.column_id: column for column in altered.after.columns}
+        required = False
+        for i, column in enumerate(self.columns):
+            source = after.get(column.column_id)
+            if source is None or change_table_type(source.type) == column.type:
+                continue
+            required = True
+            changed = replace(column, type=change_table_type(source.type), source_type=source.type.name)
+            convert = converted(self.instance.capture_instance, column, changed)
+            self.changes = self.changes.with_column(FIRST_CAPTURED + i, column.name, convert)
+            self.columns = (*self.columns[:i], changed, *self.columns[i + 1 :])
+        self.ddl.append(DdlRow(required, altered.statement, lsn, time))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What a scan found."""
+
+    drafts: list[Draft]
+    mapping: list[MappingRow]
+    change_rows: int
+    schema_changes: int
+
+
+def capture(
+    transactions: Sequence[LoggedTransaction], instances: Iterable[CaptureInstance], switches: Switches
+) -> ScanResult:
+    """Turn transactions into what a scan of them commits; nothing is changed here.
+
+    :raises SqlError: where a change cannot be captured; then nothing of the scan is delivered
+    """
+    drafts = [Draft(each, each.columns, each.changes) for each in instances]
+    by_table: dict[int, list[Draft]] = {}
+    for draft in drafts:
+        by_table.setdefault(draft.instance.source_object_id, []).append(draft)
+    streams, records, starts = _streams(transactions, by_table.keys(), switches)
+
+    commands = np.zeros(records, np.int64)
+    for stream in streams.values():
+        for item in stream:
+            if isinstance(item, Segment):
+                item.prepare(commands)
+    commands_before = np.cumsum(commands) - commands
+    # A transaction without records has no rows either, so whatever stands for it is not read.
+    first_command = np.append(commands_before, 0)[starts]
+
+    commits = np.array([each.commit for each in transactions], np.int64)
+    captured = np.zeros(len(transactions), np.int64)
+    schema_changes = 0
+    for object_id, stream in streams.items():
+        for item in stream:
+            if isinstance(item, Segment):
+                ordered = item.ordered(commands_before, first_command)
+                for draft in by_table[object_id]:
+                    captured += _append(draft, item, ordered, commits)
+            else:
+                altered, number = item
+                transaction = transactions[number]
+                schema_changes += 1
+                for draft in by_table[object_id]:
+                    if draft.instance.enabled_at < transaction.commit:
+                        draft.alter(altered, encode(transaction.commit), to_datetime(transaction.end_time))
+                        captured[number] += 1
+    mapping = [_mapping_row(transactions[i]) for i in np.flatnonzero(captured).tolist()]
+    rows = sum(len(draft.changes) - len(draft.instance.changes) for draft in drafts)
+    return ScanResult(drafts, mapping, rows, schema_changes)
+
+
+_Stream = list["Segment | tuple[TableAltered, int]"]
+
+
+def _streams(
+    transactions: Sequence[LoggedTransaction], tracked: Iterable[int], switches: Switches
+) -> tuple[dict[int, _Stream], int, Ints]:
+    """Per tracked table its records in log order; how many records there are; and each transaction's first record."""
+    streams: dict[int, _Stream] = {object_id: [] for object_id in tracked}
+    count = 0
+    starts = []
+    for number, transaction in enumerate(transactions):
+        starts.append(count)
+        for record, position in transaction.records:
+            table = record.table if isinstance(record, RowImages) else record.after
+            stream = streams.get(table.object_id)
+            if stream is None:
+                continue
+            if isinstance(record, TableAltered):
+                stream.append((record, number))
+                continue
+            if not stream or not isinstance(stream[-1], Segment) or not _same_table(stream[-1].table, table):
+                stream.append(Segment(table, switches))
+            segment = stream[-1]
+            assert isinstance(segment, Segment)
+            segment.records.append(LoggedImages(count, number, position, record))
+            count += 1
+    return streams, count, np.array(starts, np.int64)
+
+
+def _same_table(one: TableDef, other: TableDef) -> bool:
+    return one is other or (one.columns == other.columns and one.indexes == other.indexes)
+
+
+def _mapping_row(transaction: LoggedTransaction) -> MappingRow:
+    return MappingRow(
+        encode(transaction.commit),
+        to_datetime(transaction.begin_time),
+        to_datetime(transaction.end_time),
+        transaction.tran_id.to_bytes(6, "big"),
+        encode(transaction.begin),
+    )
+
+
+def _append(draft: Draft, segment: Segment, ordered: OrderedRows, commits: Ints) -> Ints:
+    """Add to a draft what it captures of a segment; returns the number of rows per transaction."""
+    sources = {column.column_id: i for i, column in enumerate(segment.table.columns)}
+    captured = [None if column.computed else sources.get(column.column_id) for column in draft.columns]
+    changed = segment.changed([i for i in captured if i is not None])
+    wanted = commits[ordered.transaction] > draft.instance.enabled_at
+    updated = ordered.update >= 0
+    wanted[updated] &= changed[ordered.update[updated]]
+    rows = ordered.where(wanted)
+    if len(rows.operation):
+        draft.changes = draft.changes.appended(_change_rows(draft, segment, captured, rows, commits))
+    return np.bincount(rows.transaction, minlength=len(commits)).astype(np.int64)
+
+
+def _change_rows(
+    draft: Draft, segment: Segment, captured: list[int | None], rows: OrderedRows, commits: Ints
+) -> pa.RecordBatch:
+    count = len(rows.operation)
+    names = [column.name for column in draft.instance.change_columns]
+    values = [_values(column, segment, source, rows) for column, source in zip(draft.columns, captured, strict=True)]
+    arrays = [
+        encode_all(commits[rows.transaction]),
+        pa.nulls(count, pa.binary()),
+        encode_all(rows.position),
+        pa.array(rows.operation.astype(np.int32)),
+        _update_masks(segment, captured, rows),
+        *values,
+        pa.array(rows.command_id.astype(np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _values(column: CapturedColumn, segment: Segment, source: int | None, rows: OrderedRows) -> pa.Array:
+    count = len(rows.pool)
+    if source is None:
+        return pa.nulls(count, column.type.arrow)
+    pool = segment.pool(source)
+    in_place = count == len(pool) and bool((rows.pool == np.arange(count)).all())
+    values = pool if in_place else pool.take(pa.array(rows.pool))
+    if not is_lob(column.type):
+        return values
+    if is_text_pointer(column.type.name):
+        unknown = (rows.operation == DELETE) | (rows.operation == UPDATE_OLD)
+    else:
+        # docs: an old (max) or xml value is in the log only where the update changed it
+        unknown = rows.operation == UPDATE_OLD
+        changed = segment.changed_column(source)
+        if changed is not None:
+            unknown[unknown] = ~changed[rows.update[unknown]]
+    if not unknown.any():
+        return values
+    return pc.if_else(pa.array(unknown), pa.scalar(None, values.type), values)
+
+
+def _update_masks(segment: Segment, captured: list[int | None], rows: OrderedRows) -> pa.Array:
+    width = (len(captured) + 7) // 8
+    full = np.frombuffer(((1 << len(captured)) - 1).to_bytes(width, "big"), np.uint8)
+    masks = np.tile(full, (len(rows.operation), 1))
+    paired = rows.operation >= UPDATE_OLD
+    if paired.any():
+        update = rows.update[paired]
+        bits = np.zeros((len(update), width), np.uint8)
+        for i, source in enumerate(captured):
+            changed = None if source is None else segment.changed_column(source)
+            if changed is not None:
+                bits[:, width - 1 - i // 8] |= changed[update].astype(np.uint8) << (i % 8)
+        masks[paired] = bits
+    return fixed_binary(masks)

@@ -1,0 +1,341 @@
+"""The CDC state of one user database: its log, capture instances, change tables and jobs."""
+
+from __future__ import annotations
+
+import datetime
+from itertools import islice
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc import cleanup, ddl, jobs, lsn
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction, ScanResult, capture
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.job_table import JobTable
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import log_records
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
+
+_SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb", "distribution")
+
+
+class CdcDatabase(ChangeReader, JobTable):
+    """Change data capture of one database. Safe to use from several threads.
+
+    Scans, and whatever takes rows or instances away, exclude each other; commits and reads go on meanwhile. What a
+    scan found becomes visible in one step.
+
+    :param name: of the database
+    :param database_id: of the database
+    :param clock: the server's local time, naive
+    :param new_object_id: object ids for change tables
+    :param switches: the behaviours that are not known for certain
+    """
+
+    # Enabling and disabling
+
+    def enable(self) -> list[Message]:
+        """sys.sp_cdc_enable_db: a database that has CDC already is told so at severity 10.
+
+        :raises SqlError: 22989 for a system database
+        """
+        if self.name.casefold() in _SYSTEM_DATABASES:
+            raise error(22989, self.name, procedure="sp_cdc_enable_db_internal")
+        with self._lock:
+            if self.enabled:
+                return [notice(22905, self.name, procedure="sp_cdc_enable_db")]
+            self.enabled = True
+            return []
+
+    def disable(self) -> list[Message]:
+        """sys.sp_cdc_disable_db: everything goes; a database without CDC is told so at severity 10."""
+        with self._scanning, self._lock:
+            if not self.enabled:
+                return [notice(22901, self.name, procedure="sp_cdc_disable_db")]
+            self.enabled = False
+            dropped = list(self._jobs)
+            self._clear()
+        self._drop_from_runner(dropped)
+        return []
+
+    def enable_table(
+        self,
+        table: TableDef,
+        *,
+        capture_instance: str | None = None,
+        supports_net_changes: bool | None = None,
+        role_name: str | None = None,
+        index_name: str | None = None,
+        captured_column_list: str | None = None,
+        filegroup_name: str | None = None,
+        allow_partition_switch: bool = True,
+    ) -> list[Message]:
+        """sys.sp_cdc_enable_table: a new capture instance, from the next commit on.
+
+        The caller waits for open transactions that wrote the table. The first table creates and starts the jobs.
+
+        :raises SqlError: 22901, and what ``enabling.plan`` raises
+        """
+        request = Request(
+            capture_instance,
+            supports_net_changes,
+            role_name,
+            index_name,
+            captured_column_list,
+            filegroup_name,
+            allow_partition_switch,
+        )
+        messages: list[Message] = []
+        with self._lock:
+            self._require_enabled("sp_cdc_enable_table")
+            planned = plan(table, request, self.instances, self.name, self.switches.net_changes_by_default)
+            position = self._log.commit()
+            first = not self._instances
+            self._instances[planned.capture_instance.casefold()] = CaptureInstance(
+                planned.capture_instance,
+                table,
+                self._new_object_id(),
+                position,
+                lsn.encode(position),
+                to_datetime(self._clock()),
+                planned.columns,
+                planned.key,
+                planned.index_name,
+                role_name,
+                filegroup_name,
+                planned.supports_net_changes,
+                allow_partition_switch,
+                self.switches.clr_enabled,
+            )
+            if planned.supports_net_changes and not self.switches.clr_enabled:
+                messages.append(notice(22969, procedure=PROCEDURE))
+            if first:
+                for job_type in (jobs.CAPTURE, jobs.CLEANUP):
+                    self._jobs.setdefault(job_type, jobs.new_job(self.name, job_type, jobs.Settings(), self.switches))
+        if first and self.runner is not None:
+            messages += self.runner.start_created(self)
+        return messages
+
+    def disable_table(self, table: TableDef, capture_instance: str) -> list[Message]:
+        """sys.sp_cdc_disable_table: drop one capture instance of a table, or 'all'.
+
+        :raises SqlError: 22901, 22963, 22985, 22960
+        """
+        procedure = "sp_cdc_disable_table_internal"
+        with self._scanning, self._lock:
+            self._require_enabled("sp_cdc_disable_table")
+            if not capture_instance:
+                raise error(22963, "@capture_instance", procedure=procedure)
+            present = [key for key, each in self._instances.items() if each.source_object_id == table.object_id]
+            if not present:
+                raise error(22985, table.schema, table.name, procedure=procedure)
+            wanted = capture_instance.casefold()
+            if wanted != "all" and wanted not in present:
+                raise error(22960, capture_instance, table.schema, table.name, procedure=procedure)
+            dropped = self._remove([key for key in present if wanted in ("all", key)])
+        self._drop_from_runner(dropped)
+        return []
+
+    def drop_table(self, object_id: int) -> None:
+        """DROP TABLE takes the table's capture instances with it."""
+        with self._scanning, self._lock:
+            dropped = self._remove([key for key, each in self._instances.items() if each.source_object_id == object_id])
+        self._drop_from_runner(dropped)
+
+    def _remove(self, keys: list[str]) -> list[str]:
+        """Remove instances; returns the types of the jobs that went with the last one."""
+        for key in keys:
+            del self._instances[key]
+        # docs: the jobs go when no table is enabled any more
+        dropped = list(self._jobs) if keys and not self._instances else []
+        for job_type in dropped:
+            del self._jobs[job_type]
+        return dropped
+
+    # Tables and their definition
+
+    def is_tracked(self, object_id: int) -> bool:
+        """sys.tables.is_tracked_by_cdc"""
+        with self._lock:
+            return any(each.source_object_id == object_id for each in self._instances.values())
+
+    def check_ddl(self, before: TableDef, after: TableDef | None, kind: str) -> None:
+        """Refuse DDL that CDC does not allow on a tracked table; see ``ddl.check``.
+
+        :raises SqlError: 4711, 4928, 22979, 22983
+        """
+        ddl.check(
+            [each for each in self.instances if each.source_object_id == before.object_id],
+            before,
+            after,
+            kind,
+        )
+
+    def table_changed(self, after: TableDef) -> None:
+        """Note a tracked table's new name, schema or definition for the metadata that shows it."""
+        with self._lock:
+            for each in self._instances.values():
+                if each.source_object_id == after.object_id:
+                    each.source = after
+
+    # The log
+
+    def append(self, transaction: Transaction) -> bytes | None:
+        """Write a committed transaction to the log; called in commit order.
+
+        :returns: its commit LSN, or None where it did nothing that the capture would read
+        """
+        with self._lock:
+            if not self._instances:
+                return None
+            tracked = {each.source_object_id for each in self._instances.values()}
+            begin = self._log.reserve(1)
+            records: list[tuple[RowImages | TableAltered, int]] = []
+            for record in transaction.records:
+                if isinstance(record, TableAltered):
+                    if record.after.object_id in tracked:
+                        records.append((record, self._log.reserve(1)))
+                        self.table_changed(record.after)
+                elif record.table.object_id in tracked and (count := log_records(record)):
+                    records.append((record, self._log.reserve(count)))
+            commit = self._log.commit()
+            if not records:
+                return None
+            times = transaction.begin_time, self._clock()
+            self._pending.append(LoggedTransaction(transaction.tran_id, begin, commit, *times, tuple(records)))
+            return lsn.encode(commit)
+
+    @property
+    def backlog(self) -> int:
+        """How many committed transactions wait for the capture."""
+        with self._lock:
+            return len(self._pending)
+
+    def scan(self, max_transactions: int | None = None, *, dummy: bool = False) -> int:
+        """One log scan: move committed transactions into the change tables, all of them in one step.
+
+        :param max_transactions: at most so many; None takes all
+        :param dummy: write a dummy row into lsn_time_mapping if nothing was found, however new the last row is
+        :returns: how many transactions were taken from the log
+        :raises SqlError: 22901; 22903 where another scan runs; or why a change could not be captured, and then
+            everything stays in the log
+        """
+        if not self._scanning.acquire(blocking=False):
+            raise error(22903, 0, procedure="sp_replcmds")
+        try:
+            with self._lock:
+                self._require_enabled("sp_cdc_scan")
+                start = to_datetime(self._clock())
+                taken = list(islice(self._pending, max_transactions))
+                instances = self.instances
+            if not taken:
+                self._note_idle(start, dummy)
+                return 0
+            session = ScanSession(0, start, start, lsn.encode(taken[0].begin))
+            try:
+                result = capture(taken, instances, self.switches)
+            except SqlError as reason:
+                with self._lock:
+                    self._scans.fail(session, reason, lsn.encode(taken[0].begin))
+                raise
+            self._publish(session, taken, result)
+            return len(taken)
+        finally:
+            self._scanning.release()
+
+    def _note_idle(self, start: datetime.datetime, dummy: bool) -> None:
+        with self._lock:
+            now = to_datetime(self._clock())
+            newest = self._mapping.newest
+            due = newest is None or now - newest.tran_end_time >= self.switches.dummy_interval
+            # What was committed since the scan looked comes first.
+            if (due or dummy) and not self._pending:
+                self._mapping.extend([dummy_row(lsn.encode(self._log.commit()), now)])
+            self._scans.add(ScanSession(0, start, now, empty_scan_count=1))
+
+    def _publish(self, session: ScanSession, taken: list[LoggedTransaction], result: ScanResult) -> None:
+        with self._lock:
+            for draft in result.drafts:
+                draft.instance.changes = draft.changes
+                draft.instance.columns = draft.columns
+                draft.instance.ddl_history += tuple(draft.ddl)
+            self._mapping.extend(result.mapping)
+            for _ in taken:
+                self._pending.popleft()
+            last = taken[-1]
+            self._scans.add(
+                ScanSession(
+                    0,
+                    session.start_time,
+                    to_datetime(self._clock()),
+                    session.first_lsn,
+                    lsn.encode(last.commit),
+                    to_datetime(last.end_time),
+                    len(taken),
+                    sum(each.commit - each.begin + 1 for each in taken),
+                    result.schema_changes,
+                    result.change_rows,
+                )
+            )
+
+    def sp_cdc_scan(
+        self,
+        maxtrans: int | None = None,
+        maxscans: int | None = None,
+        continuous: int = 0,
+        pollinginterval: int = 0,
+    ) -> int:
+        """sys.sp_cdc_scan: scans of ``maxtrans`` transactions until the log is drained, at most ``maxscans``.
+
+        A continuous scan would not return, so here it ends like one that is not.
+
+        :raises SqlError: 22901, 22998, 22990, 22991, 22970, 22999, and what ``scan`` raises
+        """
+        self._require_enabled("sp_cdc_scan")
+        jobs.Settings(maxtrans, maxscans, continuous, pollinginterval).check(jobs.CAPTURE)
+        if pollinginterval and not continuous:
+            raise error(22999, procedure="sp_cdc_scan")
+        defaults = jobs.new_job(self.name, jobs.CAPTURE, jobs.Settings(maxtrans, maxscans), self.switches)
+        moved = 0
+        for _ in range(defaults.maxscans):
+            found = self.scan(defaults.maxtrans)
+            moved += found
+            if found < defaults.maxtrans:
+                break
+        return moved
+
+    # Cleanup
+
+    def cleanup(self, capture_instance: str, low_water_mark: bytes | None, threshold: int = 5000) -> None:
+        """sys.sp_cdc_cleanup_change_table: raise an instance's low-water mark and delete the rows below it.
+
+        :param low_water_mark: a start_lsn of lsn_time_mapping; None keeps the present mark
+        :param threshold: rows per DELETE; only checked, since nobody sees the single deletes
+        :raises SqlError: 22910, 22963, 22850, 22956 or 22920, 22964, 22957
+        """
+        with self._scanning, self._lock:
+            if not self.enabled:
+                raise error(22910, self.name, procedure=cleanup.PROCEDURE)
+            instance = self.instance(capture_instance)
+            jobs.Settings(threshold=threshold).check(jobs.CLEANUP)
+            if not capture_instance:
+                raise error(22963, "@capture_instance", procedure=cleanup.PROCEDURE)
+            if instance is None:
+                number = self.switches.cleanup_unknown_instance_error
+                raise error(number, capture_instance, self.name, procedure=cleanup.PROCEDURE)
+            cleanup.by_mark(instance, low_water_mark, self._mapping)
+            cleanup.trim(self.instances, self._mapping)
+
+    def cleanup_retention(self) -> None:
+        """What a run of the cleanup job does: every instance keeps the retention of the job.
+
+        :raises SqlError: 22910; 22997 where there is no cleanup job
+        """
+        with self._scanning, self._lock:
+            if not self.enabled:
+                raise error(22910, self.name, procedure=cleanup.PROCEDURE)
+            job = self._job(jobs.CLEANUP)
+            cleanup.by_retention(self.instances, datetime.timedelta(minutes=job.retention), self._mapping)

@@ -1,0 +1,127 @@
+"""cdc.lsn_time_mapping: which commit LSN was written when."""
+
+from __future__ import annotations
+
+import datetime
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import LSN_BYTES, ZERO_LSN
+from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+DUMMY_TRAN_ID = b"\x00"
+_AFTER_ALL = b"\xff" * (LSN_BYTES + 1)
+_MOST_PARTS = 64
+
+COLUMNS = [
+    Column("start_lsn", SqlType("binary", LSN_BYTES), nullable=False),
+    Column("tran_begin_time", SqlType("datetime")),
+    Column("tran_end_time", SqlType("datetime")),
+    Column("tran_id", SqlType("varbinary", 10)),
+    Column("tran_begin_lsn", SqlType("binary", LSN_BYTES)),
+]
+_SCHEMA = pa.schema([pa.field(column.name, column.type.arrow) for column in COLUMNS])
+
+
+class MappingRow(NamedTuple):
+    """One captured transaction, or a dummy (``tran_id`` 0x00); times are server-local, in steps of 1/300 s."""
+
+    start_lsn: bytes
+    tran_begin_time: datetime.datetime | None
+    tran_end_time: datetime.datetime
+    tran_id: bytes
+    tran_begin_lsn: bytes
+
+
+def dummy_row(lsn: bytes, time: datetime.datetime) -> MappingRow:
+    """What the capture writes into an idle database, so that max LSN moves on."""
+    return MappingRow(lsn, time, time, DUMMY_TRAN_ID, ZERO_LSN)
+
+
+def to_datetime(time: datetime.datetime) -> datetime.datetime:
+    """The ``datetime`` value nearest to a time: 1/300 s steps, as the millisecond that clients show."""
+    start = time.replace(microsecond=0)
+    ticks = (time.microsecond * 300 + 500_000) // 1_000_000
+    return start + datetime.timedelta(milliseconds=(ticks * 10 + 1) // 3)
+
+
+class LsnTimeMapping:
+    """The rows of cdc.lsn_time_mapping, in LSN order, searchable by time. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._rows: list[MappingRow] = []
+        # The clock may be set back, so the order of times is kept apart; ties in LSN order.
+        self._by_time: list[tuple[datetime.datetime, bytes]] = []
+        self._table = _SCHEMA.empty_table()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def newest(self) -> MappingRow | None:
+        """The row with the highest LSN."""
+        return self._rows[-1] if self._rows else None
+
+    @property
+    def last_time(self) -> datetime.datetime | None:
+        """MAX(tran_end_time)."""
+        return self._by_time[-1][0] if self._by_time else None
+
+    def extend(self, rows: Iterable[MappingRow]) -> None:
+        """Add rows, in LSN order, above those that are here."""
+        for row in rows:
+            self._rows.append(row)
+            insort(self._by_time, (row.tran_end_time, row.start_lsn))
+
+    def trim(self, mark: bytes) -> None:
+        """Remove the rows below an LSN."""
+        cut = bisect_left(self._rows, mark, key=lambda row: row.start_lsn)
+        if cut:
+            del self._rows[:cut]
+            self._by_time = sorted((row.tran_end_time, row.start_lsn) for row in self._rows)
+            self._table = _SCHEMA.empty_table()
+
+    def time_of(self, lsn: bytes) -> datetime.datetime | None:
+        """tran_end_time of an LSN; None where it has no row."""
+        index = bisect_left(self._rows, lsn, key=lambda row: row.start_lsn)
+        if index < len(self._rows) and self._rows[index].start_lsn == lsn:
+            return self._rows[index].tran_end_time
+        return None
+
+    def first_of_time(self, time: datetime.datetime) -> bytes:
+        """The smallest LSN among the rows with a commit time; there is one."""
+        return self._by_time[bisect_left(self._by_time, (time, b""))][1]
+
+    def find(self, operator: str, time: datetime.datetime) -> bytes | None:
+        """sys.fn_cdc_map_time_to_lsn: the LSN whose commit time is nearest to a time, on the side the operator names.
+
+        Of equal times, 'largest' takes the largest LSN and 'smallest' the smallest; an unknown operator gives None.
+        """
+        match operator.strip().lower():
+            case "largest less than":
+                index = bisect_left(self._by_time, (time, b"")) - 1
+            case "largest less than or equal":
+                index = bisect_right(self._by_time, (time, _AFTER_ALL)) - 1
+            case "smallest greater than":
+                index = bisect_right(self._by_time, (time, _AFTER_ALL))
+            case "smallest greater than or equal":
+                index = bisect_left(self._by_time, (time, b""))
+            case _:
+                return None
+        return self._by_time[index][1] if 0 <= index < len(self._by_time) else None
+
+    def table(self) -> pa.Table:
+        """All rows, in LSN order."""
+        fresh = self._rows[self._table.num_rows :]
+        if fresh:
+            columns = [
+                pa.array(values, field.type) for values, field in zip(zip(*fresh, strict=True), _SCHEMA, strict=True)
+            ]
+            self._table = pa.concat_tables([self._table, pa.table(columns, schema=_SCHEMA)])
+            if self._table.column(0).num_chunks > _MOST_PARTS:
+                self._table = self._table.combine_chunks()
+        return self._table

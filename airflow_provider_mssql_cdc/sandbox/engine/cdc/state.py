@@ -1,0 +1,104 @@
+"""What is known of one database's CDC, and the lock it stands under."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Job
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import Log
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.protocol import Message
+
+
+class JobRunner(Protocol):
+    """What runs the jobs: SQL Server Agent."""
+
+    def start_created(self, database: CdcState) -> list[Message]:
+        """Start the jobs that enabling a table has just created; returns what the client is told."""
+
+    def drop(self, database: CdcState, job_type: str) -> None:
+        """Stop a job that no longer exists, and forget it."""
+
+
+class CdcState:
+    """The state of ``CdcDatabase``, which documents the parameters.
+
+    ``_scanning`` is held by scans and by whatever takes rows or instances away, ``_lock`` while state is read or
+    changed; both are taken in this order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        database_id: int,
+        *,
+        clock: Callable[[], datetime.datetime],
+        new_object_id: Callable[[], int],
+        switches: Switches | None = None,
+    ) -> None:
+        self.name, self.database_id = name, database_id
+        self.switches = Switches() if switches is None else switches
+        self.runner: JobRunner | None = None
+        self.enabled = False
+        self._clock, self._new_object_id = clock, new_object_id
+        self._scanning, self._lock = threading.Lock(), threading.RLock()
+        self._log = Log()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._instances: dict[str, CaptureInstance] = {}
+        self._pending: deque[LoggedTransaction] = deque()
+        self._mapping = LsnTimeMapping()
+        self._scans = ScanSessions()
+        self._jobs: dict[str, Job] = {}
+
+    @property
+    def instances(self) -> tuple[CaptureInstance, ...]:
+        """The capture instances, in the order in which they were enabled."""
+        with self._lock:
+            return tuple(self._instances.values())
+
+    def instance(self, capture_instance: str | None) -> CaptureInstance | None:
+        """A capture instance by name, whatever its case."""
+        with self._lock:
+            return self._instances.get((capture_instance or "").casefold())
+
+    def _drop_from_runner(self, job_types: list[str]) -> None:
+        for job_type in job_types:
+            if self.runner is not None:
+                self.runner.drop(self, job_type)
+
+    def _require_enabled(self, procedure: str) -> None:
+        if not self.enabled:
+            raise error(22901, self.name, procedure=procedure)
+
+    def _require_object(self, name: str) -> None:
+        if not self.enabled:
+            raise error(208, f"cdc.{name}")
+
+    def _existing(self, capture_instance: str, object_name: str) -> CaptureInstance:
+        instance = self.instance(capture_instance)
+        if instance is None:
+            raise error(208, f"cdc.{object_name}")
+        return instance
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs of the database, as msdb.dbo.cdc_jobs has them now."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def _job(self, job_type: str) -> Job:
+        job = self._jobs.get(job_type)
+        if job is None:
+            raise error(22997, job_type)
+        return job

@@ -1,0 +1,38 @@
+"""The points on which SQL Server's behaviour is not known for certain, or depends on its settings."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What a database answers where the documentation leaves more than one answer.
+
+    :param lsn_wraps: whether increment and decrement wrap around at all-FF and all-00, or give NULL
+    :param deferred_pair_shares_command_id: whether the delete and the insert of a key update of one row share a
+        ``__$command_id``; a statement that updates the keys of several rows never does, since its deletes all come
+        before its inserts
+    :param trace_flag_8207: whether a key update of a single row is captured as 3 and 4 (documented trace flag)
+    :param cleanup_unknown_instance_error: what sp_cdc_cleanup_change_table says of an unknown instance, 22956 or 22920
+    :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
+    :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
+    :param captured_columns_ordinal_name: name of the sixth column of sp_cdc_get_captured_columns
+    :param default_maxtrans: @maxtrans of a new capture job; 500, or 10000 on 2025
+    :param default_threshold: @threshold of a new cleanup job; 5000, or 4999 on 2025
+    :param clr_enabled: server option ``clr enabled``; without it the net function has no update masks
+    :param dummy_interval: how long an idle database keeps its last mapping row before the capture adds a dummy one
+    """
+
+    lsn_wraps: bool = False
+    deferred_pair_shares_command_id: bool = False
+    trace_flag_8207: bool = False
+    cleanup_unknown_instance_error: int = 22956
+    min_lsn_null_until_captured: bool = False
+    net_changes_by_default: bool = True
+    captured_columns_ordinal_name: str = "ordinal_position"
+    default_maxtrans: int = 500
+    default_threshold: int = 5000
+    clr_enabled: bool = False
+    dummy_interval: datetime.timedelta = datetime.timedelta(minutes=5)

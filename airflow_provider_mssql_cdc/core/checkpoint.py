@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 
+KEY_PREFIX = "mssql_cdc__"
+"""Begins the key of every Variable that holds a checkpoint."""
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -93,7 +96,7 @@ class Identity:
     def variable(self) -> str:
         """The Airflow Variable's key. A hash, since table names may be long, or contain words that Airflow masks."""
         parts = json.dumps([self.connection, self.database, self.table.schema, self.table.table, self.target])
-        return "mssql_cdc__" + hashlib.sha256(parts.encode()).hexdigest()[:16]
+        return KEY_PREFIX + hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Checkpoint:
 
     :param sinks: shape to state; empty while the first load has not succeeded
     :param schema_hash: of the instance when it was last loaded
+    :param columns: the captured columns then, to be shown when the hash differs
     :param failed: set while the last run failed for good
     """
 
@@ -109,6 +113,7 @@ class Checkpoint:
     sinks: dict[str, SinkState] = field(default_factory=dict)
     instance: InstanceRef | None = None
     schema_hash: str | None = None
+    columns: tuple[str, ...] = ()
     failed: Failure | None = None
     updated_at: datetime.datetime | None = None
 
@@ -142,6 +147,7 @@ class Checkpoint:
                     "create_date": self.instance.create_date.isoformat(),
                 },
                 "schema_hash": self.schema_hash,
+                "columns": list(self.columns),
                 "failed": self.failed and {"reason": self.failed.reason, "time": self.failed.time.isoformat()},
                 "updated_at": self.updated_at.isoformat() if self.updated_at else None,
             },
@@ -193,6 +199,7 @@ class Checkpoint:
             },
             instance=instance and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
             schema_hash=data["schema_hash"],
+            columns=tuple(data["columns"]),
             failed=failed and Failure(failed["reason"], moment(failed["time"])),
             updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
         )
@@ -206,6 +213,9 @@ class Variables(Protocol):
 
     def set(self, key: str, value: Any, description: str | None = None) -> None:
         """Store the value."""
+
+    def delete(self, key: str) -> None:
+        """Delete the Variable."""
 
 
 class CheckpointStore:
@@ -254,11 +264,25 @@ class CheckpointStore:
                         sink.read_through,
                     )
                     return False
+        self.overwrite(checkpoint)
+        return True
+
+    def overwrite(self, checkpoint: Checkpoint) -> None:
+        """Store the checkpoint, whatever is stored: for a person's explicit order, never for a run."""
         now = datetime.datetime.now(datetime.UTC)
         identity = checkpoint.identity
         self._variables.set(
             identity.variable,
             dataclasses.replace(checkpoint, updated_at=now).to_json(),
-            description=f"CDC checkpoint of {identity.connection} {identity.database} {identity.table} -> {identity.target}",
+            description=f"CDC: {identity.connection} {identity.database} {identity.table} -> {identity.target}",
         )
+
+    def delete(self, identity: Identity) -> bool:
+        """Remove the checkpoint, also one that cannot be read.
+
+        :return: whether there was one
+        """
+        if self._variables.get(identity.variable, default=None) is None:
+            return False
+        self._variables.delete(identity.variable)
         return True

@@ -79,7 +79,7 @@ class GapError(MsSqlCdcError):
 
     def __init__(self, table: str, after: Lsn, min_lsn: Lsn, *, advice: str) -> None:
         super().__init__(
-            f"the changes after {after} and before {min_lsn} were purged from the change table before they were loaded.",
+            f"the changes after {after} and before {min_lsn} were purged before they were loaded.",
             table=table,
             advice=advice,
         )
@@ -92,6 +92,12 @@ class RestoredError(MsSqlCdcError):
 
 class SchemaChangedError(MsSqlCdcError):
     """Captured columns changed since the checkpoint, or within the window."""
+
+
+class InstanceChangedError(MsSqlCdcError):
+    """The capture instance is no longer the one that the run was planned with; planning again settles it."""
+
+    permanent = False
 
 
 class KeyRequiredError(MsSqlCdcError):

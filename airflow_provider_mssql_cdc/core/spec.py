@@ -1,4 +1,4 @@
-"""The job spec that the operator writes, and the receipt with which the Spark job answers: versioned JSON, no secret."""
+"""The job spec that the operator writes, and the receipt with which the Spark job answers: versioned, no secret."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class SinkSpec:
     :param table: ``catalog.namespace.table`` of the target
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
+    :param lost_after: set where the sink is loaded up to here, later changes were purged, and
+        ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new low and a gap record
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
     """
@@ -50,6 +52,7 @@ class SinkSpec:
     table: tuple[str, ...]
     read_through: Lsn | None
     expects: Lsn | None
+    lost_after: Lsn | None = None
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Tables as the source describes them: names, columns, keys, and the hash that tells one schema from another."""
+"""Tables as the source describes them: names, columns, keys, and the hash that tells schemas apart."""
 
 from __future__ import annotations
 
@@ -93,6 +93,14 @@ class TableSchema:
         ]
         canonical = json.dumps({"columns": columns, "key": list(self.key)}, separators=(",", ":"), ensure_ascii=True)
         return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+    def describe(self) -> tuple[str, ...]:
+        """Return each column as text for people, the key's columns marked."""
+        return tuple(
+            f"{c.name} {c.type}({c.length},{c.precision},{c.scale}){'' if c.nullable else ' NOT NULL'}"
+            f"{' KEY' if c.name in self.key else ''}"
+            for c in self.columns
+        )
 
     def column(self, name: str) -> Column:
         """Return the column of that name.

@@ -1,0 +1,226 @@
+"""How captured columns travel: the T-SQL that reads each, the Spark type it is read as, and the columns it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
+
+TEXT_SUFFIX = "__text"
+"""Ends the name of the column that holds, as text, what the column beside it cannot."""
+
+EVENT_COLUMNS = {
+    "_op": "STRING",
+    "_lsn": "STRING",
+    "_command_id": "INT",
+    "_seqval": "STRING",
+    "_seq": "BIGINT",
+    "_commit_ts": "TIMESTAMP_NTZ",
+    "_commit_ts_utc": "TIMESTAMP",
+    "_changed": "ARRAY<STRING>",
+    "_unknown": "ARRAY<STRING>",
+}
+"""What a ``history`` table holds beside the data."""
+
+RESERVED = frozenset(
+    {*EVENT_COLUMNS, "_n", "_old_key"}
+    # Iceberg's metadata columns, which a real column of that name would hide
+    | {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+"""Names that a captured column may not have, in lower case."""
+
+NEVER_IN_OLD_IMAGES = frozenset({"text", "ntext", "image"})
+"""Types that CDC leaves NULL in deletes and before images, whatever changed (docs: cdc.<instance>_CT)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    """A column of a target table.
+
+    :param type: Spark SQL type
+    :param expression: Spark SQL, with ``{}`` where the value read from the server stands
+    """
+
+    name: str
+    type: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """One captured column's way from the change table to the targets.
+
+    :param select: T-SQL expression that reads the column
+    :param read_type: Spark SQL type of what the driver returns for ``select``
+    :param targets: the columns that it becomes; the first has the column's own name
+    """
+
+    column: Column
+    select: str
+    read_type: str
+    targets: tuple[TargetColumn, ...]
+
+    @property
+    def alias(self) -> str:
+        """The column's name on the way from the server, free of whatever its real name contains."""
+        return f"c{self.column.ordinal}"
+
+
+def map_columns(table: TableName, schema: TableSchema) -> tuple[ColumnMapping, ...]:
+    """Return the mapping of every column that targets hold.
+
+    :raises UnsupportedColumnError: for a type that would not arrive unchanged
+    """
+    return tuple(_map(table, column) for column in schema.loaded)
+
+
+def check_columns(table: TableName, schema: TableSchema) -> None:
+    """Refuse a table that cannot be loaded exactly.
+
+    :raises UnsupportedColumnError: for a type that would not arrive unchanged, a key that cannot be compared exactly,
+        or a name that is taken
+    """
+    mappings = map_columns(table, schema)
+    for name in schema.key:
+        column = schema.column(name)
+        if column.type == "datetimeoffset" and column.scale == 7:
+            raise _unsupported(
+                table,
+                column,
+                "is part of the key, and Spark cannot compare its 100 nanoseconds as instants.",
+                "Choose another key (keys=..), or capture the table with another unique index (@index_name).",
+            )
+    _refuse_clashes(table, mappings)
+
+
+def key_columns(schema: TableSchema) -> tuple[str, ...]:
+    """Return the target columns that identify a row: the text where only the text is exact."""
+    return tuple(
+        name + TEXT_SUFFIX if schema.column(name).type == "datetime2" and schema.column(name).scale == 7 else name
+        for name in schema.key
+    )
+
+
+def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> None:
+    taken: dict[str, Column] = {}
+    for mapping in mappings:
+        for target in mapping.targets:
+            # Spark compares names without regard to case
+            name = target.name.lower()
+            if name in RESERVED or name in taken:
+                other = f"the column {taken[name].name!r}" if name in taken else "a column of the load"
+                raise _unsupported(
+                    table,
+                    mapping.column,
+                    f"would be loaded as {target.name!r}, the name of {other}.",
+                    "Rename it, or leave it out of the capture instance (@captured_column_list).",
+                )
+            taken[name] = mapping.column
+
+
+def _map(table: TableName, column: Column) -> ColumnMapping:
+    rule = _RULES.get(column.type)
+    if rule is None:
+        raise _unsupported(
+            table,
+            column,
+            "cannot be loaded without changing its values.",
+            "Leave it out: enable a capture instance with @captured_column_list, or capture a computed copy of another type.",
+        )
+    return rule(column)
+
+
+def _unsupported(table: TableName, column: Column, problem: str, advice: str) -> UnsupportedColumnError:
+    return UnsupportedColumnError(
+        f"column {column.name!r} of type {column.type} {problem}", table=str(table), advice=advice
+    )
+
+
+def _as_is(type_: str, expression: str = "{}") -> Callable[[Column], ColumnMapping]:
+    def rule(column: Column) -> ColumnMapping:
+        return ColumnMapping(column, quote(column.name), type_, (TargetColumn(column.name, type_, expression),))
+
+    return rule
+
+
+def _decimal(column: Column) -> ColumnMapping:
+    return _as_is(f"DECIMAL({column.precision},{column.scale})")(column)
+
+
+def _xml(column: Column) -> ColumnMapping:
+    select = f"CONVERT(nvarchar(max), {quote(column.name)})"
+    return ColumnMapping(column, select, "STRING", (TargetColumn(column.name, "STRING", "{}"),))
+
+
+# Dates and times travel as text: java.sql.Date and Timestamp follow the hybrid calendar and the zone of the JVM.
+# Style 23 is yyyy-mm-dd, style 121 yyyy-mm-dd hh:mi:ss and as many digits as the type has (docs: CAST and CONVERT).
+def _text(style: int, length: int, column: Column) -> str:
+    return f"CONVERT(varchar({length}), {quote(column.name)}, {style})"
+
+
+def _date(column: Column) -> ColumnMapping:
+    return ColumnMapping(
+        column, _text(23, 10, column), "STRING", (TargetColumn(column.name, "DATE", "CAST({} AS DATE)"),)
+    )
+
+
+def _time(column: Column) -> ColumnMapping:
+    return ColumnMapping(column, _text(121, 16, column), "STRING", (TargetColumn(column.name, "STRING", "{}"),))
+
+
+def _datetime(column: Column) -> ColumnMapping:
+    # 26 characters are the microseconds: the seventh digit is cut, never rounded
+    targets = [
+        TargetColumn(column.name, "TIMESTAMP_NTZ", "CAST(SUBSTRING({}, 1, 26) AS TIMESTAMP_NTZ)"),
+        TargetColumn(column.name + TEXT_SUFFIX, "STRING", "{}"),
+    ]
+    exact = column.type != "datetime2" or column.scale < 7
+    return ColumnMapping(column, _text(121, 27, column), "STRING", tuple(targets[:1] if exact else targets))
+
+
+def _datetimeoffset(column: Column) -> ColumnMapping:
+    instant = "CAST(CONCAT(SUBSTRING({0}, 1, LEAST(26, LENGTH({0}) - 7)), RIGHT({0}, 6)) AS TIMESTAMP)"
+    targets = (
+        TargetColumn(column.name, "TIMESTAMP", instant.replace("{0}", "{}")),
+        TargetColumn(column.name + TEXT_SUFFIX, "STRING", "{}"),
+    )
+    return ColumnMapping(column, _text(121, 34, column), "STRING", targets)
+
+
+_STRING = _as_is("STRING")
+_BINARY = _as_is("BINARY")
+
+_RULES: dict[str, Callable[[Column], ColumnMapping]] = {
+    "bit": _as_is("BOOLEAN"),
+    "tinyint": _as_is("SMALLINT"),
+    "smallint": _as_is("SMALLINT"),
+    "int": _as_is("INT"),
+    "bigint": _as_is("BIGINT"),
+    "decimal": _decimal,
+    "numeric": _decimal,
+    "money": _as_is("DECIMAL(19,4)"),
+    "smallmoney": _as_is("DECIMAL(10,4)"),
+    "real": _as_is("FLOAT"),
+    "float": _as_is("DOUBLE"),
+    "date": _date,
+    "time": _time,
+    "datetime": _datetime,
+    "smalldatetime": _datetime,
+    "datetime2": _datetime,
+    "datetimeoffset": _datetimeoffset,
+    "char": _STRING,
+    "varchar": _STRING,
+    "nchar": _STRING,
+    "nvarchar": _STRING,
+    "text": _STRING,
+    "ntext": _STRING,
+    "xml": _xml,
+    "binary": _BINARY,
+    "varbinary": _BINARY,
+    "image": _BINARY,
+    "timestamp": _BINARY,
+    "rowversion": _BINARY,
+    "uniqueidentifier": _as_is("STRING", "UPPER({})"),
+}

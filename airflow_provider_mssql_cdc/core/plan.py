@@ -1,0 +1,327 @@
+"""What a run has to do with each table: from checkpoint, instances and LSN history to windows, or to a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState, Witness
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.exceptions import (
+    GapError,
+    KeyRequiredError,
+    RestoredError,
+    SchemaChangedError,
+)
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.target import MIRROR, Target
+
+SAME_TIME = datetime.timedelta(milliseconds=2)
+"""``tran_end_time`` counts in 1/300 s, which clients round to .003 or .006/.007: less apart than this is equal."""
+
+RESET_ADVICE = (
+    "Load it anew with `mssql-cdc checkpoint reset`, or name a position that you know to be right with "
+    "`mssql-cdc checkpoint set`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogHistory:
+    """What ``cdc.lsn_time_mapping`` says now.
+
+    :param max_lsn: ``sys.fn_cdc_get_max_lsn()``, None while nothing was captured
+    :param min_mapped: the smallest ``start_lsn``
+    :param mapped: ``start_lsn`` to ``tran_end_time`` for each witness that is still there
+    """
+
+    max_lsn: Lsn | None
+    min_mapped: Lsn | None
+    mapped: Mapping[Lsn, datetime.datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """How sinks are made, the same for all tables of a run."""
+
+    target: Target
+    shapes: tuple[str, ...]
+    table_name: str
+    partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    resnapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A table that can be loaded.
+
+    :param sinks: shape to state, None where that shape is to be loaded for the first time
+    :param lost_after: where a gap begins that ``on_gap="resnapshot"`` is to close
+    """
+
+    name: TableName
+    instance: CaptureInstance
+    schema: TableSchema
+    unique_key: bool
+    sinks: Mapping[str, SinkState | None]
+    checkpoint: Checkpoint | None
+    lost_after: Lsn | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def position(self) -> Lsn | None:
+        """The lowest position from which a window of this table starts; None if all sinks are first loads."""
+        return min((sink.read_through for sink in self.sinks.values() if sink is not None), default=None)
+
+    @property
+    def has_first_load(self) -> bool:
+        """Whether some sink of this table is to be loaded for the first time."""
+        return None in self.sinks.values()
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """A table that has nothing to load before the capture has reached it.
+
+    :param reason: what is waited for
+    """
+
+    name: TableName
+    reason: str
+
+
+def choose_instance(
+    name: TableName, instances: Sequence[CaptureInstance], checkpoint: Checkpoint | None
+) -> CaptureInstance:
+    """Return the instance to read: the checkpoint's while it exists, else one that continues it, else the newest.
+
+    :raises GapError: if the checkpoint's instance is gone and no other reaches back to the position
+    """
+    by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
+    if checkpoint is None or checkpoint.instance is None or checkpoint.position is None:
+        return by_age[-1]
+    for instance in by_age:
+        if InstanceRef.of(instance) == checkpoint.instance:
+            return instance
+    position = checkpoint.position
+    for instance in reversed(by_age):
+        if instance.min_lsn is not None and instance.min_lsn <= position.next():
+            return instance
+    raise GapError(
+        str(name),
+        position,
+        min((i.min_lsn for i in by_age if i.min_lsn is not None), default=position.next()),
+        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. {RESET_ADVICE}",
+    )
+
+
+def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) -> None:
+    """Refuse positions of another history: after a restore, or after CDC was disabled and enabled again.
+
+    :raises RestoredError: saying which proof failed
+    """
+    position = max((sink.read_through for sink in checkpoint.sinks.values()), default=None)
+    if position is None:
+        return
+    if history.max_lsn is None:
+        why = "cdc.lsn_time_mapping is empty, so CDC was enabled anew"
+    elif position > history.max_lsn:
+        why = f"the database's newest position is {history.max_lsn}, so it was restored to an earlier moment"
+    else:
+        why = next(
+            filter(None, (_contradiction(sink.witness, history) for sink in checkpoint.sinks.values() if sink.witness)),
+            "",
+        )
+    if why:
+        raise RestoredError(f"the checkpoint stands at {position}, but {why}.", table=str(name), advice=RESET_ADVICE)
+
+
+def _contradiction(witness: Witness, history: LogHistory) -> str | None:
+    if history.min_mapped is not None and witness.lsn < history.min_mapped:
+        return None
+    time = history.mapped.get(witness.lsn)
+    if time is None:
+        return f"{witness.lsn} of {witness.time} is no longer in cdc.lsn_time_mapping: restored, or CDC enabled anew"
+    if abs(time - witness.time) >= SAME_TIME:
+        return f"{witness.lsn} now stands for {time}, no longer for {witness.time}: the database was restored"
+    return None
+
+
+def choose_key(
+    name: TableName, instance: CaptureInstance, shapes: Iterable[str], user_key: Sequence[str] | None
+) -> tuple[tuple[str, ...], bool]:
+    """Return the key's columns, and whether SQL Server enforces it.
+
+    :param user_key: from ``keys``, used where the table has no key of its own
+    :raises KeyRequiredError: if there is none and a shape needs one, or if the user's is not captured
+    """
+    captured = {column.name for column in instance.columns if not column.computed}
+    for key in (instance.index_key, instance.primary_key):
+        if key and captured.issuperset(key):
+            return key, True
+    if user_key:
+        missing = [column for column in user_key if column not in captured]
+        if missing:
+            raise KeyRequiredError(
+                f"keys names {', '.join(missing)}, which capture instance {instance.name} does not capture.",
+                table=str(name),
+                advice=f"Captured are: {', '.join(sorted(captured))}.",
+            )
+        return tuple(user_key), False
+    if MIRROR in shapes:
+        raise KeyRequiredError(
+            "a mirror needs a key, and the table has neither a primary key nor a unique index in its capture instance.",
+            table=str(name),
+            advice=f'Name one with keys={{"{name}": [..]}}, or load only the history.',
+        )
+    return (), False
+
+
+def check_schema(
+    name: TableName, schema: TableSchema, checkpoint: Checkpoint, ddl: Iterable[DdlChange], upto: Lsn
+) -> None:
+    """Refuse captured columns that are not those of the checkpoint, or that change within the window.
+
+    :param ddl: the instance's rows of ``cdc.ddl_history``
+    :raises SchemaChangedError: with the statement, or with both column lists
+    """
+    advice = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
+    position = checkpoint.position
+    if position is not None:
+        for change in ddl:
+            if change.requires_column_update and position < change.lsn <= upto:
+                raise SchemaChangedError(
+                    f"a captured column was changed at {change.lsn} ({change.time}) by: {change.command.strip()}",
+                    table=str(name),
+                    advice=advice,
+                )
+    if checkpoint.schema_hash is not None and not same_schema(checkpoint.schema_hash, schema):
+        raise SchemaChangedError(
+            "the captured columns are no longer those of the last load.\n"
+            f"  then: {', '.join(checkpoint.columns)}\n  now:  {', '.join(schema.describe())}\n",
+            table=str(name),
+            advice=advice,
+        )
+
+
+def assess(
+    name: TableName,
+    instances: Sequence[CaptureInstance],
+    checkpoint: Checkpoint | None,
+    history: LogHistory,
+    ddl: Sequence[DdlChange],
+    upto: Lsn | None,
+    options: SinkOptions,
+    user_key: Sequence[str] | None = None,
+) -> Candidate | NotYet:
+    """Decide whether, from where and from which instance a table can be loaded.
+
+    :param instances: the table's capture instances, at least one
+    :param ddl: ``cdc.ddl_history`` of all its instances
+    :param upto: the cut; None while there is none
+    :raises MsSqlCdcError: if the table cannot be loaded; it concerns this table alone
+    """
+    if checkpoint is not None:
+        check_history(name, checkpoint, history)
+    instance = choose_instance(name, instances, checkpoint)
+    key, unique = choose_key(name, instance, options.shapes, user_key)
+    schema = TableSchema(instance.columns, key)
+    map_columns(name, schema)  # refuses what cannot be loaded, before anything is read
+    sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
+    if instance.min_lsn is None or history.max_lsn is None or upto is None or history.max_lsn < instance.min_lsn:
+        if any(sinks.values()) and instance.min_lsn is None:
+            raise RestoredError(
+                f"capture instance {instance.name} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",
+                table=str(name),
+                advice="Either it was just enabled anew, or the login may not see it: SELECT on all captured columns "
+                f"and membership in the gating role are needed. {RESET_ADVICE}",
+            )
+        return NotYet(name, f"capture instance {instance.name} was just enabled; nothing is captured yet")
+    warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
+    warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
+    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings))
+    if checkpoint is not None and candidate.position is not None:
+        check_schema(name, schema, checkpoint, [d for d in ddl if d.capture_instance == instance.name], upto)
+    return _closed_gap(candidate, instance.min_lsn, options)
+
+
+def _closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Candidate:
+    position = candidate.position
+    if position is None or min_lsn <= position.next():
+        return candidate
+    if options.resnapshot:
+        return dataclasses.replace(candidate, sinks=dict.fromkeys(candidate.sinks), lost_after=position)
+    raise GapError(
+        str(candidate.name),
+        position,
+        min_lsn,
+        advice='Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset`; then load '
+        "more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup', @retention = minutes).",
+    )
+
+
+def needs_load(candidate: Candidate, upto: Lsn, has_events: bool) -> bool:
+    """Whether the job has to do something for this table; otherwise its ``read_through`` moves to ``upto``."""
+    if candidate.has_first_load:
+        return True
+    return has_events and candidate.position is not None and candidate.position < upto
+
+
+def table_spec(candidate: Candidate, options: SinkOptions) -> TableSpec:
+    """Return what the job is told of this table."""
+    return TableSpec(
+        name=candidate.name,
+        instance=candidate.instance,
+        schema=candidate.schema,
+        unique_key=candidate.unique_key,
+        sinks=tuple(
+            SinkSpec(
+                shape=shape,
+                table=options.target.table(options.table_name, candidate.name, shape),
+                read_through=state.read_through if state else None,
+                expects=state.applied if state else None,
+                lost_after=candidate.lost_after,
+                partition_by=options.partition_by.get(str(candidate.name), ()),
+                properties=dict(options.properties),
+            )
+            for shape, state in candidate.sinks.items()
+        ),
+    )
+
+
+def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -> Checkpoint | None:
+    """Return the checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
+
+    :return: None if no sink lies below the cut
+    """
+    if candidate.checkpoint is None:
+        return None
+    sinks = {
+        shape: dataclasses.replace(state, read_through=upto, witness=witness) if state.read_through < upto else state
+        for shape, state in candidate.checkpoint.sinks.items()
+    }
+    if sinks == candidate.checkpoint.sinks:
+        return None
+    return dataclasses.replace(
+        candidate.checkpoint,
+        sinks=sinks,
+        instance=InstanceRef.of(candidate.instance),
+        schema_hash=candidate.schema.hash,
+        columns=candidate.schema.describe(),
+        failed=None,
+    )
+
+
+def is_stale(checkpoint: Checkpoint, now: datetime.datetime, retention: datetime.timedelta | None) -> bool:
+    """Whether a quiet table's checkpoint is old enough to be written for ``read_through`` alone.
+
+    :param retention: of the cleanup job, None where unknown
+    """
+    limit = datetime.timedelta(hours=1)
+    if retention is not None:
+        limit = min(limit, retention / 10)
+    return checkpoint.failed is not None or checkpoint.updated_at is None or now - checkpoint.updated_at > limit

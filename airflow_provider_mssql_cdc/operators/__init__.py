@@ -1,0 +1,1 @@
+"""Operators: plan, submit one Spark application, believe its receipt, move the checkpoints."""

@@ -1,0 +1,111 @@
+"""The folder that Airflow and the Spark job share: the spec, the code, the receipt."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import airflow_provider_mssql_cdc
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
+
+if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+
+PACKAGE = Path(airflow_provider_mssql_cdc.__file__).parent
+JOB = PACKAGE / "spark" / "job.py"
+
+
+def is_local(path: str) -> bool:
+    """Whether a path names a file of this machine rather than an object store."""
+    return "://" not in path or path.startswith("file://")
+
+
+def open_path(path: str) -> Path | ObjectStoragePath:
+    """Return a local path, or Airflow's object storage path for a URL."""
+    if is_local(path):
+        return Path(path.removeprefix("file://"))
+    from airflow.sdk import ObjectStoragePath
+
+    return ObjectStoragePath(path)
+
+
+def write_spec(spec: JobSpec) -> None:
+    """Write the spec, and the code that the job needs, into the spec's own folder."""
+    path = open_path(spec.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_json(spec))
+    open_path(code_path(spec)).write_bytes(_code())
+
+
+def read_spec(path: str) -> JobSpec:
+    """Read a spec back.
+
+    :raises SpecError: if it is damaged or of another version
+    """
+    return from_json(JobSpec, open_path(path).read_text())
+
+
+def code_path(spec: JobSpec) -> str:
+    """Where the zip with the job's code is written, for ``py_files``."""
+    return spec.path.removesuffix("spec.json") + "code.zip"
+
+
+def read_receipt(spec: JobSpec) -> Receipt:
+    """Read the job's receipt.
+
+    :raises ReceiptMissingError: if there is none, or it answers another spec
+    :raises SpecError: if it is damaged or of another version
+    """
+    path = open_path(spec.receipt_path)
+    if not path.exists():
+        raise ReceiptMissingError(
+            f"the Spark application ended without a receipt ({spec.receipt_path}); what it did is not known.",
+            advice="The run can be repeated: the job looks into the target before it loads. The Spark log above "
+            "says why it ended.",
+        )
+    receipt = from_json(Receipt, path.read_text())
+    if receipt.spec_id != spec.id:
+        raise ReceiptMissingError(f"the receipt {spec.receipt_path} answers spec {receipt.spec_id}, not {spec.id}.")
+    return receipt
+
+
+def remove(spec: JobSpec) -> None:
+    """Remove spec, code, receipt and staged rows."""
+    _remove_folder(open_path(spec.path).parent)
+
+
+def remove_old(work_dir: str, age: float = 86400.0) -> None:
+    """Remove the folders of jobs whose worker was killed before it could.
+
+    :param age: seconds without a change after which no job can still need its folder
+    """
+    root = open_path(work_dir)
+    if not root.exists():
+        return
+    for folder in root.iterdir():
+        spec = folder / "spec.json"
+        if spec.exists() and time.time() - spec.stat().st_mtime > age:
+            _remove_folder(folder)
+
+
+def _remove_folder(folder: Path | ObjectStoragePath) -> None:
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.exists():
+        folder.rmdir(recursive=True)
+
+
+def _code() -> bytes:
+    """Return a zip of the parts of this package that run in Spark."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder in (PACKAGE / "core", PACKAGE / "spark"):
+            for path in sorted(folder.rglob("*.py")):
+                archive.write(path, path.relative_to(PACKAGE.parent))
+        archive.write(PACKAGE / "__init__.py", f"{PACKAGE.name}/__init__.py")
+    return buffer.getvalue()

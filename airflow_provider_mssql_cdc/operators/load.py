@@ -1,0 +1,385 @@
+"""The load operator: moves every table of a group to one common cut, with one Spark application."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.configuration import AIRFLOW_HOME
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
+from airflow.sdk.timezone import parse
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, MsSqlCdcError, ReceiptMissingError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.target import HISTORY, Target, check_shapes
+from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
+from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators.credentials import properties_file
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load, plan_replay
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
+)
+"""Jars that the job needs, for Spark 4.1; ``packages=""`` leaves them to the cluster."""
+
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+_CUT_KEY = "mssql_cdc_upto"
+_SPEC_KEY = "mssql_cdc_spec"
+
+
+class MsSqlCdcLoadOperator(SparkSubmitOperator):
+    """
+    Load the changes of SQL Server tables, up to one common position, into a lakehouse.
+
+    A run without changes starts no Spark. A failing table does not hold up the others: they are loaded and their
+    checkpoints moved before the task fails. Every run can be killed anywhere and repeated.
+
+    :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
+    :param target: ``iceberg://catalog/namespace`` (templated)
+    :param shapes: ``mirror`` (the current rows) and ``history`` (every event)
+    :param upto: the cut, from ``MsSqlCdcSensor``'s output; without it the newest position is taken once and kept for
+        the task's retries (templated)
+    :param mssql_conn_id: Airflow connection of type ``mssql``
+    :param exclude: patterns of tables to leave out (templated)
+    :param table_name: name of the target table, with ``{schema}`` and ``{table}``; ``history`` adds ``_history``
+    :param partition_by: for tables that the load creates: source table to Spark partition expressions
+    :param table_properties: for tables that the load creates: Iceberg table properties
+    :param keys: for tables without primary key or unique index: source table to the columns that identify a row
+    :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
+    :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
+    :param server_timezone: IANA zone of the server's clock; needed for intervals unless the server runs in UTC
+    :param max_transactions: load at most that many transactions with events, and at least one
+    :param max_rows: load at most that many change rows, but never a part of a transaction
+    :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
+    :param replay: write a past interval into ``history`` once more; moves no checkpoint
+    :param interval: (start, end) to replay, as ISO 8601 text or datetimes with a zone; by default the run's data
+        interval (templated)
+    :param target_suffix: with ``replay``: build new tables with this suffix
+    :param work_dir: folder or URL that Airflow and Spark both read, for job spec, receipt and staged rows; by default
+        ``mssql_cdc`` in the Airflow home, which suits local and client mode (templated)
+    :param connections: JDBC connections open at once
+    :param tables_at_once: tables loaded side by side
+    :param slice_rows: change rows below which a window is read by one connection
+    :param fetch_size: rows per round trip
+
+    All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and
+    ``java_class``. ``packages`` defaults to Iceberg and the JDBC driver.
+
+    :return: the summary: ``{"upto", "tables": [{"table", "status", "position", "windows", "events", ..}]}``
+    """
+
+    template_fields: Sequence[str] = (
+        *(f for f in SparkSubmitOperator.template_fields if f not in ("application", "application_args")),
+        "tables",
+        "target",
+        "upto",
+        "exclude",
+        "interval",
+        "work_dir",
+    )
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str],
+        target: str,
+        shapes: Sequence[str] = ("mirror",),
+        upto: str | None = None,
+        mssql_conn_id: str = "mssql_default",
+        exclude: Sequence[str] = (),
+        table_name: str = "{schema}_{table}",
+        partition_by: Mapping[str, Sequence[str]] | None = None,
+        table_properties: Mapping[str, str] | None = None,
+        keys: Mapping[str, Sequence[str]] | None = None,
+        on_disabled: Literal["fail", "skip", "enable"] = "fail",
+        on_gap: Literal["fail", "resnapshot"] = "fail",
+        server_timezone: str | None = None,
+        max_transactions: int | None = None,
+        max_rows: int | None = None,
+        capture_timeout: datetime.timedelta = datetime.timedelta(minutes=15),
+        replay: bool = False,
+        interval: tuple[Any, Any] | None = None,
+        target_suffix: str = "",
+        work_dir: str | None = None,
+        connections: int = 8,
+        tables_at_once: int = 4,
+        slice_rows: int = 200_000,
+        fetch_size: int = 10_000,
+        name: str = "mssql-cdc-load",
+        packages: str | None = ",".join(PACKAGES),
+        **kwargs: Any,
+    ) -> None:
+        for refused in ("application", "application_args", "java_class"):
+            if refused in kwargs:
+                raise ValueError(f"{refused} is the load's own; it cannot be given")
+        check_shapes(shapes)
+        if on_disabled not in ("fail", "skip", "enable"):
+            raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
+        if on_gap not in ("fail", "resnapshot"):
+            raise ValueError(f"on_gap={on_gap!r}: expected fail or resnapshot")
+        if replay and upto is not None:
+            raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
+        if replay and tuple(shapes) != (HISTORY,):
+            raise ValueError(
+                'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
+            )
+        if (interval is not None or target_suffix) and not replay:
+            raise ValueError("interval and target_suffix belong to replay=True")
+        for limit, value in (("max_transactions", max_transactions), ("max_rows", max_rows)):
+            if value is not None and value < 1:
+                raise ValueError(f"{limit}={value}: expected at least 1")
+        if kwargs.get("deploy_mode") == "cluster" and (work_dir is None or job_files.is_local(work_dir)):
+            raise ValueError(
+                "in cluster mode the driver runs on another machine: name a work_dir that Airflow and Spark both "
+                "read, for instance s3a://bucket/mssql_cdc"
+            )
+        if "outlets" not in kwargs:
+            kwargs["outlets"] = [AssetAlias(name=f"mssql_cdc {target}")]
+        super().__init__(name=name, packages=packages, **kwargs)
+        self.tables = tables
+        self.target = target
+        self.shapes = tuple(shapes)
+        self.upto = upto
+        self.mssql_conn_id = mssql_conn_id
+        self.exclude = exclude
+        self.table_name = table_name
+        self.partition_by = {table: tuple(columns) for table, columns in (partition_by or {}).items()}
+        self.table_properties = dict(table_properties or {})
+        self.keys = {table: tuple(columns) for table, columns in (keys or {}).items()}
+        self.on_disabled = on_disabled
+        self.on_gap = on_gap
+        self.server_timezone = server_timezone
+        self.max_transactions = max_transactions
+        self.max_rows = max_rows
+        self.capture_timeout = capture_timeout
+        self.replay = replay
+        self.interval = interval
+        self.target_suffix = target_suffix
+        self.work_dir = work_dir
+        self.connections = connections
+        self.tables_at_once = tables_at_once
+        self.slice_rows = slice_rows
+        self.fetch_size = fetch_size
+        self._spec: JobSpec | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Plan, load, believe the receipt, move the checkpoints.
+
+        :raises LoadFailedError: if some table failed and a retry may help
+        :raises AirflowFailException: if a retry is bound to fail again
+        """
+        try:
+            return self._execute(context)
+        except MsSqlCdcError as error:
+            if error.permanent:
+                raise AirflowFailException(str(error)) from error
+            raise
+
+    def _execute(self, context: Context) -> dict[str, Any]:
+        started = time.monotonic()
+        store = CheckpointStore(Variable)
+        request = self._request()
+        outcome = self._resumed(context) or self._planned(store, request, context)
+        if not self.replay:
+            for checkpoint in outcome.checkpoints(request, datetime.datetime.now(datetime.UTC)):
+                store.save(checkpoint)
+        summary = outcome.summary(time.monotonic() - started)
+        context["ti"].xcom_push(key="summary", value=summary)
+        self._emit(outcome, context)
+        if failures := outcome.failures():
+            raise LoadFailedError(
+                {table: reason for table, (reason, _) in failures.items()},
+                permanent=all(permanent for _, permanent in failures.values()),
+            )
+        _forget(context, _CUT_KEY)
+        return summary
+
+    def _resumed(self, context: Context) -> Outcome | None:
+        """Wait for the job that an earlier try submitted and that may still run, if there is one."""
+        state = context.get("task_state_store")
+        if not self.durable or state is None or not state.get(self.external_id_key):
+            return None
+        path = str(state.get(_SPEC_KEY))
+        if not job_files.open_path(path).exists():
+            _forget(context, self.external_id_key, _SPEC_KEY)
+            return None
+        self.log.info("an earlier try submitted %s; its receipt is waited for", path)
+        spec = job_files.read_spec(path)
+        return Outcome(RunPlan(spec.source.database, spec.upto), spec, self._submit(spec, context))
+
+    def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
+        with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
+            plan = self._plan(hook, store, request, context)
+        for warning in plan.warnings:
+            self.log.warning(warning)
+        for waiting in plan.waiting:
+            self.log.info("%s: %s", waiting.name, waiting.reason)
+        if plan.upto is None or not plan.specs:
+            return Outcome(plan)
+        spec = self._freeze(plan, plan.upto, context)
+        return Outcome(plan, spec, self._submit(spec, context))
+
+    # --- plan
+
+    def _request(self) -> Request:
+        return Request(
+            connection=self.mssql_conn_id,
+            patterns=(self.tables,) if isinstance(self.tables, str) else tuple(self.tables),
+            exclude=(self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude),
+            options=SinkOptions(
+                target=Target.parse(self.target),
+                shapes=self.shapes,
+                table_name=self.table_name,
+                partition_by=self.partition_by,
+                properties=self.table_properties,
+                resnapshot=self.on_gap == "resnapshot",
+            ),
+            keys=self.keys,
+            on_disabled=self.on_disabled,
+            max_transactions=self.max_transactions,
+            max_rows=self.max_rows,
+        )
+
+    def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
+        if self.replay:
+            return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
+        state = context.get("task_state_store")
+        given = self.upto or (state.get(_CUT_KEY) if state is not None else None)
+        plan = plan_load(hook, store, request, Lsn.parse(str(given)) if given else None)
+        if state is not None and given is None and plan.upto is not None:
+            state.set(_CUT_KEY, str(plan.upto))
+        return plan
+
+    def _interval(self, context: Context) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+        if self.interval is None:
+            return context.get("data_interval_start"), context.get("data_interval_end")
+        start, end = (parse(edge) if isinstance(edge, str) else edge for edge in self.interval)
+        return start, end
+
+    # --- submit
+
+    def _freeze(self, plan: RunPlan, upto: Lsn, context: Context) -> JobSpec:
+        """Write the job spec, and remember it for the tries that follow."""
+        connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
+        url, options = jdbc_url(connection)
+        work_dir = self.work_dir or os.path.join(AIRFLOW_HOME, "mssql_cdc")
+        job_files.remove_old(work_dir)
+        spec = JobSpec(
+            id=uuid.uuid4().hex[:12],
+            source=SourceSpec(
+                server=f"{(connection.host or '').lower()}:{connection.port or DEFAULT_PORT}",
+                database=plan.database,
+                jdbc_url=url,
+                options=options,
+                timezone=self.server_timezone,
+            ),
+            tables=tuple(plan.specs),
+            upto=upto,
+            work_dir=work_dir,
+            replay=plan.replay,
+            connections=self.connections,
+            tables_at_once=self.tables_at_once,
+            slice_rows=self.slice_rows,
+            fetch_size=self.fetch_size,
+            capture_timeout=self.capture_timeout.total_seconds(),
+        )
+        job_files.write_spec(spec)
+        if (state := context.get("task_state_store")) is not None:
+            state.set(_SPEC_KEY, spec.path)
+        return spec
+
+    def _submit(self, spec: JobSpec, context: Context) -> Receipt:
+        """Run the job, and return its receipt: that decides, not the exit code."""
+        self._spec = spec
+        connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
+        if connection.password:
+            mask_secret(connection.password)
+        secrets = {
+            "spark.mssql_cdc.user": connection.login or "",
+            "spark.mssql_cdc.password": connection.password or "",
+        }
+        try:
+            with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
+                super().execute(context)
+        except Exception as error:
+            try:
+                receipt = job_files.read_receipt(spec)
+            except ReceiptMissingError:
+                if not self._may_still_run(context):
+                    job_files.remove(spec)
+                raise error from None
+            self.log.warning("spark-submit failed after the job had written its receipt: %s", error)
+        else:
+            receipt = job_files.read_receipt(spec)
+        # a stored job id would make a cleared task succeed without doing anything
+        _forget(context, self.external_id_key, _SPEC_KEY)
+        job_files.remove(spec)
+        return receipt
+
+    def _may_still_run(self, context: Context) -> bool:
+        state = context.get("task_state_store")
+        return state is not None and bool(state.get(self.external_id_key))
+
+    @contextmanager
+    def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
+        """Set what spark-submit is told for this job, and put back what the author gave."""
+        given = {name: getattr(self, name) for name in ("application_args", "py_files", "conf", "properties_file")}
+        self.application = str(job_files.JOB)
+        self.application_args = ["--spec", spec.path]
+        self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
+        self.properties_file = properties
+        self.conf = {"spark.sql.extensions": ICEBERG_EXTENSIONS, **(self.conf or {})}
+        submission = self._get_hook()._connection
+        if str(submission["master"]).startswith("local"):
+            # else Spark's Python is the first one on the PATH, which may lack pyspark
+            self.conf.setdefault("spark.pyspark.python", sys.executable)
+        if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
+            raise MsSqlCdcError(
+                f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read {spec.work_dir}.",
+                advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
+            )
+        self._hook = None
+        try:
+            yield
+        finally:
+            for name, value in given.items():
+                setattr(self, name, value)
+
+    def on_kill(self) -> None:
+        """End the Spark application, and remove what it staged."""
+        if self._hook is not None:
+            super().on_kill()
+        if self._spec is not None:
+            job_files.remove(self._spec)
+
+    def _emit(self, outcome: Outcome, context: Context) -> None:
+        """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
+        ranges = outcome.lsn_ranges()
+        for outlet in self.outlets:
+            if ranges and isinstance(outlet, AssetAlias):
+                extra: dict[str, Any] = {"tables": ranges, "upto": str(outcome.plan.upto)}
+                context["outlet_events"][outlet].add(Asset(name=self.target, uri=self.target), extra=extra)
+
+
+def _forget(context: Context, *keys: str) -> None:
+    if (state := context.get("task_state_store")) is not None:
+        for key in keys:
+            state.delete(key)

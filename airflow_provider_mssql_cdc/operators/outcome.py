@@ -1,0 +1,136 @@
+"""What follows from a plan and a receipt: checkpoints, the summary, the asset event, the failures."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.plan import is_stale
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
+
+COUNTS = ("events", "inserted", "updated", "deleted", "copied")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run's plan, with the spec and receipt of the job if there was one."""
+
+    plan: RunPlan
+    spec: JobSpec | None = None
+    receipt: Receipt | None = None
+
+    @property
+    def loads(self) -> Iterator[tuple[TableSpec, TableReceipt]]:
+        """Each table of the job with what became of it."""
+        if self.spec is not None and self.receipt is not None:
+            specs = {table.name: table for table in self.spec.tables}
+            for table in self.receipt.tables:
+                yield specs[table.name], table
+
+    def checkpoints(self, request: Request, now: datetime.datetime) -> Iterator[Checkpoint]:
+        """Yield the checkpoints to be written: quiet tables' if they are old, loaded tables', failed tables'."""
+        plan = self.plan
+        for name, moved in plan.quiet.items():
+            stored = plan.checkpoints[name]
+            if stored is not None and is_stale(stored, now, plan.retention):
+                yield moved
+        for spec, table in self.loads:
+            stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
+            moved = _moved(stored, spec, table, plan)
+            if table.error is not None and table.error.permanent:
+                moved = dataclasses.replace(moved, failed=Failure(table.error.message, now))
+            if moved != stored:
+                yield moved
+        for name, error in plan.failures.items():
+            if error.permanent:
+                stored = plan.checkpoints.get(name) or Checkpoint(request.identity(plan.database, name))
+                yield dataclasses.replace(stored, failed=Failure(str(error), now))
+
+    def summary(self, seconds: float) -> dict[str, Any]:
+        """Return what the task pushes to XCom: the cut, and a row per table."""
+        plan = self.plan
+        rows: dict[TableName, dict[str, Any]] = {
+            name: {"status": "quiet", "position": str(candidate.position)}
+            for name, candidate in plan.candidates.items()
+        }
+        for name, checkpoint in plan.quiet.items():
+            rows[name] = {"status": "quiet", "position": str(checkpoint.position)}
+        for waiting in plan.waiting:
+            rows[waiting.name] = {"status": "waiting", "reason": waiting.reason}
+        for name in plan.skipped:
+            rows[name] = {"status": "skipped"}
+        for name, error in plan.failures.items():
+            rows[name] = {"status": "failed", "error": str(error)}
+        for _, table in self.loads:
+            rows[table.name] = _loaded(table)
+        for name, candidate in plan.candidates.items():
+            rows[name]["warnings"] = [*candidate.warnings, *rows[name].get("warnings", ())]
+        return {
+            "upto": str(plan.upto) if plan.upto else None,
+            "seconds": round(seconds, 1),
+            "application": self.receipt.application_id if self.receipt else None,
+            "warnings": plan.warnings,
+            "tables": [{"table": str(name), **row} for name, row in sorted(rows.items())],
+        }
+
+    def lsn_ranges(self) -> dict[str, dict[str, str | None]]:
+        """Return the LSN range that each table gained; a table that gained none is absent."""
+        ranges: dict[str, dict[str, str | None]] = {}
+        for _, table in self.loads:
+            loaded = [sink for sink in table.sinks if sink.outcome in ("loaded", "first_load")]
+            if loaded:
+                first_load = any(sink.before is None for sink in loaded)
+                ranges[str(table.name)] = {
+                    "after": None if first_load else min(str(sink.before) for sink in loaded),
+                    "upto": max(str(sink.read_through) for sink in loaded),
+                }
+        return ranges
+
+    def failures(self) -> dict[str, tuple[str, bool]]:
+        """Return the failed tables, each with the reason and whether it is permanent."""
+        failed = {str(name): (str(error), error.permanent) for name, error in self.plan.failures.items()}
+        for _, table in self.loads:
+            if table.error is not None:
+                failed[str(table.name)] = (table.error.message, table.error.permanent)
+        return failed
+
+
+def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan) -> Checkpoint:
+    """Return the checkpoint with the sinks where the receipt says they are."""
+    if not table.sinks:
+        return stored
+    sinks = dict(stored.sinks)
+    for sink in table.sinks:
+        if sink.after is None:
+            continue
+        # an older witness still proves the history, so the marker's will do where the cut's is not known
+        witness = plan.witness if plan.witness and sink.read_through == plan.upto else sink.after.witness
+        sinks[sink.shape] = SinkState(sink.after.position, max(sink.after.position, sink.read_through), witness)
+    return dataclasses.replace(
+        stored,
+        sinks=sinks,
+        instance=InstanceRef.of(spec.instance),
+        schema_hash=spec.schema.hash,
+        columns=spec.schema.describe(),
+        failed=None,
+    )
+
+
+def _loaded(table: TableReceipt) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "status": "failed" if table.error else "loaded",
+        "position": str(min(sink.read_through for sink in table.sinks)) if table.sinks else None,
+        "sinks": {sink.shape: sink.outcome for sink in table.sinks},
+        "windows": list(table.windows),
+        "seconds": {step: round(value, 2) for step, value in table.seconds.items()},
+        "warnings": list(table.warnings),
+        **{count: table.counts.get(count, 0) for count in COUNTS},
+    }
+    if table.error:
+        row["error"] = table.error.message
+    return row

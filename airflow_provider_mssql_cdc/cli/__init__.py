@@ -1,0 +1,131 @@
+"""The command ``mssql-cdc``: ``demo``, ``sandbox`` and ``checkpoint``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from airflow_provider_mssql_cdc import __version__
+from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE, CommandError
+
+# Sandbox, Airflow and Spark are heavy to import, and each command needs only some of them.
+_COMMANDS = {
+    "demo": "airflow_provider_mssql_cdc.cli.demo.play",
+    "sandbox": "airflow_provider_mssql_cdc.cli.sandbox",
+    "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    root = argparse.ArgumentParser(
+        prog="mssql-cdc", description="Load the changes of SQL Server tables into a lakehouse, from Airflow, with Spark."
+    )
+    root.add_argument("--version", action="version", version=__version__)
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_sandbox(commands)
+    _add_checkpoint(commands)
+    return root
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="show the whole way at work: SQL Server stand-in, Airflow, Spark, Iceberg",
+        description="Load a shop database into an Iceberg lake by the example DAG while the shop changes, "
+        "and compare both sides. Needs Java 17 or 21.",
+    )
+    demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs in DIR, which must be new or empty")
+    demo.add_argument("--json", metavar="FILE", help="write the summary there")
+    demo.add_argument("--rows", type=_positive, default=100_000, help="rows that the shop starts with (default: 100000)")
+    demo.add_argument("--port", type=_port, default=0, help="port of the SQL Server stand-in (default: a free one)")
+
+
+def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    sandbox = commands.add_parser(
+        "sandbox",
+        help="run a stand-in for SQL Server",
+        description="Serve a stand-in for SQL Server until SIGTERM or Ctrl-C. "
+        "One line of JSON on standard output says when it is ready, and how to connect.",
+    )
+    sandbox.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    sandbox.add_argument("--port", type=_port, default=1433, help="port to listen on, 0 for a free one (default: 1433)")
+    sandbox.add_argument("--database", metavar="D", default="shop", help="database to create (default: shop)")
+    sandbox.add_argument("--user", metavar="U", default="sa", help="login (default: sa)")
+    sandbox.add_argument("--password", metavar="P", help="its password (default: a random one)")
+    sandbox.add_argument(
+        "--capture-interval",
+        metavar="S",
+        type=_seconds,
+        default=5.0,
+        help="seconds between two scans of the capture job (default: 5, as on SQL Server)",
+    )
+    sandbox.add_argument("--seed", choices=["shop"], help="create and fill the tables of the demo, with CDC enabled")
+    sandbox.add_argument("--rows", type=_positive, default=100_000, help="rows of --seed (default: 100000)")
+
+
+def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    checkpoint = commands.add_parser(
+        "checkpoint",
+        help="see and correct how far tables are loaded",
+        description="Work on the checkpoints in the Airflow environment in which this command runs.",
+    )
+    actions = checkpoint.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", help="list all checkpoints")
+    for name, description in (
+        ("show", "print one checkpoint as JSON"),
+        ("set", "name the position up to which a table is loaded"),
+        ("reset", "forget how far a table is loaded"),
+    ):
+        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        action.add_argument("--conn", default="mssql_default", help="Airflow connection id (default: mssql_default)")
+        action.add_argument("--database", required=True, help="source database")
+        action.add_argument("--table", required=True, help="source table, as schema.table")
+        action.add_argument("--target", required=True, help="as in the DAG: iceberg://catalog/namespace")
+        if name != "show":
+            action.add_argument("--shape", help="mirror or history alone (default: all shapes that the checkpoint has)")
+        if name == "set":
+            action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("must lie between 0 and 65535")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    :param argv: arguments without the program's name; those of the process if absent
+    :return: the exit code: 0, 1 where the demo found a difference, 2 where a command could not do its work,
+        130 after Ctrl-C
+    """
+    arguments = parser().parse_args(argv)
+    try:
+        code: int = importlib.import_module(_COMMANDS[arguments.command]).run(arguments)
+    except CommandError as error:
+        print(f"mssql-cdc {arguments.command}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        print(f"mssql-cdc {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    return code

@@ -1,0 +1,168 @@
+"""``mssql-cdc checkpoint``: see and correct how far tables are loaded."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
+from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, CheckpointStore, Identity, SinkState
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.target import SHAPES, Target
+
+
+class MetadataVariables:
+    """Airflow's Variables for a process that is no task.
+
+    ``airflow.sdk.Variable`` can only read there; this goes to the metadata database.
+    """
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value, or the default."""
+        from airflow.models import Variable
+
+        return Variable.get(key, default_var=default)
+
+    def set(self, key: str, value: Any, description: str | None = None) -> None:
+        """Store the value."""
+        from airflow.models import Variable
+
+        Variable.set(key, value, description=description)
+
+    def delete(self, key: str) -> None:
+        """Delete the Variable."""
+        from airflow.models import Variable
+
+        Variable.delete(key)
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys with this beginning, sorted."""
+        from airflow.models import Variable
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        with create_session() as session:
+            found = session.scalars(select(Variable.key).where(Variable.key.startswith(prefix, autoescape=True)))
+            return sorted(found)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run ``list``, ``show``, ``set`` or ``reset``."""
+    variables = MetadataVariables()
+    if arguments.action == "list":
+        for line in _list(variables):
+            print(line)
+        return EXIT_OK
+    store = CheckpointStore(variables)
+    try:
+        identity = _identity(arguments)
+        print(_ACTIONS[arguments.action](store, identity, arguments))
+    except (CheckpointError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    return EXIT_OK
+
+
+def _identity(arguments: argparse.Namespace) -> Identity:
+    schema, dot, table = arguments.table.partition(".")
+    if not (schema and dot and table):
+        raise CommandError(f"--table {arguments.table!r} is not of the form schema.table")
+    target = Target.parse(arguments.target)
+    return Identity(arguments.conn, arguments.database, TableName(schema, table), target.address)
+
+
+def _list(variables: MetadataVariables) -> Iterator[str]:
+    keys = variables.keys(KEY_PREFIX)
+    if not keys:
+        yield "no checkpoints"
+    for key in keys:
+        try:
+            checkpoint = Checkpoint.from_json(variables.get(key))
+        except CheckpointError as error:
+            yield f"{key}: {error}"
+            continue
+        identity = checkpoint.identity
+        yield f"{identity.connection} {identity.database} {identity.table} -> {identity.target}"
+        for shape, sink in sorted(checkpoint.sinks.items()):
+            yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}"
+        if not checkpoint.sinks:
+            yield "  not loaded yet"
+        if checkpoint.failed:
+            yield f"  failed {checkpoint.failed.time.isoformat(timespec='seconds')}: {checkpoint.failed.reason}"
+
+
+def _show(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
+    return _stored(store, identity).to_json()
+
+
+def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
+    position = Lsn.parse(arguments.position)
+    stored = store.load(identity)
+    shapes = _shapes(arguments.shape, stored)
+    if not shapes:
+        raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, mirror or history")
+    before = stored.sinks if stored else {}
+    sinks = dict(before)
+    for shape in shapes:
+        # A position ahead of the marker skips changes only if it expects the marker that is there.
+        applied = min(before[shape].applied, position) if shape in before else position
+        sinks[shape] = SinkState(applied, position)
+    # Instance, schema and witness belong to the position of before: the new one stands on the word of a person.
+    store.overwrite(Checkpoint(identity, sinks))
+    return (
+        f"{_name(identity)}: {', '.join(shapes)} set to {position}"
+        + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
+        + ".\nThe next run reads the changes after it. What the target table's own marker says is loaded is not loaded "
+        "again: to go back behind it, replay the interval, or reset and load the table anew."
+    )
+
+
+def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
+    what = "checkpoint"
+    if arguments.shape is None:
+        if not store.delete(identity):
+            raise _missing(identity)
+    else:
+        stored = _stored(store, identity)
+        (shape,) = _shapes(arguments.shape, stored)
+        if shape not in stored.sinks:
+            raise CommandError(f"the checkpoint of {_name(identity)} holds no {shape}")
+        sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
+        store.overwrite(dataclasses.replace(stored, sinks=sinks, failed=None))
+        what = f"checkpoint of the {shape}"
+    return (
+        f"{_name(identity)}: {what} removed.\n"
+        "At the next run a target table that carries a marker is continued from there; one that is missing or empty is "
+        "loaded for the first time. So drop the target table to have it copied anew."
+    )
+
+
+def _shapes(shape: str | None, stored: Checkpoint | None) -> tuple[str, ...]:
+    if shape is None:
+        return tuple(sorted(stored.sinks)) if stored else ()
+    if shape not in SHAPES:
+        raise CommandError(f"--shape {shape!r}: expected one of {', '.join(SHAPES)}")
+    return (shape,)
+
+
+def _stored(store: CheckpointStore, identity: Identity) -> Checkpoint:
+    stored = store.load(identity)
+    if stored is None:
+        raise _missing(identity)
+    return stored
+
+
+def _missing(identity: Identity) -> CommandError:
+    return CommandError(
+        f"there is no checkpoint of {_name(identity)}; `mssql-cdc checkpoint list` shows those that exist"
+    )
+
+
+def _name(identity: Identity) -> str:
+    return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.target}"
+
+
+_ACTIONS = {"show": _show, "set": _set, "reset": _reset}

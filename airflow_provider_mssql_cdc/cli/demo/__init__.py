@@ -1,0 +1,1 @@
+"""``mssql-cdc demo``: the whole way from SQL Server to the lake, run and compared."""

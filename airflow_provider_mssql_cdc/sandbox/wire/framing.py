@@ -62,8 +62,8 @@ class ClientMessage:
 class Channel:
     """One connection's bytes; TLS can be put on top and taken off again between two messages.
 
-    No byte is ever read ahead of what was asked for (with TLS: of the record it came in), so that what waits in
-    the socket while a request runs is what the client sent after it.
+    No byte is ever read ahead of what was asked for (with TLS: of the record it came in), so that what waits
+    in the socket while a request runs is what the client sent after it.
     """
 
     def __init__(self, sock: socket.socket) -> None:

@@ -86,7 +86,7 @@ def requested_encryption(options: dict[int, bytes]) -> Encryption:
 
 
 def negotiate(client: Encryption, *, forced: bool) -> Encryption:
-    """The server's answer (docs: MS-TDS 2.2.6.5): OFF is TLS for the login only, NOT_SUPPORTED none at all."""
+    """The server's answer (docs: MS-TDS 2.2.6.5): OFF is TLS for the login, NOT_SUPPORTED none at all."""
     if client is Encryption.NOT_SUPPORTED:
         return Encryption.REQUIRED if forced else Encryption.NOT_SUPPORTED
     if client is Encryption.OFF:

@@ -65,7 +65,7 @@ def encode_utf16(array: pa.Array) -> tuple[Offsets, Bytes]:
 
 
 def encode_cp1252(array: pa.Array) -> tuple[Offsets, Bytes]:
-    """Offsets and bytes of a string array without NULLs, in code page 1252; a question mark for what it lacks."""
+    """Offsets and bytes of a string array without NULLs, in code page 1252; `?` for what it lacks."""
     offsets, data = binary_parts(array)
     if not (data & 0x80).any():
         return offsets, data

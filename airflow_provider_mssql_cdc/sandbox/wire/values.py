@@ -182,11 +182,11 @@ def _datetimeoffset(sql: SqlType, array: pa.Array) -> Bytes:
     if ticks.null_count != array.null_count or minutes.null_count != array.null_count:
         raise ValueError("a datetimeoffset value is NULL in one of its two parts")
     utc = _int64(without_nulls(ticks))
-    offset = _numbers(without_nulls(minutes), "<i2")
-    local = utc + offset.astype(np.int64) * _TICKS_PER_MINUTE
+    offset = _numbers(without_nulls(minutes), "<i2").astype(np.int64)
+    local = utc + offset * _TICKS_PER_MINUTE
     _check((offset >= -840) & (offset <= 840), sql)
     _check((local >= 0) & (local < (_LAST_DAY + 1) * _TICKS_PER_DAY), sql)
-    return np.hstack([*_instant(utc, sql), _matrix(offset)])
+    return np.hstack([*_instant(utc, sql), _matrix(offset, 2)])
 
 
 def _datetime(sql: SqlType, array: pa.Array) -> Bytes:

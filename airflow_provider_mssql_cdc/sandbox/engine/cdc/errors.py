@@ -12,6 +12,7 @@ _TEXTS: Final = {
     4711: "Table '{}' is tracked by Change Data Capture and cannot be truncated.",
     4928: "Column '{}' cannot be altered: it is {}.",
     7139: "LOB value of {} bytes is longer than the configured max text repl size of {} bytes.",
+    22022: "SQL Server Agent refuses to {} job '{}': {}.",
     22832: "Metadata could not be updated for table {}: {}.",
     22836: "The job metadata in msdb.dbo.cdc_jobs could not be updated: a {} job exists already.",
     22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
@@ -61,7 +62,7 @@ _TEXTS: Final = {
     22999: "A polling interval needs a continuous scan.",
 }
 _SEVERITY_10 = {
-    22022: "SQL Server Agent is not running: job '{}' could not be started.",
+    22022: "Job '{}' was created but not started: SQL Server Agent is not running.",
     22905: _TEXTS[22905],
     22969: "Net changes cannot evaluate update masks while the server option clr enabled is 0.",
 }

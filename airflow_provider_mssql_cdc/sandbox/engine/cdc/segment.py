@@ -218,13 +218,13 @@ class _Group:
 
     def sums(self, flags: Flags) -> Ints:
         """Per record, how many of its rows are flagged."""
-        running: Ints = np.zeros(len(flags) + 1, np.int64)
+        running = np.zeros(len(flags) + 1, np.int64)
         np.cumsum(flags, out=running[1:])
         return np.asarray(running[self._ends] - running[self._starts], np.int64)
 
     def rank(self, flags: Flags) -> Ints:
         """Per row, how many rows of its record before it are flagged."""
-        running = np.cumsum(flags) - flags
+        running: Ints = np.cumsum(flags) - flags
         return np.asarray(running - running[self._starts[self.owner]], np.int64)
 
 

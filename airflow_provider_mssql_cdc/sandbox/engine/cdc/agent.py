@@ -1,0 +1,314 @@
+"""SQL Server Agent: it runs the capture and cleanup jobs of a server's databases."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc import agent_views, jobs
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent_views import Activity
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice, printed
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
+
+log = logging.getLogger(__name__)
+
+_CLEANUP_TIME = datetime.time(2)
+_LONGEST_WAIT = 60.0  # seconds; the server's clock may be set
+
+
+@dataclass(slots=True, eq=False)
+class _Capture:
+    """A capture job that runs: with the settings it started with, until it is told to end."""
+
+    database: CdcDatabase
+    job: jobs.Job
+    interval: float
+    thread: threading.Thread | None = None
+    ending: bool = False
+    wake: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(slots=True, eq=False)
+class _Attached:
+    """A database and the lock under which its log is scanned by the Agent or by a test."""
+
+    database: CdcDatabase
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    capture: _Capture | None = None
+    activities: dict[str, Activity] = field(default_factory=dict)
+
+
+class Agent:
+    """The Agent of a server, at first stopped. Safe to use from several threads.
+
+    :param clock: the server's local time, naive
+    :param capture_interval: seconds between two cycles of a capture job; None takes the job's polling interval
+    """
+
+    def __init__(self, *, clock: Callable[[], datetime.datetime], capture_interval: float | None = None) -> None:
+        self.services_visible = True
+        self._clock, self._interval = clock, capture_interval
+        self._lock = threading.RLock()
+        self._databases: dict[str, _Attached] = {}
+        self._sessions: list[datetime.datetime] = []
+        self._running = self._held = False
+        self._stopped = threading.Event()
+        self._scheduler: threading.Thread | None = None
+        self._server_start = to_datetime(clock())
+
+    # The service
+
+    @property
+    def running(self) -> bool:
+        """Whether the service runs."""
+        return self._running
+
+    def start(self) -> None:
+        """Start the service, and with it every capture job, which SQL Server schedules for the Agent's start."""
+        with self._lock:
+            if self._running:
+                return
+            self._running = True
+            self._sessions.append(to_datetime(self._clock()))
+            self._stopped = threading.Event()
+            for attached in self._databases.values():
+                attached.activities.clear()
+            self._scheduler = threading.Thread(target=self._schedule, args=(self._stopped,), name="agent", daemon=True)
+            self._scheduler.start()
+            databases = [each.database for each in self._databases.values()]
+        for database in databases:
+            if any(job.job_type == jobs.CAPTURE for job in database.jobs):
+                self.start_job(database, jobs.CAPTURE)
+
+    def stop(self) -> None:
+        """Stop the service and the jobs it runs; returns when they have ended."""
+        with self._lock:
+            if not self._running:
+                return
+            self._running = False
+            self._stopped.set()
+            scheduler, databases = self._scheduler, [each.database for each in self._databases.values()]
+        for database in databases:
+            self._end_capture(database)
+        if scheduler is not None:
+            scheduler.join()
+
+    def attach(self, database: CdcDatabase) -> None:
+        """Take care of a database's jobs from now on."""
+        with self._lock:
+            self._databases[database.name.casefold()] = _Attached(database)
+        database.runner = self
+        if self._running and any(job.job_type == jobs.CAPTURE for job in database.jobs):
+            self.start_job(database, jobs.CAPTURE)
+
+    def detach(self, database: CdcDatabase) -> None:
+        """Let go of a database that is dropped."""
+        self._end_capture(database)
+        database.runner = None
+        with self._lock:
+            self._databases.pop(database.name.casefold(), None)
+
+    # Tests take the capture into their own hands
+
+    def hold(self) -> None:
+        """Keep the capture jobs from scanning; when this returns none is at it any more."""
+        with self._lock:
+            self._held = True
+            turns = [each.turn for each in self._databases.values()]
+        for turn in turns:
+            with turn:
+                pass
+
+    def release(self) -> None:
+        """Let the capture jobs scan again, at once."""
+        with self._lock:
+            self._held = False
+            for attached in self._databases.values():
+                if attached.capture is not None:
+                    attached.capture.wake.set()
+
+    def step(self, database: CdcDatabase, *, dummy: bool = False) -> int:
+        """One scan, here and now, whether or not the Agent runs or is held; of as much as one cycle may take.
+
+        :param dummy: see ``CdcDatabase.scan``
+        :returns: the number of transactions taken from the log
+        """
+        attached = self._attached(database)
+        job = next((each for each in database.jobs if each.job_type == jobs.CAPTURE), None)
+        with attached.turn:
+            return database.scan(None if job is None else job.maxtrans * job.maxscans, dummy=dummy)
+
+    # Jobs
+
+    def start_job(self, database: CdcDatabase, job_type: str | None = jobs.CAPTURE) -> list[Message]:
+        """sys.sp_cdc_start_job: a capture job runs until it is stopped, a cleanup job has ended when this returns.
+
+        :raises SqlError: 22992; 22997 without such a job; 22022 if the Agent or the job says no (memory)
+        """
+        wanted = jobs.job_type_of(job_type)
+        job = self._job(database, wanted)
+        with self._lock:
+            if not self._running:
+                raise error(22022, "start", job.name, "the Agent is not running", procedure="sp_start_job")
+            attached = self._attached(database)
+            if attached.capture is not None and wanted == jobs.CAPTURE:
+                raise error(22022, "start", job.name, "the job is running already", procedure="sp_start_job")
+            activity = Activity(job.job_id, len(self._sessions), to_datetime(self._clock()))
+            attached.activities[wanted] = activity
+            if wanted == jobs.CAPTURE:
+                interval = float(job.pollinginterval) if self._interval is None else self._interval
+                capture = _Capture(database, job, interval)
+                attached.capture = capture
+                name = f"capture {database.name}"
+                capture.thread = threading.Thread(target=self._run, args=(attached, capture), name=name, daemon=True)
+                capture.thread.start()
+        if wanted == jobs.CLEANUP:
+            try:
+                database.cleanup_retention()
+            finally:
+                activity.stop = to_datetime(self._clock())
+        return [printed(f"Job '{job.name}' started successfully.")]
+
+    def stop_job(self, database: CdcDatabase, job_type: str | None = jobs.CAPTURE) -> list[Message]:
+        """sys.sp_cdc_stop_job; returns when the job has ended.
+
+        :raises SqlError: 22992; 22997 without such a job; 22022 if it is not running (memory)
+        """
+        wanted = jobs.job_type_of(job_type)
+        job = self._job(database, wanted)
+        if wanted == jobs.CLEANUP or not self._end_capture(database):
+            raise error(22022, "stop", job.name, "the job is not running", procedure="sp_stop_job")
+        return [printed(f"Job '{job.name}' stopped successfully.")]
+
+    def start_created(self, database: CdcState) -> list[Message]:
+        """Start the jobs that enabling a table has created; with the Agent stopped the client is only told so."""
+        messages: list[Message] = []
+        known = self._attached(database).database
+        for job in known.jobs:
+            if self._running:
+                # The cleanup job has nothing to remove yet, but SQL Server starts it too.
+                messages += self.start_job(known, job.job_type)
+            else:
+                messages.append(notice(22022, job.name))
+        return messages
+
+    def drop(self, database: CdcState, job_type: str) -> None:
+        """Stop a job that no longer exists, and forget it."""
+        if job_type == jobs.CAPTURE:
+            self._end_capture(database)
+        with self._lock:
+            self._attached(database).activities.pop(job_type, None)
+
+    def is_job_running(self, database: CdcDatabase) -> bool:
+        """Whether the capture job of a database runs."""
+        with self._lock:
+            return self._attached(database).capture is not None
+
+    def _attached(self, database: CdcState) -> _Attached:
+        return self._databases[database.name.casefold()]
+
+    def _job(self, database: CdcDatabase, job_type: str) -> jobs.Job:
+        job = next((each for each in database.jobs if each.job_type == job_type), None)
+        if job is None:
+            raise error(22997, job_type)
+        return job
+
+    def _end_capture(self, database: CdcState) -> bool:
+        """End the capture job of a database, if it runs; returns whether it did."""
+        with self._lock:
+            capture = self._attached(database).capture
+        if capture is None or capture.thread is None:
+            return False
+        capture.ending = True
+        capture.wake.set()
+        capture.thread.join()
+        return True
+
+    # What the threads do
+
+    def _run(self, attached: _Attached, capture: _Capture) -> None:
+        try:
+            while not capture.ending:
+                backlog = self._cycle(attached, capture)
+                if not capture.job.continuous:
+                    break
+                if not backlog:
+                    capture.wake.wait(capture.interval)
+                    capture.wake.clear()
+        finally:
+            with self._lock:
+                attached.capture = None
+                activity = attached.activities.get(jobs.CAPTURE)
+                if activity is not None:
+                    activity.stop = to_datetime(self._clock())
+
+    def _cycle(self, attached: _Attached, capture: _Capture) -> bool:
+        """One cycle of a capture job; returns whether the log may hold more."""
+        job = capture.job
+        with attached.turn:
+            if self._held:
+                return False
+            try:
+                return attached.database.sp_cdc_scan(job.maxtrans, job.maxscans) >= job.maxtrans * job.maxscans
+            except SqlError as reason:
+                # It stands in dm_cdc_errors; everything behind the change waits for the next cycle.
+                log.debug(f"{job.name}: error {reason.number}: {reason.text}")
+            except Exception:
+                log.exception(f"{job.name}: the scan failed")
+            return False
+
+    def _schedule(self, stopped: threading.Event) -> None:
+        """Run the cleanup jobs daily at 02:00, as SQL Server schedules them."""
+        due = _next_cleanup(self._clock())
+        while not stopped.wait(min(_LONGEST_WAIT, max(0.0, (due - self._clock()).total_seconds()))):
+            if self._clock() < due:
+                continue
+            due = _next_cleanup(self._clock())
+            with self._lock:
+                databases = [each.database for each in self._databases.values()]
+            for database in databases:
+                self._clean(database)
+
+    def _clean(self, database: CdcDatabase) -> None:
+        try:
+            self.start_job(database, jobs.CLEANUP)
+        except SqlError as reason:
+            # No CDC or no such job: nothing to clean.
+            log.debug(f"cleanup of {database.name}: error {reason.number}: {reason.text}")
+
+    # What clients see of it
+
+    def services(self) -> Relation:
+        """sys.dm_server_services; without rows, which means unknown, while ``services_visible`` is off."""
+        if not self.services_visible:
+            return agent_views.services(None)
+        return agent_views.services(self._running)
+
+    def sysjobs(self) -> Relation:
+        """msdb.dbo.sysjobs"""
+        with self._lock:
+            found = [job for attached in self._databases.values() for job in attached.database.jobs]
+        return agent_views.sysjobs(found, self._server_start)
+
+    def sysjobactivity(self) -> Relation:
+        """msdb.dbo.sysjobactivity, of the newest session: start not NULL and stop NULL means running."""
+        with self._lock:
+            found = [each for attached in self._databases.values() for each in attached.activities.values()]
+        return agent_views.sysjobactivity(found)
+
+    def syssessions(self) -> Relation:
+        """msdb.dbo.syssessions: one row for each start of the Agent."""
+        with self._lock:
+            return agent_views.syssessions(list(self._sessions))
+
+
+def _next_cleanup(now: datetime.datetime) -> datetime.datetime:
+    today = datetime.datetime.combine(now.date(), _CLEANUP_TIME)
+    return today if now < today else today + datetime.timedelta(days=1)

@@ -2,168 +2,114 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from airflow.providers.microsoft.mssql.hooks.mssql import MsSqlHook
+from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, Running
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, SqlServerError
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
+from airflow_provider_mssql_cdc.hooks import statements
+from airflow_provider_mssql_cdc.hooks.reading import ReadingHook
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
-from airflow_provider_mssql_cdc.core.database import (
-    AgentHealth,
-    DatabaseStatus,
-    Matches,
-    Probe,
-    Snapshot,
-    TimeOperator,
-    Transaction,
-)
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName
+_SECONDS_BETWEEN_LOOKS = 0.2
+_AGENT_RUNNING = 4
+_CURRENT_TIMEZONE_ID_SINCE = 16
+
+_T = TypeVar("_T")
 
 
-class MsSqlCdcHook(MsSqlHook):
-    """Metadata of SQL Server change data capture; never row data.
+class MsSqlCdcHook(ReadingHook):
+    """Metadata of SQL Server change data capture, never row data; and the procedures that switch it on and off.
 
     One connection, opened at the first statement and kept until ``close``; autocommit, so that nothing is locked
-    between statements. One thread at a time. Use it as a context manager. Every method raises the errors of
-    ``core.exceptions``: LoginError, ServerUnreachableError, DatabaseUnavailableError, CdcPermissionError,
-    CdcDisabledError, SqlServerError.
+    between statements. Use it as a context manager. Every method raises the errors of ``core.exceptions``:
+    LoginError, ServerUnreachableError, DatabaseUnavailableError, CdcPermissionError, CdcDisabledError, SqlServerError.
 
-    :param mssql_conn_id: Airflow connection of type ``mssql``
-    :param connection: the resolved connection, where looking it up by id would block (keyword ``connection``)
+    :param mssql_conn_id: Airflow connection of type ``mssql``. Extras that are used: ``timeout`` and
+        ``login_timeout`` (seconds), ``encrypt``, ``encryption``, ``appname``, ``tds_version``, ``read_only``,
+        ``conn_properties``, and for JDBC those that ``hooks.jdbc`` names. Others are ignored with a warning.
     :param schema: database that overrides the connection's
+    :param kwargs: as for ``MsSqlHook``; ``connection`` gives the resolved connection where a lookup would block
     """
 
-    def __init__(self, mssql_conn_id: str = "mssql_default", *, schema: str | None = None, **kwargs: Any) -> None:
-        super().__init__(mssql_conn_id=mssql_conn_id, schema=schema, log_sql=False, **kwargs)
-
-    # --- a whole run's questions, one statement each unless said
-    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Snapshot:
-        """Read status, matched tables and their capture instances: three statements, for any number of tables.
-
-        With CDC off for the database, ``instances`` is empty; nothing is raised for that.
-
-        :raises TableNotFoundError: if no pattern matches any table
-        """
-        raise NotImplementedError
-
-    def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
-        """Return the DDL on these instances' tables above this LSN, ordered by LSN."""
-        raise NotImplementedError
-
-    def probe(
-        self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()
-    ) -> Probe:
-        """Look for events in many change tables, then read min LSNs and mapping: one statement.
-
-        :param after: capture instance name to position; ``tables_with_events`` in the form that polls use
-        :param upto: the cut; None takes the max LSN, read first under READ COMMITTED
-        :param witnesses: LSNs whose mapping is wanted
-        """
-        raise NotImplementedError
-
-    # --- single questions
-    def database_status(self) -> DatabaseStatus:
-        """Read the database's status."""
-        raise NotImplementedError
-
-    def resolve_tables(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Matches:
-        """Return the user tables that the patterns match, by the database's collation, without the excluded ones.
-
-        :raises TableNotFoundError: if there is none
-        """
-        raise NotImplementedError
-
-    def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
-        """Return all capture instances of these tables, complete: two statements."""
-        raise NotImplementedError
-
-    def max_lsn(self) -> Lsn | None:
-        """Return ``sys.fn_cdc_get_max_lsn``; None while nothing is captured."""
-        raise NotImplementedError
-
-    def min_lsn(self, capture_instance: str) -> Lsn | None:
-        """Return the instance's min LSN; None while it has none.
-
-        :raises CdcDisabledError: if there is no such instance
-        """
-        raise NotImplementedError
-
-    def increment(self, lsn: Lsn) -> Lsn:
-        """Return ``sys.fn_cdc_increment_lsn``; the server's answer, where ``Lsn.next`` is ours."""
-        raise NotImplementedError
-
-    def decrement(self, lsn: Lsn) -> Lsn:
-        """Return ``sys.fn_cdc_decrement_lsn``."""
-        raise NotImplementedError
-
-    def lsn_to_time(self, lsn: Lsn) -> datetime.datetime | None:
-        """Return the commit time in the server's local time; None for an LSN that is not mapped."""
-        raise NotImplementedError
-
-    def time_to_lsn(self, operator: TimeOperator, time: datetime.datetime) -> Lsn | None:
-        """Return the LSN that stands in this relation to the server-local time; None if there is none.
-
-        :raises ValueError: for a time with a zone
-        """
-        raise NotImplementedError
-
-    def witness(self, position: Lsn) -> Witness | None:
-        """Return the largest mapped LSN at or below the position, with its time."""
-        raise NotImplementedError
-
-    def witnesses(self, lsns: Collection[Lsn]) -> dict[Lsn, datetime.datetime]:
-        """Return those of the LSNs that are mapped, with their times."""
-        raise NotImplementedError
-
-    def transactions_between(self, after: Lsn, upto: Lsn, limit: int = 1000) -> list[Transaction]:
-        """Return the first captured transactions of (after, upto], in LSN order, without the dummy ones."""
-        raise NotImplementedError
-
-    def cut_by_transactions(self, after: Mapping[str, Lsn], upto: Lsn, transactions: int) -> Lsn:
-        """Return the LSN of the n-th transaction that has events in the windows (after[instance], upto] together.
-
-        :return: ``upto`` if there are not more than that many
-        """
-        raise NotImplementedError
-
-    def cut_by_rows(self, after: Mapping[str, Lsn], upto: Lsn, rows: int) -> Lsn:
-        """Return the LSN of the last transaction up to which all windows together have at most that many change
-        rows; at least the first transaction.
-
-        :return: ``upto`` if there are not more than that many
-        """
-        raise NotImplementedError
+    def __enter__(self) -> MsSqlCdcHook:
+        """Return the hook itself."""
+        return self
 
     def agent_health(self) -> AgentHealth:
         """Return whether Agent and capture job run, as far as the login can see."""
-        raise NotImplementedError
+        agent = self._agent()
+        if agent is Running.STOPPED:
+            # The job's last entry stays open when the Agent goes down.
+            job, detail = (
+                Running.STOPPED,
+                "SQL Server Agent is stopped, so nothing is captured; start its service",
+            )
+        else:
+            job = self._capture_job()
+            detail = f"SQL Server Agent: {agent.value}; capture job: {job.value}"
+            if job is Running.STOPPED:
+                detail += "; start it with EXEC sys.sp_cdc_start_job"
+            elif Running.UNKNOWN in (agent, job):
+                detail += (
+                    "; to see both, a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity"
+                )
+        return AgentHealth(agent, job, detail)
+
+    def _agent(self) -> Running:
+        try:
+            rows = self.query(statements.AGENT)
+        except SqlServerError:
+            return Running.UNKNOWN
+        if not rows:
+            return Running.UNKNOWN
+        return Running.RUNNING if rows[0][0] == _AGENT_RUNNING else Running.STOPPED
+
+    def _capture_job(self) -> Running:
+        try:
+            rows = self.query(statements.CAPTURE_JOB)
+        except SqlServerError:
+            return Running.UNKNOWN
+        if not rows:
+            # None is needed beside transactional replication, whose log reader captures (docs: sp_cdc_add_job).
+            return Running.UNKNOWN
+        started, stopped = rows[0]
+        return Running.RUNNING if started is not None and stopped is None else Running.STOPPED
 
     def server_timezone(self) -> str | None:
-        """Return the server's zone: ``UTC``, or its Windows name; None where the server cannot say (before 2022)."""
-        raise NotImplementedError
+        """Return ``UTC``, or the Windows name of the server's zone; None where the server cannot say (before 2022)."""
+        status = self.database_status()
+        if status.engine_edition == AZURE_SQL_DATABASE:
+            return "UTC"
+        if status.major_version < _CURRENT_TIMEZONE_ID_SINCE:
+            return None
+        return str(self.query(statements.TIMEZONE)[0][0])
 
-    def retention_minutes(self) -> int | None:
-        """Return the cleanup job's retention; None where the login cannot see it."""
-        raise NotImplementedError
-
-    def max_text_repl_size(self) -> int | None:
-        """Return ``max text repl size`` in bytes, -1 for no limit; None where the login cannot see it."""
-        raise NotImplementedError
-
-    # --- switching on and off
     def enable_database(self, *, timeout: float = 60.0) -> None:
         """Enable CDC for the database; nothing happens where it is on.
 
         :param timeout: seconds to wait until the new state can be seen
-        :raises CaptureLagError: if it cannot be seen by then
+        :raises CdcPermissionError: for a login that is not sysadmin
+        :raises CaptureLagError: if the new state cannot be seen in time
         """
-        raise NotImplementedError
+        if self._enabled():
+            return
+        self.query(statements.ENABLE_DATABASE, repeatable=False)
+        _wait(self._enabled, timeout, f"{self.where.database} is not shown as enabled for CDC.")
 
     def disable_database(self, *, timeout: float = 60.0) -> None:
-        """Disable CDC for the database, with all capture instances and what they captured."""
-        raise NotImplementedError
+        """Disable CDC for the database: all capture instances go, with what they captured.
+
+        :raises CaptureLagError: if the new state cannot be seen in time
+        """
+        self.query(statements.DISABLE_DATABASE, repeatable=False)
+        _wait(
+            lambda: not self._enabled(), timeout, f"{self.where.database} is still shown as enabled for CDC."
+        )
+
+    def _enabled(self) -> bool:
+        return bool(self.query(statements.CDC_ENABLED)[0][0])
 
     def enable_table(
         self,
@@ -180,18 +126,72 @@ class MsSqlCdcHook(MsSqlHook):
     ) -> list[CaptureInstance]:
         """Enable CDC for a table. A table that is tracked already is left alone.
 
-        :param role_name: gating role; None for none
+        The procedure waits for transactions that have written the table, and makes writers wait meanwhile.
+
+        :param capture_instance: None for ``schema_table``
+        :param role_name: gating role, made if it is missing; None for none
         :param captured_columns: None for all
         :param index_name: unique index that identifies rows; None for the primary key
+        :param filegroup_name: of the change table; None for the default
+        :param timeout: seconds to wait until the new state can be seen
         :return: the table's capture instances
         :raises CaptureLagError: if the new instance cannot be seen in time
         """
-        raise NotImplementedError
+        if not self._enabled():
+            raise CdcDisabledError(
+                f"{self.where.database} is not enabled for CDC.",
+                table=str(table),
+                advice="Call enable_database first.",
+            )
+        if present := self.capture_instances([table]):
+            return present
+        columns = None if captured_columns is None else ", ".join(quote(name) for name in captured_columns)
+        self.query(
+            statements.ENABLE_TABLE,
+            (
+                table.schema,
+                table.table,
+                role_name,
+                capture_instance,
+                supports_net_changes,
+                index_name,
+                columns,
+                filegroup_name,
+                allow_partition_switch,
+            ),
+            repeatable=False,
+        )
+        return _wait(
+            lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen."
+        )
 
-    def disable_table(self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0) -> None:
-        """Drop one capture instance of a table, or all of them, with what they captured."""
-        raise NotImplementedError
+    def disable_table(
+        self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0
+    ) -> None:
+        """Drop one capture instance of a table, or all of them, with what they captured.
 
-    def close(self) -> None:
-        """Close the connection; the next statement opens another."""
-        raise NotImplementedError
+        :raises CaptureLagError: if the new state cannot be seen in time
+        """
+        self.query(statements.DISABLE_TABLE, (table.schema, table.table, capture_instance), repeatable=False)
+
+        def gone() -> bool:
+            left = [instance.name for instance in self.capture_instances([table])]
+            return not left if capture_instance == "all" else capture_instance not in left
+
+        _wait(gone, timeout, f"capture instances of {table} can still be seen.")
+
+
+def _wait(look: Callable[[], _T], timeout: float, missing: str) -> _T:
+    """Look until the answer is true.
+
+    :raises CaptureLagError: saying what is missing
+    """
+    end = time.monotonic() + timeout
+    while not (answer := look()):
+        if time.monotonic() >= end:
+            raise CaptureLagError(
+                f"after {timeout:g} s {missing}",
+                advice="On a readable secondary this lasts until the redo caught up.",
+            )
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return answer

@@ -1,0 +1,143 @@
+"""The connection to SQL Server: settings from an allow-list, one session at a time, errors that say what to do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pymssql
+from airflow.providers.microsoft.mssql.hooks.mssql import MsSqlHook
+
+from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, MsSqlCdcError
+from airflow_provider_mssql_cdc.hooks.errors import BROKEN, Where, number_and_text, translate
+from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT, known_extras, pymssql_arguments
+
+Row = tuple[Any, ...]
+
+# A statement that ran into its time-out would run into it again, so that one is not repeated.
+_TIMED_OUT = 20003
+
+
+class ConnectedHook(MsSqlHook):
+    """``MsSqlHook`` with default port and time-outs, an application name, and extras from an allow-list.
+
+    ``get_conn`` opens a connection for the inherited methods. ``query`` uses one connection of its own, in autocommit,
+    opened when first needed and kept until ``close``.
+
+    :param mssql_conn_id: Airflow connection of type ``mssql``
+    :param schema: database that overrides the connection's
+    :param kwargs: as for ``MsSqlHook``; ``connection`` gives the resolved connection where a lookup would block
+    """
+
+    def __init__(
+        self, mssql_conn_id: str = "mssql_default", *, schema: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**{"log_sql": False, **kwargs, "mssql_conn_id": mssql_conn_id, "schema": schema})
+        self._open: Any = None
+        self._lock = threading.RLock()
+
+    def get_conn(self) -> Any:
+        """Open a pymssql connection.
+
+        :raises ConnectionSettingError: if the Airflow connection cannot be used
+        :raises MsSqlCdcError: LoginError, DatabaseUnavailableError or ServerUnreachableError, without the password
+        """
+        connection = self.connection
+        if not connection.host:
+            raise ConnectionSettingError(f"connection {connection.conn_id} has no host.")
+        arguments = pymssql_arguments(known_extras(connection.extra_dejson, connection.conn_id))
+        try:
+            return pymssql.connect(
+                server=connection.host,
+                port=str(connection.port or DEFAULT_PORT),
+                user=connection.login,
+                password=connection.password,
+                database=self.database,
+                **arguments,
+            )
+        except pymssql.Error as error:
+            # The driver's error is not chained: what it holds is in the message, less the password.
+            raise translate(error, self.where) from None
+
+    @property
+    def database(self) -> str:
+        """The database as hook or connection name it; empty for the login's default database."""
+        return self.schema or self.connection.schema or ""
+
+    @property
+    def where(self) -> Where:
+        """Whom the hook talks to, for messages."""
+        connection = self.connection
+        return Where(
+            server=f"{connection.host}:{connection.port or DEFAULT_PORT}",
+            database=self.database or "(default database)",
+            login=connection.login or "",
+            password=connection.password or "",
+        )
+
+    def query(self, sql: str, parameters: Sequence[Any] = (), *, repeatable: bool = True) -> list[Row]:
+        """Run one statement and return the rows of all its result sets, one after the other.
+
+        :param parameters: for ``%s``; pymssql writes them into the text as literals
+        :param repeatable: whether it may be sent again when the connection turns out to be dead
+        :raises MsSqlCdcError: what the error means
+        """
+        return [row for rows in self.query_sets(sql, parameters, repeatable=repeatable) for row in rows]
+
+    def query_sets(
+        self, sql: str, parameters: Sequence[Any] = (), *, repeatable: bool = True
+    ) -> list[list[Row]]:
+        """Run one statement and return its result sets."""
+        with self._lock:
+            fresh = self._open is None
+            try:
+                return self._run(sql, parameters)
+            except pymssql.Error as error:
+                number, _ = number_and_text(error)
+                if number in BROKEN:
+                    self.close()
+                    if repeatable and not fresh and number != _TIMED_OUT:
+                        return self._run_anew(sql, parameters)
+                raise translate(error, self.where) from None
+
+    def close(self) -> None:
+        """Close the connection of ``query``; the next statement opens another."""
+        with self._lock:
+            connection, self._open = self._open, None
+            if connection is not None:
+                connection.close()
+
+    def __enter__(self) -> ConnectedHook:
+        """Return the hook itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.close()
+
+    def _run_anew(self, sql: str, parameters: Sequence[Any]) -> list[list[Row]]:
+        try:
+            return self._run(sql, parameters)
+        except pymssql.Error as error:
+            raise translate(error, self.where) from None
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> list[list[Row]]:
+        if self._open is None:
+            connection = self.get_conn()
+            connection.autocommit(True)
+            self._open = connection
+        with self._open.cursor() as cursor:
+            cursor.execute(sql, tuple(parameters)) if parameters else cursor.execute(sql)
+            results: list[list[Row]] = []
+            more = True
+            while more:
+                if cursor.description is not None:
+                    results.append(cast("list[Row]", cursor.fetchall()))
+                more = bool(cursor.nextset())
+            return results
+
+
+def number_of(error: MsSqlCdcError) -> int:
+    """Return SQL Server's error number; 0 for an error that has none."""
+    return int(getattr(error, "number", 0))

@@ -1,0 +1,119 @@
+"""What the driver's errors mean, and what to do about them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcDisabledError,
+    CdcPermissionError,
+    DatabaseUnavailableError,
+    LoginError,
+    MsSqlCdcError,
+    ServerUnreachableError,
+    SqlServerError,
+)
+from airflow_provider_mssql_cdc.core.table import quote
+
+INVALID_OBJECT = 208
+SELECT_DENIED = 229
+_DENIED = frozenset({INVALID_OBJECT, SELECT_DENIED, 230, 262, 297, 300, 371, 916})
+_SERVER_STATE = frozenset({297, 300, 371})
+_NOT_ADMINISTRATOR = {
+    22902: "Ask a member of sysadmin to run it, or EXEC msdb.dbo.rds_cdc_enable_db on Amazon RDS.",
+    22904: "Ask a member of db_owner to run it.",
+}
+_NO_CDC = frozenset({22901, 22910, 22985, 22988, 22989})
+_UNAVAILABLE = frozenset({4060, 911, 904, 922, 924, 927, 942, 945, 952, 954, 976, 978, 983})
+
+# DB-Library's own numbers (sybdb.h): connecting failed; a connection that was open is gone.
+_UNREACHABLE = frozenset({20009, 20013, 20015, 20017, 20002})
+BROKEN = frozenset({20003, 20004, 20006, 20017, 20019, 20020, 20047})
+
+_QUOTED = re.compile(r"'([^']*)'")
+_DRIVER_NOISE = re.compile(r"DB-Lib error message .*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Whom we talked to, for messages.
+
+    :param password: only so that it can be kept out of them
+    """
+
+    server: str
+    database: str
+    login: str
+    password: str = field(default="", repr=False)
+
+
+def number_and_text(error: BaseException) -> tuple[int, str]:
+    """Return the number and text of a pymssql error; (0, text) for one that carries no number."""
+    value: Any = error.args[0] if error.args else ""
+    number = 0
+    if isinstance(value, tuple) and len(value) >= 2:
+        number, value = int(value[0]), value[1]
+    elif len(error.args) >= 2 and isinstance(error.args[0], int):
+        number, value = error.args[0], error.args[1]
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return number, text
+
+
+def translate(error: BaseException, where: Where) -> MsSqlCdcError:
+    """Return the error of this package that says what a pymssql error means, where, and what to do."""
+    number, raw = number_and_text(error)
+    # The server's text comes first; what DB-Library adds after it only repeats that something failed.
+    text = _DRIVER_NOISE.sub("", raw).strip() or raw.strip()
+    if where.password:
+        text = text.replace(where.password, "***")
+    at = f"{where.database} on {where.server}"
+    if number == 18456 or (number in _UNREACHABLE and "18456" in raw):
+        return LoginError(
+            f"{where.server} refused login {where.login!r}: {text}",
+            number=18456,
+            advice="Check login and password of the Airflow connection, and that the login may open the database.",
+        )
+    if number in _UNAVAILABLE:
+        return DatabaseUnavailableError(
+            f"database {where.database!r} cannot be opened on {where.server} by {where.login!r}: {text}",
+            number=number,
+            advice="Check the connection's schema field (the database), its state, and that the login has a user in it.",
+        )
+    if number in _UNREACHABLE:
+        return ServerUnreachableError(
+            f"no SQL Server answers at {where.server}: {text}",
+            number=number,
+            advice="Check host, port and firewall, and whether the server accepts the encryption that is asked for.",
+        )
+    if number in _DENIED:
+        return CdcPermissionError(
+            f"{where.login!r} may not read from {at}: {text}",
+            number=number,
+            advice=_grant(number, text, where),
+        )
+    if number in _NOT_ADMINISTRATOR:
+        return CdcPermissionError(
+            f"{where.login!r} may not do this in {at}: {text}",
+            number=number,
+            advice=_NOT_ADMINISTRATOR[number],
+        )
+    if number in _NO_CDC:
+        return CdcDisabledError(f"{at}: {text}", advice=None)
+    return SqlServerError(f"{at}: error {number}: {text}", number=number)
+
+
+def _grant(number: int, text: str, where: Where) -> str:
+    user = quote(where.login)
+    if number in _SERVER_STATE:
+        return f"Run: GRANT VIEW SERVER STATE TO {user};"
+    names = _QUOTED.findall(text)
+    if number == SELECT_DENIED and len(names) >= 3:
+        # 229 names object, database and schema, in this order in every language of the server.
+        schema = names[2]
+        return f"Run in {quote(names[1])}: GRANT SELECT ON SCHEMA::{quote(schema)} TO {user};"
+    grant = f"GRANT SELECT ON SCHEMA::[cdc] TO {user};"
+    if number == INVALID_OBJECT:
+        return f"Either CDC was disabled meanwhile, or the login may not see the object: {grant}"
+    return f"Run in {quote(where.database)}: {grant}"

@@ -1,0 +1,249 @@
+"""What a run asks SQL Server about its change data capture."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.database import (
+    DatabaseStatus,
+    Matches,
+    Probe,
+    Snapshot,
+    SourceTable,
+    TimeOperator,
+    Transaction,
+)
+from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServerError, TableNotFoundError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName
+from airflow_provider_mssql_cdc.hooks import statements
+from airflow_provider_mssql_cdc.hooks.catalog import instances_of, lsn, matches_of, probe_of, status_of
+from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
+from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_pattern
+
+
+class ReadingHook(ConnectedHook):
+    """Metadata of SQL Server change data capture; never row data."""
+
+    # A whole run's questions, one statement each unless said.
+
+    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Snapshot:
+        """Read status, matched tables and their capture instances: three statements, for any number of tables.
+
+        With CDC off for the database there are no instances; nothing is raised for that.
+
+        :raises TableNotFoundError: if no pattern matches any table
+        """
+        status = self.database_status()
+        wanted = [parse_pattern(pattern) for pattern in patterns]
+        rows = self._table_rows(
+            wanted, [parse_pattern(p) for p in exclude], with_instances=status.cdc_enabled
+        )
+        matches = self._matches(rows, wanted)
+        return Snapshot(status, matches, tuple(self._instances(rows, matches.tables, status.user)))
+
+    def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
+        """Return the DDL on these instances' tables above this LSN, ordered by LSN."""
+        ids = tuple(instance.object_id for instance in instances)
+        if not ids:
+            return []
+        rows = self.query(statements.DDL_HISTORY, (ids, bytearray(after.value)))
+        return [
+            DdlChange(name, command or "", Lsn(bytes(at)), when, bool(required))
+            for name, command, at, when, required in rows
+        ]
+
+    def probe(
+        self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()
+    ) -> Probe:
+        """Look for events in many change tables, then read min LSNs and mapping: one statement.
+
+        Its text is constant for a set of instances, so that the server compiles it once.
+
+        :param after: capture instance to position
+        :param upto: the cut; None takes the max LSN, read first, under READ COMMITTED
+        :param witnesses: LSNs whose mapping is wanted
+        """
+        names = tuple(after)
+        text = statements.probe(names, len(witnesses))
+        cut = None if upto is None else bytearray(upto.value)
+        parameters = [text, cut, statements.packed(list(after.values()))]
+        if witnesses:
+            results = self.query_sets(
+                statements.EXECUTE_PROBE_WITH_WITNESSES, [*parameters, statements.packed(witnesses)]
+            )
+        else:
+            results = self.query_sets(statements.EXECUTE_PROBE, parameters)
+        return probe_of(results, names)
+
+    def cut_by_transactions(self, after: Mapping[str, Lsn], upto: Lsn, transactions: int) -> Lsn:
+        """Return the LSN of the n-th transaction that has events in the windows (after[instance], upto] together.
+
+        :return: ``upto`` if there are fewer
+        :raises ValueError: for less than one transaction
+        """
+        if transactions < 1:
+            raise ValueError("a limit admits at least one transaction")
+        if not after:
+            return upto
+        ((found, last),) = self._limit(statements.nth_transaction(tuple(after)), after, upto, transactions)
+        return upto if found < transactions else Lsn(bytes(last))
+
+    def cut_by_rows(self, after: Mapping[str, Lsn], upto: Lsn, rows: int) -> Lsn:
+        """Return the LSN of the last transaction up to which all windows together have at most that many change rows,
+        before images included; at least that of the first transaction.
+
+        :return: ``upto`` if there are not more rows
+        :raises ValueError: for less than one row
+        """
+        if rows < 1:
+            raise ValueError("a limit admits at least one row")
+        if not after:
+            return upto
+        ((total, last),) = self._limit(statements.transaction_at_row(tuple(after)), after, upto, rows)
+        return upto if total is None or total <= rows else Lsn(bytes(last))
+
+    def _limit(self, text: str, after: Mapping[str, Lsn], upto: Lsn, limit: int) -> list[Row]:
+        positions = statements.packed(list(after.values()))
+        return self.query(statements.EXECUTE_LIMIT, (text, bytearray(upto.value), positions, limit))
+
+    # Tables and instances.
+
+    def database_status(self) -> DatabaseStatus:
+        """Read the database's status: one statement, or two where the login may not see all of it."""
+        try:
+            return status_of(self.query(statements.STATUS)[0])
+        except SqlServerError:
+            # Which of msdb, server state and configuration may be read differs by login and platform; if the rest
+            # cannot be read either, the second statement says so.
+            row = self.query(statements.STATUS_WITHOUT_RIGHTS)[0]
+        facts = status_of(row)
+        retention = self.retention_minutes() if facts.cdc_enabled else None
+        return status_of((*row[:9], retention, *row[10:]))
+
+    def resolve_tables(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Matches:
+        """Return the user tables that the patterns match, by the database's collation, without the excluded ones.
+
+        A pattern that matches nothing is logged as a warning.
+
+        :param patterns: ``schema.table`` or ``table`` (in the login's default schema); ``*`` stands for any characters,
+            brackets or double quotes enclose names with dots
+        :raises TableNotFoundError: if there is none
+        """
+        wanted = [parse_pattern(pattern) for pattern in patterns]
+        rows = self._table_rows(wanted, [parse_pattern(pattern) for pattern in exclude], with_instances=False)
+        return self._matches(rows, wanted)
+
+    def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
+        """Return all capture instances of these tables, complete: two statements. Unknown tables have none."""
+        wanted = [literal(table.schema, table.table) for table in tables]
+        if not wanted:
+            return []
+        rows = self._table_rows(wanted, [], with_instances=True)
+        try:
+            found = matches_of(rows, wanted, self.where.database).tables
+        except TableNotFoundError:
+            return []
+        return self._instances(rows, found, self.where.login)
+
+    def _table_rows(
+        self, wanted: Sequence[TablePattern], exclude: Sequence[TablePattern], *, with_instances: bool
+    ) -> list[Row]:
+        if not wanted:
+            raise TableNotFoundError("no table is named.", advice='Give tables, such as ["sales.*"].')
+        parameters: list[str | int | None] = []
+        for excluded, patterns in enumerate((wanted, exclude)):
+            for ordinal, pattern in enumerate(patterns):
+                parameters += [ordinal, excluded, pattern.schema, pattern.table]
+        sql = statements.tables(len(wanted) + len(exclude), with_instances=with_instances)
+        return self.query(sql, parameters)
+
+    def _matches(self, rows: list[Row], wanted: Sequence[TablePattern]) -> Matches:
+        matches = matches_of(rows, wanted, self.where.database)
+        for pattern in matches.empty_patterns:
+            self.log.warning("No user table of %s matches %s", self.where.database, pattern)
+        return matches
+
+    def _instances(self, rows: list[Row], tables: Iterable[SourceTable], user: str) -> list[CaptureInstance]:
+        tables = [table for table in tables if table.tracked]
+        ids = tuple(sorted(table.object_id for table in tables))
+        if not ids:
+            return []
+        columns = self.query(statements.COLUMNS, (ids,) * 5)
+        return instances_of(rows, columns, tables, user)
+
+    def retention_minutes(self) -> int | None:
+        """Return the cleanup job's retention; None where the login cannot see it."""
+        for sql, kind, value in (
+            (statements.HELP_JOBS, statements.HELP_JOBS_TYPE, statements.HELP_JOBS_RETENTION),
+            (statements.AZURE_RETENTION, 0, 1),
+        ):
+            try:
+                rows = self.query(sql)
+            except SqlServerError:
+                continue
+            for row in rows:
+                if row[kind] == "cleanup":
+                    return int(row[value])
+        return None
+
+    def max_text_repl_size(self) -> int | None:
+        """Return ``max text repl size`` in bytes, -1 for no limit; None where the login cannot see it."""
+        return self.database_status().max_text_repl_size
+
+    # Positions and times.
+
+    def max_lsn(self) -> Lsn | None:
+        """Return ``sys.fn_cdc_get_max_lsn``; None while nothing is captured."""
+        return lsn(self.query(statements.MAX_LSN)[0][0])
+
+    def min_lsn(self, capture_instance: str) -> Lsn | None:
+        """Return the instance's min LSN; None while it has none.
+
+        :raises CdcDisabledError: if there is no such instance
+        """
+        rows = self.query(statements.MIN_LSN, (capture_instance,))
+        if not rows:
+            raise CdcDisabledError(f"{self.where.database} has no capture instance {capture_instance!r}.")
+        return lsn(rows[0][0])
+
+    def increment(self, position: Lsn) -> Lsn:
+        """Return ``sys.fn_cdc_increment_lsn``: the server's answer, where ``Lsn.next`` is ours."""
+        return Lsn(bytes(self.query(statements.INCREMENT, (bytearray(position.value),))[0][0]))
+
+    def decrement(self, position: Lsn) -> Lsn:
+        """Return ``sys.fn_cdc_decrement_lsn``."""
+        return Lsn(bytes(self.query(statements.DECREMENT, (bytearray(position.value),))[0][0]))
+
+    def lsn_to_time(self, position: Lsn) -> datetime.datetime | None:
+        """Return the commit time in the server's local time; None for an LSN that is not mapped."""
+        ((found,),) = self.query(statements.LSN_TO_TIME, (bytearray(position.value),))
+        return found if isinstance(found, datetime.datetime) else None
+
+    def time_to_lsn(self, operator: TimeOperator, moment: datetime.datetime) -> Lsn | None:
+        """Return the LSN that stands in this relation to the time; None if there is none.
+
+        :param moment: in the server's local time, compared as ``datetime``, which counts in 1/300 s
+        :raises ValueError: for a time with a zone
+        """
+        if moment.tzinfo is not None:
+            raise ValueError("the server maps its own local times; give one without a zone")
+        # datetime takes three digits of a second; milliseconds keep "less than" on the right side of a moment.
+        text = moment.isoformat(timespec="milliseconds")
+        return lsn(self.query(statements.TIME_TO_LSN, (operator.value, text))[0][0])
+
+    def witness(self, position: Lsn) -> Witness | None:
+        """Return the largest mapped LSN at or below the position, with its time."""
+        rows = self.query(statements.WITNESS, (bytearray(position.value),))
+        return Witness(Lsn(bytes(rows[0][0])), rows[0][1]) if rows else None
+
+    def witnesses(self, lsns: Collection[Lsn]) -> dict[Lsn, datetime.datetime]:
+        """Return those of the LSNs that are mapped, with their times: one statement."""
+        return self.probe({}, witnesses=lsns).mapped
+
+    def transactions_between(self, after: Lsn, upto: Lsn, limit: int = 1000) -> list[Transaction]:
+        """Return the first captured transactions of (after, upto], in LSN order, without the dummy ones."""
+        rows = self.query(statements.TRANSACTIONS, (limit, bytearray(after.value), bytearray(upto.value)))
+        return [Transaction(Lsn(bytes(at)), begin, end, bytes(number)) for at, begin, end, number in rows]

@@ -1,0 +1,249 @@
+"""The statements that the hook sends: plain T-SQL for SQL Server 2016 and later.
+
+``%s`` are the driver's parameters. LSNs go in as ``bytearray``: pymssql takes ``bytes`` that happen to be ASCII for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import quote
+from airflow_provider_mssql_cdc.hooks.patterns import ESCAPE
+
+_FACTS = """
+    d.name, USER_NAME(), d.is_cdc_enabled, GETDATE(), DATEPART(TZOFFSET, SYSDATETIMEOFFSET()), d.collation_name,
+    CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)), CAST(SERVERPROPERTY('Edition') AS nvarchar(128)),
+    CAST(SERVERPROPERTY('EngineEdition') AS int)"""
+
+_RIGHTS_NEEDED = """
+    (SELECT j.retention FROM msdb.dbo.cdc_jobs AS j WHERE j.database_id = DB_ID() AND j.job_type = N'cleanup'),
+    (SELECT r.recovery_fork_guid FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()),
+    (SELECT CAST(c.value_in_use AS int) FROM sys.configurations AS c WHERE c.name = N'max text repl size (B)')"""
+
+_WITHOUT_RIGHTS = "\n    CAST(NULL AS bigint), CAST(NULL AS uniqueidentifier), CAST(NULL AS int)"
+
+# A statement that names cdc.lsn_time_mapping cannot be compiled where CDC is off; within IF it need not be.
+# The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases).
+_STATUS = """
+IF EXISTS (SELECT 1 FROM sys.databases WHERE name = DB_NAME() AND is_cdc_enabled = 1)
+  SELECT{facts},{more},
+    m.start_lsn, m.tran_end_time, (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping)
+  FROM sys.databases AS d
+  LEFT JOIN cdc.lsn_time_mapping AS m ON m.start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping)
+  WHERE d.name = DB_NAME()
+ELSE
+  SELECT{facts},{more},
+    CAST(NULL AS binary(10)), CAST(NULL AS datetime), CAST(NULL AS binary(10))
+  FROM sys.databases AS d
+  WHERE d.name = DB_NAME()"""
+
+STATUS = _STATUS.format(facts=_FACTS, more=_RIGHTS_NEEDED)
+STATUS_WITHOUT_RIGHTS = _STATUS.format(facts=_FACTS, more=_WITHOUT_RIGHTS)
+
+_TABLES = """
+SELECT p.ordinal, p.excluded, t.object_id, s.name, t.name, t.is_tracked_by_cdc, {instance}
+FROM (VALUES {patterns}) AS p (ordinal, excluded, schema_pattern, table_pattern)
+JOIN sys.tables AS t ON t.name COLLATE DATABASE_DEFAULT LIKE p.table_pattern ESCAPE N'{escape}'
+JOIN sys.schemas AS s ON s.schema_id = t.schema_id
+  AND (s.name COLLATE DATABASE_DEFAULT LIKE p.schema_pattern ESCAPE N'{escape}'
+    OR p.schema_pattern IS NULL AND s.name = SCHEMA_NAME())
+{join}
+WHERE t.is_ms_shipped = 0 AND s.name <> N'cdc'"""
+
+_INSTANCE = """ct.capture_instance, ct.object_id, ct.create_date, ct.start_lsn,
+  ct.supports_net_changes, ct.role_name"""
+
+
+def tables(patterns: int, *, with_instances: bool) -> str:
+    """Return the statement that resolves so many patterns; parameters of each: ordinal, excluded, schema, table.
+
+    The comparison is made by the server, in the database's collation.
+
+    :param with_instances: whether to add the tables' capture instances, one row each; only where CDC is on
+    """
+    row = "(%s, %s, CAST(%s AS nvarchar(400)), CAST(%s AS nvarchar(400)))"
+    return _TABLES.format(
+        patterns=", ".join([row] * patterns),
+        escape=ESCAPE,
+        instance=_INSTANCE if with_instances else "NULL",
+        join="LEFT JOIN cdc.change_tables AS ct ON ct.source_object_id = t.object_id"
+        if with_instances
+        else "",
+    )
+
+
+COLUMN, UNCAPTURED, INDEX, PRIMARY, COMMAND_ID = range(5)
+
+# Types are those of the change table, which an ALTER of the source reaches in log order; whether NULLs are allowed only
+# the source knows. Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
+COLUMNS = f"""
+SELECT {COLUMN} AS kind, cc.object_id, cc.column_ordinal AS ordinal, cc.column_name AS name, cc.column_id,
+  COALESCE(base.name, own.name) AS type_name, c.max_length, c.precision, c.scale,
+  COALESCE(source.is_nullable, CAST(1 AS bit)) AS is_nullable, c.collation_name,
+  COALESCE(cc.is_computed, CAST(0 AS bit)) AS is_computed
+FROM cdc.change_tables AS ct
+JOIN cdc.captured_columns AS cc ON cc.object_id = ct.object_id
+JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = cc.column_name
+LEFT JOIN sys.types AS base ON base.user_type_id = c.system_type_id
+LEFT JOIN sys.types AS own ON own.user_type_id = c.user_type_id
+LEFT JOIN sys.columns AS source ON source.object_id = ct.source_object_id AND source.column_id = cc.column_id
+WHERE ct.source_object_id IN %s
+UNION ALL
+SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM cdc.change_tables AS ct
+JOIN sys.columns AS source ON source.object_id = ct.source_object_id
+WHERE ct.source_object_id IN %s AND NOT EXISTS (
+  SELECT 1 FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id AND cc.column_id = source.column_id)
+UNION ALL
+SELECT {INDEX}, ct.object_id, ic.index_ordinal, ic.column_name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM cdc.change_tables AS ct
+JOIN cdc.index_columns AS ic ON ic.object_id = ct.object_id
+WHERE ct.source_object_id IN %s
+UNION ALL
+SELECT {PRIMARY}, ct.object_id, ic.key_ordinal, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM cdc.change_tables AS ct
+JOIN sys.indexes AS i ON i.object_id = ct.source_object_id AND i.is_primary_key = 1
+JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id AND ic.key_ordinal > 0
+JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
+WHERE ct.source_object_id IN %s
+UNION ALL
+SELECT {COMMAND_ID}, ct.object_id, c.column_id, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM cdc.change_tables AS ct
+JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = N'__$command_id'
+WHERE ct.source_object_id IN %s"""
+
+DDL_HISTORY = """
+SELECT ct.capture_instance, h.ddl_command, h.ddl_lsn, h.ddl_time, h.required_column_update
+FROM cdc.ddl_history AS h
+JOIN cdc.change_tables AS ct ON ct.object_id = h.object_id
+WHERE h.object_id IN %s AND h.ddl_lsn > %s
+ORDER BY h.ddl_lsn, ct.capture_instance"""
+
+MAX_LSN = "SELECT sys.fn_cdc_get_max_lsn()"
+# fn_cdc_get_min_lsn answers with zeros who may read the change table but is no member of its gating role, so the mark
+# is read where that function reads it (docs: sys.fn_cdc_get_min_lsn, cdc.change_tables).
+MIN_LSN = "SELECT start_lsn FROM cdc.change_tables WHERE capture_instance = %s"
+INCREMENT = "SELECT sys.fn_cdc_increment_lsn(%s)"
+DECREMENT = "SELECT sys.fn_cdc_decrement_lsn(%s)"
+LSN_TO_TIME = "SELECT sys.fn_cdc_map_lsn_to_time(%s)"
+TIME_TO_LSN = "SELECT sys.fn_cdc_map_time_to_lsn(%s, CAST(%s AS datetime))"
+WITNESS = """
+SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn <= %s ORDER BY start_lsn DESC"""
+TRANSACTIONS = """
+SELECT TOP (%s) start_lsn, tran_begin_time, tran_end_time, tran_id
+FROM cdc.lsn_time_mapping
+WHERE start_lsn > %s AND start_lsn <= %s AND tran_id <> 0x00
+ORDER BY start_lsn"""
+
+AGENT = "SELECT status, status_desc FROM sys.dm_server_services WHERE servicename LIKE N'SQL Server Agent (%'"
+CAPTURE_JOB = """
+SELECT a.start_execution_date, a.stop_execution_date
+FROM msdb.dbo.cdc_jobs AS c
+JOIN msdb.dbo.sysjobs AS j ON j.job_id = c.job_id
+LEFT JOIN msdb.dbo.sysjobactivity AS a ON a.job_id = j.job_id
+  AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.sysjobactivity)
+WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
+HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
+HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7
+AZURE_RETENTION = "SELECT job_type, retention FROM cdc.cdc_jobs WHERE job_type = N'cleanup'"
+TIMEZONE = "SELECT CURRENT_TIMEZONE_ID()"
+CDC_ENABLED = "SELECT is_cdc_enabled FROM sys.databases WHERE name = DB_NAME()"
+
+ENABLE_DATABASE = "EXEC sys.sp_cdc_enable_db"
+DISABLE_DATABASE = "EXEC sys.sp_cdc_disable_db"
+ENABLE_TABLE = """
+EXEC sys.sp_cdc_enable_table @source_schema = %s, @source_name = %s, @role_name = %s, @capture_instance = %s,
+  @supports_net_changes = %s, @index_name = %s, @captured_column_list = %s, @filegroup_name = %s,
+  @allow_partition_switch = %s"""
+DISABLE_TABLE = "EXEC sys.sp_cdc_disable_table @source_schema = %s, @source_name = %s, @capture_instance = %s"
+
+
+def change_table(capture_instance: str) -> str:
+    """Return the name of an instance's change table in T-SQL."""
+    return f"cdc.{quote(capture_instance + '_CT')}"
+
+
+def packed(lsns: Collection[Lsn]) -> bytearray:
+    """Return LSNs one after the other, for ``unpacked``."""
+    return bytearray(b"".join(lsn.value for lsn in lsns))
+
+
+def _unpacked(parameter: str, ordinal: int) -> str:
+    # As binary(10), like the column beside it: a varbinary(max) there would keep the index from being used.
+    return f"CAST(SUBSTRING({parameter}, {ordinal * Lsn.LENGTH + 1}, {Lsn.LENGTH}) AS binary({Lsn.LENGTH}))"
+
+
+def _window(ordinal: int, upto: str) -> str:
+    return f"[__$start_lsn] > {_unpacked('@after', ordinal)} AND [__$start_lsn] <= {upto}"
+
+
+EXECUTE_PROBE = "EXEC sp_executesql %s, N'@upto binary(10), @after varbinary(max)', @upto = %s, @after = %s"
+EXECUTE_PROBE_WITH_WITNESSES = (
+    "EXEC sp_executesql %s, N'@upto binary(10), @after varbinary(max), @witnesses varbinary(max)', "
+    "@upto = %s, @after = %s, @witnesses = %s"
+)
+
+
+def probe(instances: Sequence[str], witnesses: int) -> str:
+    """Return the inner text of a probe, constant for these instances and this number of witnesses.
+
+    Result sets: newest event by ordinal of the instance (only if there are instances); min LSNs; the mapping rows of
+    the cut's witness (kind 1), the smallest mapped LSN (kind 2) and of the witnesses (kind 3).
+    """
+    events = " UNION ALL ".join(
+        f"SELECT {ordinal} AS ordinal, MAX([__$start_lsn]) AS newest FROM {change_table(name)}"
+        f" WHERE {_window(ordinal, '@cut')}"
+        for ordinal, name in enumerate(instances)
+    )
+    mapping = (
+        "SELECT 1 AS kind, start_lsn, tran_end_time FROM cdc.lsn_time_mapping"
+        " WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= @cut)"
+        " UNION ALL SELECT 2, MIN(start_lsn), NULL FROM cdc.lsn_time_mapping"
+    )
+    if witnesses:
+        wanted = ", ".join(_unpacked("@witnesses", ordinal) for ordinal in range(witnesses))
+        mapping += f" UNION ALL SELECT 3, start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn IN ({wanted})"
+    statements = [
+        # In a statement of its own, before the change tables are read: a row of theirs is then never half a scan.
+        "DECLARE @cut binary(10) = COALESCE(@upto, (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping))",
+        "SELECT @cut AS cut",
+        *([events] if events else []),
+        "SELECT object_id, start_lsn FROM cdc.change_tables",
+        mapping,
+    ]
+    return ";\n".join(statements)
+
+
+EXECUTE_LIMIT = (
+    "EXEC sp_executesql %s, N'@upto binary(10), @after varbinary(max), @limit bigint', "
+    "@upto = %s, @after = %s, @limit = %s"
+)
+
+
+def nth_transaction(instances: Sequence[str]) -> str:
+    """Return the inner text that finds the LSN of transaction number ``@limit`` over all windows."""
+    each = " UNION ".join(
+        f"SELECT lsn FROM (SELECT DISTINCT TOP (@limit) [__$start_lsn] AS lsn FROM {change_table(name)}"
+        f" WHERE {_window(ordinal, '@upto')} ORDER BY [__$start_lsn]) AS t{ordinal}"
+        for ordinal, name in enumerate(instances)
+    )
+    return f"SELECT COUNT(*), MAX(lsn) FROM (SELECT TOP (@limit) lsn FROM ({each}) AS every_lsn ORDER BY lsn) AS first_lsns"
+
+
+def transaction_at_row(instances: Sequence[str]) -> str:
+    """Return the inner text that finds the last transaction up to which there are at most ``@limit`` rows, or the first.
+
+    One row more than the limit is enough of each table: if it ends within a transaction, that one is over the limit.
+    """
+    each = " UNION ALL ".join(
+        f"SELECT lsn FROM (SELECT TOP (@limit + 1) [__$start_lsn] AS lsn FROM {change_table(name)}"
+        f" WHERE {_window(ordinal, '@upto')} ORDER BY [__$start_lsn]) AS t{ordinal}"
+        for ordinal, name in enumerate(instances)
+    )
+    return (
+        "SELECT MAX(up_to_here), MAX(CASE WHEN up_to_here <= @limit OR place = 1 THEN lsn END) FROM ("
+        "SELECT lsn, SUM(row_count) OVER (ORDER BY lsn ROWS UNBOUNDED PRECEDING) AS up_to_here,"
+        " ROW_NUMBER() OVER (ORDER BY lsn) AS place"
+        f" FROM (SELECT lsn, COUNT_BIG(*) AS row_count FROM ({each}) AS every_row GROUP BY lsn) AS by_lsn) AS counted"
+    )

@@ -1,0 +1,338 @@
+import dataclasses
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, InstanceRef, SinkState, Witness
+from airflow_provider_mssql_cdc.core.exceptions import (
+    GapError,
+    KeyRequiredError,
+    RestoredError,
+    SchemaChangedError,
+    UnsupportedColumnError,
+)
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import (
+    Candidate,
+    LogHistory,
+    NotYet,
+    SinkOptions,
+    assess,
+    choose_instance,
+    choose_key,
+    is_stale,
+    needs_load,
+    quiet_checkpoint,
+    table_spec,
+)
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, DdlChange, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.target import Target
+
+ORDERS = TableName("sales", "orders")
+IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")
+DAY = datetime.datetime(2026, 3, 1)
+OPTIONS = SinkOptions(Target.parse("iceberg://lake/shop"), ("mirror", "history"), "{schema}_{table}")
+RESNAPSHOT = dataclasses.replace(OPTIONS, resnapshot=True)
+COLUMNS = (Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "note", "nvarchar", -1))
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10, "big"))
+
+
+def instance(name="sales_orders", object_id=11, day=0, min_lsn=10, **fields) -> CaptureInstance:
+    return CaptureInstance(
+        **{
+            "name": name,
+            "object_id": object_id,
+            "source": ORDERS,
+            "source_object_id": 1,
+            "create_date": DAY + datetime.timedelta(days=day),
+            "start_lsn": lsn(10),
+            "min_lsn": None if min_lsn is None else lsn(min_lsn),
+            "columns": COLUMNS,
+            "primary_key": ("id",),
+            "index_key": ("id",),
+            **fields,
+        }
+    )
+
+
+FIRST = instance()
+SCHEMA = TableSchema(COLUMNS, ("id",))
+
+
+def checkpoint(mirror=50, history=50, witness=None, of=FIRST, **fields) -> Checkpoint:
+    sinks = {
+        shape: SinkState(lsn(position), lsn(position), witness or Witness(lsn(position), DAY))
+        for shape, position in (("mirror", mirror), ("history", history))
+        if position is not None
+    }
+    return Checkpoint(IDENTITY, sinks, InstanceRef.of(of), SCHEMA.hash, SCHEMA.describe(), **fields)
+
+
+def log_history(max_lsn=100, min_mapped=5, mapped=None) -> LogHistory:
+    return LogHistory(
+        None if max_lsn is None else lsn(max_lsn),
+        None if min_mapped is None else lsn(min_mapped),
+        {lsn(50): DAY} if mapped is None else mapped,
+    )
+
+
+def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, options=OPTIONS, key=None):
+    return assess(
+        ORDERS,
+        list(instances),
+        stored,
+        history or log_history(),
+        list(ddl),
+        None if upto is None else lsn(upto),
+        options,
+        key,
+    )
+
+
+class TestFirstLoad:
+    def test_a_table_without_checkpoint_is_loaded_for_the_first_time(self):
+        candidate = verdict()
+        assert candidate.sinks == {"mirror": None, "history": None}
+        assert candidate.position is None
+        assert needs_load(candidate, lsn(90), has_events=False)
+        spec = table_spec(candidate, OPTIONS)
+        assert [(s.shape, s.table, s.read_through, s.expects) for s in spec.sinks] == [
+            ("mirror", ("lake", "shop", "sales_orders"), None, None),
+            ("history", ("lake", "shop", "sales_orders_history"), None, None),
+        ]
+
+    @pytest.mark.parametrize(
+        ("instances", "history", "upto"),
+        [
+            ([instance(min_lsn=None)], None, 90),
+            ([FIRST], log_history(max_lsn=None, min_mapped=None), None),
+            ([instance(min_lsn=101)], None, 90),
+        ],
+        ids=["min LSN NULL or zero", "nothing captured at all", "max LSN below the new instance"],
+    )
+    def test_a_table_just_enabled_waits(self, instances, history, upto):
+        assert isinstance(verdict(None, instances, history, upto=upto), NotYet)
+
+    def test_a_shape_added_later_is_loaded_alone(self):
+        candidate = verdict(checkpoint(history=None))
+        assert candidate.sinks["history"] is None
+        assert candidate.sinks["mirror"].read_through == lsn(50)
+        spec = table_spec(candidate, OPTIONS)
+        assert [(s.read_through, s.expects) for s in spec.sinks] == [(lsn(50), lsn(50)), (None, None)]
+        assert needs_load(candidate, lsn(90), has_events=False)
+
+    def test_the_newest_instance_is_taken(self):
+        newer = instance("v2", 12, day=1)
+        assert choose_instance(ORDERS, [newer, FIRST], None) == newer
+
+
+class TestWindow:
+    def test_a_window_starts_at_each_sinks_own_position(self):
+        state = SinkState(lsn(40), lsn(60), Witness(lsn(50), DAY))
+        stored = dataclasses.replace(checkpoint(), sinks={**checkpoint().sinks, "history": state})
+        spec = table_spec(verdict(stored), OPTIONS)
+        assert [(s.read_through, s.expects) for s in spec.sinks] == [(lsn(50), lsn(50)), (lsn(60), lsn(40))]
+
+    @pytest.mark.parametrize(
+        ("upto", "events", "loads"), [(90, True, True), (90, False, False), (50, True, False), (40, True, False)]
+    )
+    def test_spark_is_needed_only_for_events_below_the_cut(self, upto, events, loads):
+        assert needs_load(verdict(checkpoint()), lsn(upto), events) is loads
+
+
+class TestQuiet:
+    def test_read_through_moves_and_applied_stays(self):
+        witness = Witness(lsn(90), DAY)
+        moved = quiet_checkpoint(verdict(checkpoint()), lsn(90), witness)
+        assert moved.sinks == {shape: SinkState(lsn(50), lsn(90), witness) for shape in ("mirror", "history")}
+
+    def test_a_cut_already_passed_changes_nothing(self):
+        assert quiet_checkpoint(verdict(checkpoint(), upto=50), lsn(50), None) is None
+        assert quiet_checkpoint(verdict(checkpoint(), upto=40), lsn(40), None) is None
+
+    @pytest.mark.parametrize(
+        ("age", "retention", "stale"),
+        [(59, None, False), (61, None, True), (59, 4320, False), (61, 4320, True), (7, 60, True), (5, 60, False)],
+    )
+    def test_the_variable_is_written_only_when_it_is_old(self, age, retention, stale):
+        now = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
+        stored = checkpoint(updated_at=now - datetime.timedelta(minutes=age))
+        assert is_stale(stored, now, retention and datetime.timedelta(minutes=retention)) is stale
+
+
+class TestGap:
+    @pytest.mark.parametrize(("min_lsn", "lost"), [(50, False), (51, False), (52, True), (99, True)])
+    def test_a_gap_is_a_min_lsn_above_the_next_position(self, min_lsn, lost):
+        current = instance(min_lsn=min_lsn)
+        if not lost:
+            assert isinstance(verdict(checkpoint(), [current]), Candidate)
+            return
+        with pytest.raises(GapError, match=r"sales\.orders.*purged.*resnapshot") as error:
+            verdict(checkpoint(), [current])
+        assert (error.value.after, error.value.min_lsn) == (lsn(50), lsn(min_lsn))
+
+    def test_the_lowest_sink_decides(self):
+        lowest = log_history(mapped={lsn(30): DAY})
+        with pytest.raises(GapError):
+            verdict(checkpoint(mirror=50, history=30, witness=Witness(lsn(30), DAY)), [instance(min_lsn=40)], lowest)
+
+    def test_resnapshot_starts_again_and_tells_where_the_gap_begins(self):
+        candidate = verdict(checkpoint(), [instance(min_lsn=60)], options=RESNAPSHOT)
+        assert candidate.sinks == {"mirror": None, "history": None}
+        spec = table_spec(candidate, RESNAPSHOT)
+        assert [(s.read_through, s.lost_after) for s in spec.sinks] == [(None, lsn(50))] * 2
+
+
+class TestInstance:
+    def test_the_checkpoints_instance_is_kept_while_it_exists(self):
+        newer = instance("v2", 12, day=1)
+        assert choose_instance(ORDERS, [newer, FIRST], checkpoint()) == FIRST
+
+    @pytest.mark.parametrize("change", [{"name": "other"}, {"object_id": 99}, {"day": 3}], ids=str)
+    def test_another_instance_is_not_taken_for_it(self, change):
+        other = instance(**change, min_lsn=60)
+        with pytest.raises(GapError, match="was dropped"):
+            choose_instance(ORDERS, [other], checkpoint())
+
+    def test_start_lsn_says_nothing(self):
+        moved = instance(start_lsn=lsn(40), min_lsn=40)
+        assert choose_instance(ORDERS, [moved], checkpoint()) == moved
+
+    @pytest.mark.parametrize(("min_lsn", "continues"), [(51, True), (52, False), (None, False)])
+    def test_another_continues_if_it_reaches_back(self, min_lsn, continues):
+        other = instance("v2", 12, day=1, min_lsn=min_lsn)
+        if continues:
+            assert choose_instance(ORDERS, [other], checkpoint()) == other
+        else:
+            with pytest.raises(GapError):
+                choose_instance(ORDERS, [other], checkpoint())
+
+
+class TestRestored:
+    def test_an_unchanged_witness_passes(self):
+        assert isinstance(verdict(checkpoint()), Candidate)
+
+    def test_a_witness_older_than_the_mapping_proves_nothing(self):
+        assert isinstance(verdict(checkpoint(), history=log_history(min_mapped=51, mapped={})), Candidate)
+
+    def test_times_are_compared_within_the_rounding_of_clients(self):
+        close = {lsn(50): DAY + datetime.timedelta(milliseconds=1)}
+        assert isinstance(verdict(checkpoint(), history=log_history(mapped=close)), Candidate)
+
+    @pytest.mark.parametrize(
+        ("history", "why"),
+        [
+            (log_history(mapped={}), "no longer in cdc.lsn_time_mapping"),
+            (log_history(mapped={lsn(50): DAY + datetime.timedelta(milliseconds=4)}), "now stands for"),
+            (log_history(max_lsn=49), "restored to an earlier moment"),
+            (log_history(max_lsn=None, min_mapped=None), "enabled anew"),
+        ],
+        ids=["missing", "another time", "position above max LSN", "max LSN NULL"],
+    )
+    def test_another_history_stops_the_table(self, history, why):
+        with pytest.raises(RestoredError, match=why) as error:
+            verdict(checkpoint(), history=history)
+        assert "mssql-cdc checkpoint reset" in str(error.value)
+
+    def test_an_instance_without_lower_bound_beside_a_checkpoint_is_no_first_load(self):
+        with pytest.raises(RestoredError, match="no lower bound"):
+            verdict(checkpoint(), [instance(min_lsn=None)])
+
+
+class TestSchema:
+    def ddl(self, at, requires=True, of="sales_orders"):
+        return DdlChange(of, "ALTER TABLE sales.orders ALTER COLUMN note nvarchar(20)", lsn(at), DAY, requires)
+
+    @pytest.mark.parametrize(("at", "fails"), [(50, False), (51, True), (90, True), (91, False)])
+    def test_ddl_within_the_window_stops_the_table_with_its_text(self, at, fails):
+        if fails:
+            with pytest.raises(SchemaChangedError, match=r"ALTER COLUMN note nvarchar\(20\)"):
+                verdict(checkpoint(), ddl=[self.ddl(at)])
+        else:
+            assert isinstance(verdict(checkpoint(), ddl=[self.ddl(at)]), Candidate)
+
+    def test_ddl_that_leaves_captured_columns_alone_passes(self):
+        assert isinstance(verdict(checkpoint(), ddl=[self.ddl(60, requires=False)]), Candidate)
+
+    def test_another_instances_ddl_does_not_count(self):
+        assert isinstance(verdict(checkpoint(), ddl=[self.ddl(60, of="v2")]), Candidate)
+
+    def test_another_hash_stops_the_table_with_both_lists(self):
+        changed = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], length=40)))
+        with pytest.raises(SchemaChangedError) as error:
+            verdict(checkpoint(), [changed])
+        assert "note nvarchar(-1,0,0)" in str(error.value)
+        assert "note nvarchar(40,0,0)" in str(error.value)
+
+    def test_uncaptured_and_computed_columns_are_warnings(self):
+        columns = (*COLUMNS, Column(3, 3, "total", "int", 4, 10, computed=True))
+        candidate = verdict(None, [instance(columns=columns, uncaptured=("secret",))])
+        assert candidate.warnings == (
+            "column secret is not captured by sales_orders",
+            "computed column total is left out: CDC captures it as NULL",
+        )
+
+    def test_a_type_that_cannot_be_loaded_is_refused_before_anything_is_read(self):
+        columns = (*COLUMNS, Column(3, 3, "where", "geography", -1))
+        with pytest.raises(UnsupportedColumnError, match=r"'where' of type geography.*@captured_column_list"):
+            verdict(None, [instance(columns=columns)])
+
+
+class TestKey:
+    @pytest.mark.parametrize(
+        ("fields", "user", "expected"),
+        [
+            ({"index_key": ("note",)}, None, (("note",), True)),
+            ({"index_key": ()}, None, (("id",), True)),
+            ({"index_key": (), "primary_key": ()}, ["note", "id"], (("note", "id"), False)),
+            ({}, ["note"], (("id",), True)),
+            ({"index_key": (), "primary_key": ("uncaptured",)}, ["id"], (("id",), False)),
+        ],
+        ids=["instance's", "primary key", "user's", "user's only where there is none", "key not captured"],
+    )
+    def test_the_instances_then_the_tables_then_the_users(self, fields, user, expected):
+        assert choose_key(ORDERS, instance(**fields), ["mirror"], user) == expected
+
+    def test_a_mirror_without_key_is_refused(self):
+        keyless = instance(index_key=(), primary_key=())
+        with pytest.raises(KeyRequiredError, match=r'keys=\{"sales.orders"'):
+            choose_key(ORDERS, keyless, ["mirror", "history"], None)
+        assert choose_key(ORDERS, keyless, ["history"], None) == ((), False)
+
+    def test_the_users_key_must_be_captured(self):
+        with pytest.raises(KeyRequiredError, match="keys names nope"):
+            choose_key(ORDERS, instance(index_key=(), primary_key=()), ["mirror"], ["id", "nope"])
+
+
+@given(
+    events=st.sets(st.integers(11, 99), max_size=20),
+    cuts=st.lists(st.integers(11, 99), min_size=1, max_size=12),
+    lost_writes=st.sets(st.integers(0, 11)),
+)
+def test_any_sequence_of_cuts_applies_every_event_once(events, cuts, lost_writes):
+    """Plan after plan over one table; some checkpoint writes are lost, and the marker heals them."""
+    stored = checkpoint(mirror=10, history=None, witness=Witness(lsn(10), DAY))
+    options = dataclasses.replace(OPTIONS, shapes=("mirror",))
+    history = LogHistory(lsn(99), lsn(5), {lsn(10): DAY})
+    applied, marker = [], 10
+    for run, cut in enumerate(cuts):
+        candidate = verdict(stored, history=history, upto=cut, options=options)
+        position = int.from_bytes(candidate.position.value, "big")
+        seen = any(position < event <= cut for event in events)
+        if needs_load(candidate, lsn(cut), seen):
+            sink = table_spec(candidate, options).sinks[0]
+            after = max(marker, int.from_bytes(sink.read_through.value, "big"))  # rule 5: M > expects continues at M
+            applied += sorted(event for event in events if after < event <= cut)
+            marker = max(marker, cut)
+            state = SinkState(lsn(marker), lsn(max(marker, after)), Witness(lsn(10), DAY))
+            moved = dataclasses.replace(stored, sinks={"mirror": state})
+        else:
+            moved = quiet_checkpoint(candidate, lsn(cut), Witness(lsn(10), DAY)) or stored
+        if run not in lost_writes:
+            stored = moved
+    assert applied == sorted(event for event in events if event <= max(marker, 0))

@@ -1,0 +1,104 @@
+import os
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, to_json
+from airflow_provider_mssql_cdc.operators import job_files
+
+
+def make_spec(work_dir, id="a1") -> JobSpec:
+    return JobSpec(
+        id,
+        SourceSpec("db:1433", "shop", "jdbc:sqlserver://;serverName={db}"),
+        (),
+        Lsn(bytes(9) + b"\x01"),
+        str(work_dir),
+    )
+
+
+def test_the_spec_reads_back_from_where_it_was_written(tmp_path):
+    spec = make_spec(tmp_path / "work")
+    job_files.write_spec(spec)
+    assert job_files.read_spec(spec.path) == spec
+
+
+def test_a_url_of_a_local_file_is_local(tmp_path):
+    assert job_files.is_local(str(tmp_path))
+    assert job_files.is_local(f"file://{tmp_path}")
+    assert not job_files.is_local("s3a://bucket/work")
+    spec = make_spec(f"file://{tmp_path}/work")
+    job_files.write_spec(spec)
+    assert (tmp_path / "work" / "a1" / "spec.json").exists()
+
+
+def test_the_code_runs_where_the_package_is_not_installed(tmp_path):
+    spec = make_spec(tmp_path)
+    job_files.write_spec(spec)
+    code = job_files.code_path(spec)
+    with zipfile.ZipFile(code) as archive:
+        names = archive.namelist()
+    assert "airflow_provider_mssql_cdc/core/lsn.py" in names
+    assert "airflow_provider_mssql_cdc/spark/job.py" in names
+    assert not [name for name in names if "/hooks/" in name or "/sandbox/" in name]
+    script = f"""
+import sys
+sys.path.insert(0, {code!r})
+from airflow_provider_mssql_cdc.core import spec
+print(spec.__file__)
+"""
+    # -S leaves site-packages out, and with them the installed package
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.startswith(code)
+
+
+def test_no_receipt_is_an_error_that_says_what_to_do(tmp_path):
+    spec = make_spec(tmp_path)
+    with pytest.raises(ReceiptMissingError, match=r"receipt\.json.*can be repeated"):
+        job_files.read_receipt(spec)
+
+
+def test_another_jobs_receipt_is_not_believed(tmp_path):
+    spec = make_spec(tmp_path)
+    job_files.write_spec(spec)
+    job_files.open_path(spec.receipt_path).write_text(to_json(Receipt("other", ())))
+    with pytest.raises(ReceiptMissingError, match="answers spec other"):
+        job_files.read_receipt(spec)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
+def test_a_damaged_receipt_is_not_believed(tmp_path, text):
+    spec = make_spec(tmp_path)
+    job_files.write_spec(spec)
+    job_files.open_path(spec.receipt_path).write_text(text)
+    with pytest.raises(SpecError, match="Receipt"):
+        job_files.read_receipt(spec)
+
+
+def test_only_folders_of_old_jobs_are_removed(tmp_path):
+    old, new = make_spec(tmp_path, "old"), make_spec(tmp_path, "new")
+    for spec in (old, new):
+        job_files.write_spec(spec)
+    (tmp_path / "not a job").mkdir()
+    yesterday = time.time() - 90_000
+    os.utime(tmp_path / "old" / "spec.json", (yesterday, yesterday))
+    job_files.remove_old(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["new", "not a job"]
+
+
+def test_removing_takes_the_staged_rows_along(tmp_path):
+    spec = make_spec(tmp_path)
+    job_files.write_spec(spec)
+    staged = job_files.open_path(spec.staging_path)
+    staged.mkdir()
+    (staged / "part-0.parquet").write_bytes(b"PAR1")
+    job_files.remove(spec)
+    job_files.remove(spec)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,72 @@
+"""A private Airflow home for each test process, and the count of Spark starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+SPARK_STARTS = 40
+"""How many times the whole suite may start Spark."""
+
+# The first process makes the folder; its workers inherit the variable.
+_OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
+ROOT = Path(os.environ.setdefault("MSSQL_CDC_TEST_ROOT", tempfile.mkdtemp(prefix="mssql_cdc_tests-")))
+HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+
+os.environ.update(
+    {
+        "AIRFLOW_HOME": str(HOME),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
+        "SPARK_CONF_DIR": str(ROOT / "spark"),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folders, and a spark-env.sh that notes each start: every way to start Spark reads it."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    if _OWNER:
+        (ROOT / "spark").mkdir()
+        (ROOT / "spark" / "spark-env.sh").write_text(f'echo "$PPID" >> "{ROOT}/spark-starts"\n')
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many of the Spark starts were used."""
+    if _OWNER:
+        terminalreporter.write_line(f"Spark starts: {spark_starts()} of at most {SPARK_STARTS}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that started Spark more often than allowed."""
+    if _OWNER and spark_starts() > SPARK_STARTS:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the folder."""
+    if _OWNER:
+        shutil.rmtree(ROOT, ignore_errors=True)
+
+
+def spark_starts() -> int:
+    """Return how many times Spark was started so far, in all processes of this run."""
+    notes = ROOT / "spark-starts"
+    return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+
+@pytest.fixture(scope="session")
+def airflow_db() -> Path:
+    """The Airflow home of this process, with a migrated SQLite database."""
+    subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
+    return HOME

@@ -77,10 +77,23 @@ class InstanceRef:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the table's last run failed for good, and when."""
+    """Why the table's last run failed for good, and when.
+
+    :param seen: ``core.wake.fingerprint`` of the table's capture instances then, so that a repair can be noticed
+    """
 
     reason: str
     time: datetime.datetime
+    seen: str | None = None
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the JSON form."""
+        return {"reason": self.reason, "time": self.time.isoformat(), "seen": self.seen}
+
+    @classmethod
+    def from_json(cls, data: dict[str, str]) -> Failure:
+        """Read the JSON form."""
+        return cls(data["reason"], datetime.datetime.fromisoformat(data["time"]), data.get("seen"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,7 @@ class Checkpoint:
                 },
                 "schema_hash": self.schema_hash,
                 "columns": list(self.columns),
-                "failed": self.failed and {"reason": self.failed.reason, "time": self.failed.time.isoformat()},
+                "failed": self.failed and self.failed.to_json(),
                 "updated_at": self.updated_at.isoformat() if self.updated_at else None,
             },
             indent=1,
@@ -200,7 +213,7 @@ class Checkpoint:
             instance=instance and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
             schema_hash=data["schema_hash"],
             columns=tuple(data["columns"]),
-            failed=failed and Failure(failed["reason"], moment(failed["time"])),
+            failed=failed and Failure.from_json(failed),
             updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
         )
 

@@ -68,7 +68,7 @@ def matches_of(rows: Iterable[Row], wanted: Sequence[TablePattern], database: st
         raise TableNotFoundError(
             f"no user table of {database} matches {', '.join(pattern.text for pattern in wanted)}"
             + (" and is not excluded." if excluded else "."),
-            advice="A name without a schema means the login's default schema; tables that the login may not see do not match.",
+            advice="A name without a schema means the login's default schema, and no table matches that the login may not see.",
         )
     empty = tuple(pattern.text for ordinal, pattern in enumerate(wanted) if ordinal not in used)
     return Matches(tuple(tables), empty)
@@ -114,9 +114,7 @@ def instances_of(
             role=role,
             has_command_id=bool(parts[object_id, statements.COMMAND_ID]),
         )
-    return sorted(
-        found.values(), key=lambda instance: (instance.source, instance.create_date, instance.object_id)
-    )
+    return sorted(found.values(), key=lambda instance: (instance.source, instance.create_date, instance.object_id))
 
 
 def _column(row: Row) -> Column:
@@ -145,12 +143,7 @@ def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Prob
     by_kind: dict[int, list[Row]] = defaultdict(list)
     for row in mapping:
         by_kind[row[0]].append(row)
-    newest = {
-        instances[ordinal]: Lsn(bytes(value))
-        for rows in events
-        for ordinal, value in rows
-        if value is not None
-    }
+    newest = {instances[ordinal]: Lsn(bytes(value)) for rows in events for ordinal, value in rows if value is not None}
     witness = next((Witness(Lsn(bytes(row[1])), row[2]) for row in by_kind[1]), None)
     return Probe(
         cut=lsn(cut[0][0]),

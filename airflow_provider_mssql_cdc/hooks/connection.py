@@ -30,9 +30,7 @@ class ConnectedHook(MsSqlHook):
     :param kwargs: as for ``MsSqlHook``; ``connection`` gives the resolved connection where a lookup would block
     """
 
-    def __init__(
-        self, mssql_conn_id: str = "mssql_default", *, schema: str | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, mssql_conn_id: str = "mssql_default", *, schema: str | None = None, **kwargs: Any) -> None:
         super().__init__(**{"log_sql": False, **kwargs, "mssql_conn_id": mssql_conn_id, "schema": schema})
         self._open: Any = None
         self._lock = threading.RLock()
@@ -85,9 +83,7 @@ class ConnectedHook(MsSqlHook):
         """
         return [row for rows in self.query_sets(sql, parameters, repeatable=repeatable) for row in rows]
 
-    def query_sets(
-        self, sql: str, parameters: Sequence[Any] = (), *, repeatable: bool = True
-    ) -> list[list[Row]]:
+    def query_sets(self, sql: str, parameters: Sequence[Any] = (), *, repeatable: bool = True) -> list[list[Row]]:
         """Run one statement and return its result sets."""
         with self._lock:
             fresh = self._open is None

@@ -79,7 +79,7 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
         return DatabaseUnavailableError(
             f"database {where.database!r} cannot be opened on {where.server} by {where.login!r}: {text}",
             number=number,
-            advice="Check the connection's schema field (the database), its state, and that the login has a user in it.",
+            advice="Check the connection's schema field (the database), and that the login has a user in it.",
         )
     if number in _UNREACHABLE:
         return ServerUnreachableError(

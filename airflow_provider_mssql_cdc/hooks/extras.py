@@ -72,9 +72,7 @@ def known_extras(extra: Mapping[str, Any], conn_id: str | None) -> dict[str, Any
         else:
             found[name] = value
     if unknown:
-        log.warning(
-            "Connection %s: extras not understood, and ignored: %s", conn_id, ", ".join(sorted(unknown))
-        )
+        log.warning("Connection %s: extras not understood, and ignored: %s", conn_id, ", ".join(sorted(unknown)))
     return found
 
 

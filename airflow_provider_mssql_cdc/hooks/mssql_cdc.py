@@ -52,9 +52,7 @@ class MsSqlCdcHook(ReadingHook):
             if job is Running.STOPPED:
                 detail += "; start it with EXEC sys.sp_cdc_start_job"
             elif Running.UNKNOWN in (agent, job):
-                detail += (
-                    "; to see both, a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity"
-                )
+                detail += "; to see both, a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity"
         return AgentHealth(agent, job, detail)
 
     def _agent(self) -> Running:
@@ -104,9 +102,7 @@ class MsSqlCdcHook(ReadingHook):
         :raises CaptureLagError: if the new state cannot be seen in time
         """
         self.query(statements.DISABLE_DATABASE, repeatable=False)
-        _wait(
-            lambda: not self._enabled(), timeout, f"{self.where.database} is still shown as enabled for CDC."
-        )
+        _wait(lambda: not self._enabled(), timeout, f"{self.where.database} is still shown as enabled for CDC.")
 
     def _enabled(self) -> bool:
         return bool(self.query(statements.CDC_ENABLED)[0][0])
@@ -161,13 +157,9 @@ class MsSqlCdcHook(ReadingHook):
             ),
             repeatable=False,
         )
-        return _wait(
-            lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen."
-        )
+        return _wait(lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen.")
 
-    def disable_table(
-        self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0
-    ) -> None:
+    def disable_table(self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0) -> None:
         """Drop one capture instance of a table, or all of them, with what they captured.
 
         :raises CaptureLagError: if the new state cannot be seen in time

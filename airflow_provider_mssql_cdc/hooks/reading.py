@@ -38,9 +38,7 @@ class ReadingHook(ConnectedHook):
         """
         status = self.database_status()
         wanted = [parse_pattern(pattern) for pattern in patterns]
-        rows = self._table_rows(
-            wanted, [parse_pattern(p) for p in exclude], with_instances=status.cdc_enabled
-        )
+        rows = self._table_rows(wanted, [parse_pattern(p) for p in exclude], with_instances=status.cdc_enabled)
         matches = self._matches(rows, wanted)
         return Snapshot(status, matches, tuple(self._instances(rows, matches.tables, status.user)))
 
@@ -55,9 +53,7 @@ class ReadingHook(ConnectedHook):
             for name, command, at, when, required in rows
         ]
 
-    def probe(
-        self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()
-    ) -> Probe:
+    def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
         """Look for events in many change tables, then read min LSNs and mapping: one statement.
 
         Its text is constant for a set of instances, so that the server compiles it once.

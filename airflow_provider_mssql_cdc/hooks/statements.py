@@ -1,6 +1,6 @@
 """The statements that the hook sends: plain T-SQL for SQL Server 2016 and later.
 
-``%s`` are the driver's parameters. LSNs go in as ``bytearray``: pymssql takes ``bytes`` that happen to be ASCII for text.
+``%s`` are the driver's parameters. LSNs go in as ``bytearray``, since pymssql takes ASCII ``bytes`` for text.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def tables(patterns: int, *, with_instances: bool) -> str:
         patterns=", ".join([row] * patterns),
         escape=ESCAPE,
         instance=_INSTANCE if with_instances else "NULL",
-        join="LEFT JOIN cdc.change_tables AS ct ON ct.source_object_id = t.object_id"
-        if with_instances
-        else "",
+        join="LEFT JOIN cdc.change_tables AS ct ON ct.source_object_id = t.object_id" if with_instances else "",
     )
 
 
@@ -203,7 +201,9 @@ def probe(instances: Sequence[str], witnesses: int) -> str:
     )
     if witnesses:
         wanted = ", ".join(_unpacked("@witnesses", ordinal) for ordinal in range(witnesses))
-        mapping += f" UNION ALL SELECT 3, start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn IN ({wanted})"
+        mapping += (
+            f" UNION ALL SELECT 3, start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn IN ({wanted})"
+        )
     statements = [
         # In a statement of its own, before the change tables are read: a row of theirs is then never half a scan.
         "DECLARE @cut binary(10) = COALESCE(@upto, (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping))",

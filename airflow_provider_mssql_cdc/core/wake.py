@@ -1,0 +1,232 @@
+"""Whether there is something to load: decided from positions, events, failures and ages alone."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef
+from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+
+LONGEST_IDLE = datetime.timedelta(hours=6)
+IDLE_WHERE_RETENTION_IS_UNKNOWN = datetime.timedelta(hours=1)
+RETENTION_SHARE = 10
+
+LOAD_WRITES_AFTER = datetime.timedelta(hours=1)
+"""A load without events writes a checkpoint that is older than this, so only then an old one is worth a run at once."""
+
+
+class Reason(enum.Enum):
+    """Why a table is worth a run."""
+
+    EVENTS = "events"
+    FIRST_LOAD = "first load"
+    NOT_ENABLED = "change data capture is off and is to be enabled"
+    INSTANCE_GONE = "its capture instance was replaced"
+    PURGED = "changes were purged before they were loaded"
+    OTHER_HISTORY = "its position is not of this log history"
+    REPAIRED = "its capture instance or schema changed since its last run failed"
+    RETRY = "its last run failed long ago"
+    IDLE = "its checkpoint is to follow"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One table as it is seen now.
+
+    :param instances: its capture instances; empty where CDC is off for it
+    """
+
+    name: TableName
+    instances: tuple[CaptureInstance, ...]
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class WakeRules:
+    """What the user asked for.
+
+    :param shapes: those that are loaded; one without a state is to be loaded for the first time
+    :param max_idle: time after which a run is due though nothing happened
+    :param on_disabled: what a run does with a table without CDC: ``fail``, ``skip`` or ``enable``
+    """
+
+    shapes: tuple[str, ...]
+    max_idle: datetime.timedelta
+    on_disabled: str = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One table's reason to wake.
+
+    :param upto: newest event, for ``Reason.EVENTS``
+    :param failed_at: when its last run failed, if it did
+    """
+
+    reason: Reason
+    upto: Lsn | None = None
+    failed_at: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """That there is something to load.
+
+    :param cut: up to where; None while nothing at all is captured
+    """
+
+    cut: Lsn | None
+    calls: Mapping[TableName, Call]
+
+    def __str__(self) -> str:
+        tables = ", ".join(f"{name} ({call.reason.value})" for name, call in sorted(self.calls.items()))
+        return f"up to {self.cut}: {tables}"
+
+
+def default_max_idle(retention_minutes: int | None) -> datetime.timedelta:
+    """Return the smaller of six hours and a tenth of the retention; an hour where that is unknown."""
+    if retention_minutes is None:
+        return IDLE_WHERE_RETENTION_IS_UNKNOWN
+    return min(LONGEST_IDLE, datetime.timedelta(minutes=retention_minutes) / RETENTION_SHARE)
+
+
+def fingerprint(instances: Iterable[CaptureInstance]) -> str:
+    """Return what changes when a table's capture instances or their schemas change."""
+    parts = sorted(
+        [i.name, i.object_id, i.create_date.isoformat(), TableSchema(i.columns, i.index_key or i.primary_key).hash]
+        for i in instances
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Lsn | None:
+    """Return the lowest position of these shapes; None if one of them was never loaded."""
+    sinks = [checkpoint.sinks.get(shape) if checkpoint else None for shape in shapes]
+    known = [sink.read_through for sink in sinks if sink is not None]
+    return min(known) if known and len(known) == len(sinks) else None
+
+
+def instance_to_probe(table: Watched) -> CaptureInstance | None:
+    """Return the instance whose events count: the checkpoint's while it exists, else the newest."""
+    if table.checkpoint is not None and table.checkpoint.instance is not None:
+        for instance in table.instances:
+            if InstanceRef.of(instance) == table.checkpoint.instance:
+                return instance
+    return table.instances[-1] if table.instances else None
+
+
+def positions_to_probe(tables: Iterable[Watched], shapes: tuple[str, ...]) -> dict[str, Lsn]:
+    """Return by capture instance from where events count; failed tables and first loads are not looked at."""
+    found: dict[str, Lsn] = {}
+    for table in tables:
+        position, instance = position_of(table.checkpoint, shapes), instance_to_probe(table)
+        failed = table.checkpoint is not None and table.checkpoint.failed is not None
+        if position is not None and instance is not None and not failed:
+            found[instance.name] = position
+    return found
+
+
+def decide(
+    tables: Iterable[Watched],
+    probe: Probe,
+    rules: WakeRules,
+    *,
+    now: datetime.datetime,
+    waiting_since: datetime.datetime,
+) -> Wake | None:
+    """Return the wake that is due, or None.
+
+    Rows that the server adds to ``cdc.lsn_time_mapping`` of an idle database move the cut but are no events, so they
+    wake only by ``max_idle``.
+
+    :param probe: of ``positions_to_probe``
+    :param waiting_since: since when nothing was called for
+    """
+    tables = list(tables)
+    calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now))}
+    if not calls:
+        calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, probe, rules, now, waiting_since)}
+    return Wake(probe.cut, calls) if calls else None
+
+
+def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
+    checkpoint = table.checkpoint
+    if checkpoint is not None and checkpoint.failed is not None:
+        return _call_of_failed(table, checkpoint, rules, now)
+    instance = instance_to_probe(table)
+    if instance is None:
+        return Call(Reason.NOT_ENABLED) if rules.on_disabled == "enable" else None
+    position = position_of(checkpoint, rules.shapes)
+    low = probe.min_lsns.get(instance.object_id, instance.min_lsn)
+    if position is None:
+        # Until the capture has passed the instance's start there is nothing that a first load could begin with.
+        return Call(Reason.FIRST_LOAD) if low is not None and probe.cut is not None and low <= probe.cut else None
+    if probe.cut is None or probe.cut < position:
+        return Call(Reason.OTHER_HISTORY)
+    if checkpoint is not None and checkpoint.instance not in (None, InstanceRef.of(instance)):
+        return Call(Reason.INSTANCE_GONE)
+    if low is not None and low > position.next():
+        return Call(Reason.PURGED)
+    newest = probe.newest.get(instance.name)
+    return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
+
+
+def _call_of_failed(table: Watched, checkpoint: Checkpoint, rules: WakeRules, now: datetime.datetime) -> Call | None:
+    failed = checkpoint.failed
+    if failed is None:
+        return None
+    if failed.seen is not None and failed.seen != fingerprint(table.instances):
+        return Call(Reason.REPAIRED, failed_at=failed.time)
+    if now - failed.time >= rules.max_idle:
+        return Call(Reason.RETRY, failed_at=failed.time)
+    return None
+
+
+def _is_idle(
+    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+) -> bool:
+    checkpoint = table.checkpoint
+    if checkpoint is not None and checkpoint.failed is not None:
+        return False
+    waited = now - waiting_since >= rules.max_idle
+    if not table.instances:
+        # The load says what is to be done about it.
+        return waited and rules.on_disabled == "fail"
+    position = position_of(checkpoint, rules.shapes)
+    if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
+        return False
+    if checkpoint.updated_at is None:
+        return True
+    return waited or now - checkpoint.updated_at >= max(rules.max_idle, LOAD_WRITES_AFTER)
+
+
+@dataclass(slots=True)
+class Announcer:
+    """Keeps a watcher from saying the same twice: the same reasons are worth another event only after ``max_idle``."""
+
+    max_idle: datetime.timedelta
+    _said: Mapping[TableName, Call] = field(default_factory=dict)
+    _at: datetime.datetime | None = None
+
+    def is_news(self, wake: Wake, now: datetime.datetime) -> bool:
+        """Whether the wake says something new, and if so, remember it as said."""
+        due = self._at is None or now - self._at >= self.max_idle
+        if not due and not any(self._is_new(name, call) for name, call in wake.calls.items()):
+            return False
+        self._said, self._at = {**self._said, **wake.calls}, now
+        return True
+
+    def _is_new(self, name: TableName, call: Call) -> bool:
+        said = self._said.get(name)
+        if said is None or said.reason is not call.reason:
+            return True
+        if call.upto is not None and said.upto is not None:
+            return call.upto > said.upto
+        return call.failed_at != said.failed_at

@@ -1,0 +1,268 @@
+"""Watches the tables of one group: which they are, where their checkpoints stand, and whether to wake."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Running
+from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, CdcPermissionError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.target import Target, check_shapes
+from airflow_provider_mssql_cdc.core.wake import (
+    Wake,
+    Watched,
+    WakeRules,
+    decide,
+    default_max_idle,
+    positions_to_probe,
+)
+from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, SELECT_DENIED
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
+
+log = logging.getLogger(__name__)
+
+ON_DISABLED = ("fail", "skip", "enable")
+
+REFRESH = datetime.timedelta(minutes=1)
+"""How long a list of tables, instances and checkpoints is believed, unless something shows earlier that it is old."""
+
+# An idle capture adds a row about every five minutes (docs: cdc.lsn_time_mapping).
+_CAPTURE_IS_SILENT = datetime.timedelta(minutes=6)
+_LOOK_AT_AGENT = datetime.timedelta(minutes=10)
+_AGENT = "SQL Server Agent"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What a sensor or trigger is asked to watch.
+
+    :param connection: id of the Airflow connection, as in the checkpoints
+    :param target: ``iceberg://catalog/namespace``, as in the checkpoints
+    :param max_idle: None for ``default_max_idle``
+    """
+
+    connection: str
+    tables: tuple[str, ...]
+    exclude: tuple[str, ...]
+    target: str
+    shapes: tuple[str, ...]
+    on_disabled: str = "fail"
+    max_idle: datetime.timedelta | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        mssql_conn_id: str,
+        tables: Sequence[str] | str,
+        exclude: Sequence[str] | str,
+        target: str,
+        shapes: Sequence[str],
+        on_disabled: str,
+        max_idle: float | None,
+    ) -> WatchRequest:
+        """Return the request that these parameters of a sensor or trigger make.
+
+        :param max_idle: seconds
+        :raises ValueError: if one of them has no meaning
+        :raises PatternError: if a table pattern cannot be read
+        """
+        wanted = (tables,) if isinstance(tables, str) else tuple(tables)
+        unwanted = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+        if not wanted:
+            raise ValueError('tables is empty: name at least one pattern, such as "sales.*"')
+        for pattern in (*wanted, *unwanted):
+            parse_pattern(pattern)
+        if on_disabled not in ON_DISABLED:
+            raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
+        if max_idle is not None and max_idle <= 0:
+            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
+        return cls(
+            connection=mssql_conn_id,
+            tables=wanted,
+            exclude=unwanted,
+            target=Target.parse(target).address,
+            shapes=check_shapes(shapes),
+            on_disabled=on_disabled,
+            max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
+        )
+
+
+@dataclass(slots=True)
+class Prober:
+    """Probes change tables, and leaves out those that cannot be read so that they do not hold up the others.
+
+    :param unreadable: capture instance to the reason
+    """
+
+    unreadable: dict[str, CdcPermissionError] = field(default_factory=dict)
+
+    def probe(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> Probe:
+        """Probe all tables that can be read: one statement, but for the first time that one cannot.
+
+        :raises CdcPermissionError: if none of them can be read
+        """
+        readable = {name: position for name, position in after.items() if name not in self.unreadable}
+        try:
+            return hook.probe(readable)
+        except CdcPermissionError as error:
+            if error.number not in (INVALID_OBJECT, SELECT_DENIED) or not readable:
+                raise
+            faulty = self._faulty(hook, readable)
+            if len(faulty) == len(after):
+                raise
+        for name, reason in faulty.items():
+            log.warning("capture instance %s is left out: %s", name, reason)
+        self.unreadable.update(faulty)
+        return hook.probe({name: position for name, position in readable.items() if name not in faulty})
+
+    def recheck(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> None:
+        """Look again at what could not be read."""
+        suspects = {name: after[name] for name in self.unreadable if name in after}
+        still = self._faulty(hook, suspects)
+        self.unreadable = still
+
+    def _faulty(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> dict[str, CdcPermissionError]:
+        found = {}
+        for name, position in after.items():
+            try:
+                hook.probe({name: position})
+            except CdcPermissionError as error:
+                found[name] = error
+        return found
+
+
+class Watch:
+    """The tables of one request, their capture instances and checkpoints, as last seen.
+
+    The hook is given to each method that needs one, so that several watches can share a connection.
+
+    :param store: reads the checkpoints
+    """
+
+    def __init__(self, request: WatchRequest, store: CheckpointStore) -> None:
+        self.request = request
+        self._store = store
+        self._status: DatabaseStatus | None = None
+        self._tables: list[Watched] = []
+        self._seen_at: datetime.datetime | None = None
+        self._instance_ids: frozenset[int] | None = None
+        self._mentioned: set[str] = set()
+        self._agent_seen_at: datetime.datetime | None = None
+
+    @property
+    def rules(self) -> WakeRules:
+        """The rules by which to wake."""
+        retention = self._status.retention_minutes if self._status else None
+        max_idle = self.request.max_idle or default_max_idle(retention)
+        return WakeRules(self.request.shapes, max_idle, self.request.on_disabled)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether CDC is on for the database."""
+        return self._status is not None and self._status.cdc_enabled
+
+    def positions(self) -> dict[str, Lsn]:
+        """Return by capture instance from where events count."""
+        return positions_to_probe(self._tables, self.request.shapes)
+
+    def is_old(self, now: datetime.datetime) -> bool:
+        """Whether it is time to look at tables, instances and checkpoints again."""
+        return self._seen_at is None or now - self._seen_at >= REFRESH
+
+    def contradicts(self, probe: Probe) -> bool:
+        """Whether the database has other capture instances than when the tables were last looked at."""
+        ids = frozenset(probe.min_lsns)
+        if self._instance_ids is None:
+            self._instance_ids = ids
+        return ids != self._instance_ids
+
+    def refresh(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
+        """Look at tables, capture instances and checkpoints: three statements, and a Variable for each table.
+
+        :raises CdcDisabledError: if CDC is off for the database, unless a run is to enable it
+        :raises TableNotFoundError: if no table matches
+        :raises CheckpointError: if a checkpoint cannot be read
+        """
+        snapshot = hook.snapshot(self.request.tables, self.request.exclude)
+        status = snapshot.status
+        if not status.cdc_enabled and self.request.on_disabled != "enable":
+            raise CdcDisabledError(
+                f"change data capture is off in database {status.name}.",
+                advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
+            )
+        self._status = status
+        self._tables = [
+            Watched(table.name, snapshot.instances_of(table), self._checkpoint(table.name))
+            for table in snapshot.matches.tables
+        ]
+        self._seen_at, self._instance_ids = now, None
+        self._mention_untracked(status)
+        self._mention_agent(hook, status, now)
+
+    def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
+        """Return the wake that is due. What seems to call for one is judged by checkpoints that are read anew.
+
+        :param probe: of ``positions``
+        """
+        wake = decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+        if wake is None:
+            return None
+        self._tables = [
+            Watched(table.name, table.instances, self._checkpoint(table.name)) if table.name in wake.calls else table
+            for table in self._tables
+        ]
+        return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+
+    def poll(
+        self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime, waiting_since: datetime.datetime
+    ) -> Wake | None:
+        """Look once, with one statement; with three more when the list of tables is old.
+
+        :raises MsSqlCdcError: what ``refresh`` and the hook raise
+        """
+        if self.is_old(now):
+            self.refresh(hook, now)
+            prober.recheck(hook, self.positions())
+        if not self.enabled:
+            return self.judge(Probe(None, {}, {}), now, waiting_since)
+        probe = prober.probe(hook, self.positions())
+        if self.contradicts(probe):
+            self.refresh(hook, now)
+            probe = prober.probe(hook, self.positions())
+        return self.judge(probe, now, waiting_since)
+
+    def _checkpoint(self, table: TableName) -> Checkpoint | None:
+        database = self._status.name if self._status else ""
+        return self._store.load(Identity(self.request.connection, database, table, self.request.target))
+
+    def _mention_untracked(self, status: DatabaseStatus) -> None:
+        for table in self._tables:
+            if not table.instances and str(table.name) not in self._mentioned:
+                self._mentioned.add(str(table.name))
+                log.warning(
+                    "%s has no capture instance that %s can see (on_disabled=%s)",
+                    table.name,
+                    status.user,
+                    self.request.on_disabled,
+                )
+
+    def _mention_agent(self, hook: MsSqlCdcHook, status: DatabaseStatus, now: datetime.datetime) -> None:
+        """Say once that nothing is captured, where that is so."""
+        silent = status.max_lsn_time is None or status.server_time - status.max_lsn_time > _CAPTURE_IS_SILENT
+        if not (status.cdc_enabled and silent):
+            self._mentioned.discard(_AGENT)
+            return
+        if _AGENT in self._mentioned or (self._agent_seen_at and now - self._agent_seen_at < _LOOK_AT_AGENT):
+            return
+        self._agent_seen_at = now
+        health = hook.agent_health()
+        if Running.STOPPED in (health.agent, health.capture_job):
+            self._mentioned.add(_AGENT)
+            log.warning("nothing new is captured in %s, but waiting goes on: %s", status.name, health.detail)

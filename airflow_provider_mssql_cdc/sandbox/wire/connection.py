@@ -32,7 +32,7 @@ from airflow_provider_mssql_cdc.sandbox.wire.framing import (
     Status,
     read_message,
 )
-from airflow_provider_mssql_cdc.sandbox.wire.login import Encryption
+from airflow_provider_mssql_cdc.sandbox.wire.login import Encryption, LoginRequest
 from airflow_provider_mssql_cdc.sandbox.wire.parameters import CallOption, read_calls, skip_headers
 from airflow_provider_mssql_cdc.sandbox.wire.reader import Reader
 from airflow_provider_mssql_cdc.sandbox.wire.reply import Interrupted, Reply, error_message
@@ -44,6 +44,8 @@ _PRELOGIN_LIMIT = 64 * 1024
 _LOGIN_LIMIT = 128 * 1024
 _PACKETS_LIMIT = 65536
 """SQL Server takes this many packets as one batch (docs: maximum capacity specifications)."""
+
+_LINGER_TIMEOUT, _LINGER_READS = 1.0, 64
 
 _STREAM_INCORRECT = (
     "The incoming tabular data stream (TDS) protocol stream is incorrect. The stream ended unexpectedly."
@@ -102,18 +104,25 @@ class Connection:
                 self._session.cancel()
 
     def abort(self) -> None:
-        """End the connection from another thread."""
-        with self._lock, contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        """End the connection, for another thread; to be repeated until the thread that serves it has ended.
+
+        A request that begins just now does not feel a cancel that came before it.
+        """
+        with self._lock:
             if self._session is not None:
                 self._session.cancel()
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _hang_up(self) -> None:
-        with self._lock:
-            with contextlib.suppress(OSError):
-                # Closed at once, unread bytes of the client would reset the connection under our last reply.
-                self._socket.shutdown(socket.SHUT_WR)
-            self._socket.close()
+        # A socket closed over unread bytes resets the connection, which may cost the client our last reply.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+            self._socket.settimeout(_LINGER_TIMEOUT)
+            for _ in range(_LINGER_READS):
+                if not self._socket.recv(65536):
+                    break
+        self._socket.close()
 
     def _writer(self) -> MessageWriter:
         return MessageWriter(self._channel, self._packet_size, self._spid)
@@ -124,46 +133,52 @@ class Connection:
         return reply
 
     def _log_in(self) -> Session | None:
-        prelogin = self._expect(MessageType.PRELOGIN, _PRELOGIN_LIMIT)
-        options = login.parse_prelogin(prelogin.payload)
-        client = login.requested_encryption(options)
-        encryption = login.negotiate(client, forced=self._settings.force_encryption)
-        writer = self._writer()
-        writer.write(login.prelogin_reply(options, self._settings.backend.version, encryption))
-        writer.end()
-        if client is Encryption.NOT_SUPPORTED and encryption is Encryption.REQUIRED:
-            return None
-        if encryption is not Encryption.NOT_SUPPORTED:
-            self._channel.start_tls(self._settings.tls)
+        encryption = self._negotiate()
         message = self._expect(MessageType.LOGIN7, _LOGIN_LIMIT)
         if encryption is Encryption.OFF:
             self._channel.end_tls()
         reply = self._reply()
         try:
             request = login.parse_login(message.payload)
-            session = self._open_session(request.login, reply)
+            self._session = self._open_session(request.login, reply)
         except SqlError as error:
             reply.message(error_message(error))
-            session = None
-        if session is None:
+        if self._session is None:
             reply.finish()
             return None
-        self._session = session
+        self._welcome(self._session.database, request, encryption)
+        return self._session
+
+    def _negotiate(self) -> Encryption:
+        options = login.parse_prelogin(self._expect(MessageType.PRELOGIN, _PRELOGIN_LIMIT).payload)
+        client = login.requested_encryption(options)
+        encryption = login.negotiate(client, forced=self._settings.force_encryption)
         writer = self._writer()
-        writer.write(tokens.login_environment(session.database, request.packet_size, DEFAULT_PACKET_SIZE))
-        for number, text, state in (
-            (5701, f"Changed database context to '{session.database}'.", 2),
-            (5703, "Changed language setting to us_english.", 1),
-        ):
-            item = Message(number, text, severity=0, state=state)
-            writer.write(tokens.message(item, self._settings.backend.server_name))
-        writer.write(tokens.login_ack(request.tds_version, self._settings.backend.version))
+        writer.write(login.prelogin_reply(options, self._settings.backend.version, encryption))
+        writer.end()
+        if client is Encryption.NOT_SUPPORTED and encryption is Encryption.REQUIRED:
+            raise ProtocolError("the client does not encrypt, and the server requires it")
+        if encryption is not Encryption.NOT_SUPPORTED:
+            self._channel.start_tls(self._settings.tls)
+        return encryption
+
+    def _welcome(self, database: str, request: LoginRequest, encryption: Encryption) -> None:
+        packet_size = login.agreed_packet_size(request.packet_size, encryption)
+        backend = self._settings.backend
+        messages = (
+            Message(5701, f"Changed database context to '{database}'.", severity=0, state=2),
+            Message(5703, "Changed language setting to us_english.", severity=0),
+        )
+        writer = self._writer()
+        writer.write(tokens.login_environment(database, packet_size, DEFAULT_PACKET_SIZE))
+        for item in messages:
+            writer.write(tokens.message(item, backend.server_name))
+        writer.write(tokens.login_ack(request.tds_version, backend.version))
         if request.feature_extension:
             writer.write(tokens.FEATURE_EXT_ACK_NONE)
         writer.write(tokens.done(tokens.Done.BATCH, DoneStatus.FINAL))
         writer.end()
-        self._packet_size = request.packet_size
-        return session
+        self._packet_size = packet_size
 
     def _open_session(self, request: Login, reply: Reply) -> Session | None:
         failed = Message(18456, f"Login failed for user '{request.user}'.", severity=14)

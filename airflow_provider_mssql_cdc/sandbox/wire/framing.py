@@ -13,7 +13,7 @@ import numpy as np
 HEADER = struct.Struct(">BBHHBB")
 """Type, status, length with the header, SPID, packet id, window."""
 
-MIN_PACKET_SIZE, DEFAULT_PACKET_SIZE, MAX_PACKET_SIZE = 512, 4096, 32767
+DEFAULT_PACKET_SIZE = 4096
 
 _SEND_THRESHOLD = 128 * 1024
 _TLS_RECORD_LIMIT = 16384 + 2048

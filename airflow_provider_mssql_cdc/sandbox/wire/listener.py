@@ -81,9 +81,7 @@ class TdsServer:
         credentials = make_credentials(self.host)
         self._folder = tempfile.TemporaryDirectory(prefix="mssql-cdc-sandbox-")
         self.authority_path.write_bytes(credentials.authority)
-        settings = Settings(
-            self._backend, server_context(credentials), self._encryption == "on", self._login_timeout
-        )
+        settings = Settings(self._backend, server_context(credentials), self._encryption == "on", self._login_timeout)
         self._stopping.clear()
         self._thread = threading.Thread(
             target=self._accept, args=(listening, settings), name=f"tds-{self.port}", daemon=True
@@ -97,10 +95,10 @@ class TdsServer:
         self._stopping.set()
         self._thread.join()
         self._thread = None
-        for connection in self._connections:
-            connection.abort()
-        for thread in self._connections.values():
-            thread.join()
+        for connection, thread in self._connections.items():
+            while thread.is_alive():
+                connection.abort()
+                thread.join(_TICK)
         self._connections.clear()
         if self._folder is not None:
             self._folder.cleanup()

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 from airflow_provider_mssql_cdc.sandbox.wire.framing import (
     DEFAULT_PACKET_SIZE,
-    MAX_PACKET_SIZE,
-    MIN_PACKET_SIZE,
     ProtocolError,
 )
 
@@ -19,6 +17,9 @@ TDS_7_3, TDS_7_4 = 0x730A0003, 0x74000004
 _INTEGRATED_LOGIN_FAILED = (
     "Login failed. The login is from an untrusted domain and cannot be used with Integrated authentication."
 )
+
+# docs: network packet size option; encrypted connections have a lower limit.
+_MIN_PACKET_SIZE, _MAX_PACKET_SIZE, _MAX_ENCRYPTED_PACKET_SIZE = 512, 32767, 16383
 
 _OPTION = struct.Struct(">BHH")
 _TERMINATOR = 0xFF
@@ -46,7 +47,10 @@ class _PreloginOption(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """A LOGIN7 message."""
+    """A LOGIN7 message.
+
+    :param packet_size: as asked for; 0 leaves it to the server
+    """
 
     login: Login
     tds_version: int
@@ -144,10 +148,14 @@ def parse_login(payload: bytes) -> LoginRequest:
         host_name=_field(payload, 36).decode("utf-16-le", "replace"),
         read_only=bool(type_flags & 0x20),
     )
-    if packet_size == 0:
-        packet_size = DEFAULT_PACKET_SIZE
-    packet_size = max(MIN_PACKET_SIZE, min(packet_size, MAX_PACKET_SIZE))
     return LoginRequest(login, min(version, TDS_7_4), packet_size, bool(flags3 & 0x10))
+
+
+def agreed_packet_size(requested: int, encryption: Encryption) -> int:
+    """The packet size that holds from the end of the login on, in bytes with the header."""
+    encrypted = encryption in (Encryption.ON, Encryption.REQUIRED)
+    largest = _MAX_ENCRYPTED_PACKET_SIZE if encrypted else _MAX_PACKET_SIZE
+    return max(_MIN_PACKET_SIZE, min(requested or DEFAULT_PACKET_SIZE, largest))
 
 
 def _field(payload: bytes, at: int) -> bytes:

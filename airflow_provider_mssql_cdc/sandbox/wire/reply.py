@@ -176,9 +176,7 @@ class Reply:
         self._write(tokens.env_change_bytes(_ENV_CHANGES[outcome.kind], new, old))
 
 
-def _until_error(
-    batches: Iterator[pa.RecordBatch], report: Callable[[Message], None]
-) -> Iterator[pa.RecordBatch]:
+def _until_error(batches: Iterator[pa.RecordBatch], report: Callable[[Message], None]) -> Iterator[pa.RecordBatch]:
     """The batches; an error among them goes to the client after the rows before it, and ends the rows."""
     try:
         yield from batches

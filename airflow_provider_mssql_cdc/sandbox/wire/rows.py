@@ -188,9 +188,7 @@ def _add_column(
         rows.add_variable(offsets, data)
 
 
-def _check_lengths(
-    column: Column, wire: WireType, lengths: npt.NDArray[np.int64], nulls: Mask | None
-) -> None:
+def _check_lengths(column: Column, wire: WireType, lengths: npt.NDArray[np.int64], nulls: Mask | None) -> None:
     longest = int(lengths.max(initial=0))
     if longest > wire.size:
         raise ValueError(f"column {column.name}: a value of {longest} bytes for {column.type}")

@@ -73,7 +73,10 @@ def time_size(scale: int) -> int:
 
 
 def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
-    """How values of ``sql`` travel as a column; the forms without a length byte are for NOT NULL columns."""
+    """How values of ``sql`` travel as a column; the forms without a length byte are for NOT NULL columns.
+
+    :raises TypeError: for a type that the sandbox does not have
+    """
     name = sql.name
     if name in _SIMPLE:
         fixed, variable, size = _SIMPLE[name]
@@ -100,6 +103,8 @@ def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
         return WireType(b"\xad\x08\x00", Prefix.USHORT, 8, TIMESTAMP_USER_TYPE)
     if name == "sysname":
         return wire_type(SqlType("nvarchar", 128), nullable=nullable)
+    if name not in _CHARACTER and name not in _BINARY:
+        raise TypeError(f"the sandbox does not send values of type {name}")
     token, unit = _CHARACTER[name] if name in _CHARACTER else (_BINARY[name], 1)
     collation = COLLATION if name in _CHARACTER else b""
     if sql.length == MAX:

@@ -50,7 +50,7 @@ def arrow_value(parameter: Parameter) -> Any:
 class ToyBackend:
     """Answers a batch by the script of its text; any other text succeeds without rows.
 
-    sp_executesql runs its text in the same way, and ``echo`` returns the parameters after the second as one row.
+    sp_executesql runs its text alike; ``echo`` returns the parameters after the second as one row.
     """
 
     server_name = "TOY"

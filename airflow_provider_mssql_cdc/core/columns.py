@@ -127,7 +127,7 @@ def _map(table: TableName, column: Column) -> ColumnMapping:
             table,
             column,
             "cannot be loaded without changing its values.",
-            "Leave it out: enable a capture instance with @captured_column_list, or capture a computed copy of another type.",
+            "Leave it out: enable a capture instance whose @captured_column_list does not name it.",
         )
     return rule(column)
 

@@ -1,0 +1,52 @@
+"""Small texts and staged folders, on this machine or wherever Spark reads and writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def is_local(path: str) -> bool:
+    """Whether a path names a file of this machine."""
+    return "://" not in path or path.startswith("file://")
+
+
+def read_text(session: SparkSession, path: str) -> str:
+    """Return the text of a file."""
+    if is_local(path):
+        return _local(path).read_text(encoding="utf-8")
+    text: str = session.read.text(path, wholetext=True).collect()[0]["value"]
+    return text
+
+
+def write_text(session: SparkSession, path: str, text: str) -> None:
+    """Write one line of text, so that a reader sees all of it or nothing.
+
+    At a URL it becomes a folder with one ``part-`` file, and counts once ``_SUCCESS`` lies beside that.
+    """
+    if is_local(path):
+        target = _local(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(target)
+    else:
+        session.createDataFrame([(text,)], "value STRING").coalesce(1).write.mode("overwrite").text(path)
+
+
+def remove(session: SparkSession, path: str) -> None:
+    """Remove staged rows.
+
+    At a URL the rows go, and an empty folder stays for the operator to remove: Spark has no other way to delete.
+    """
+    if is_local(path):
+        shutil.rmtree(_local(path), ignore_errors=True)
+    else:
+        session.createDataFrame([], "value STRING").write.mode("overwrite").parquet(path)
+
+
+def _local(path: str) -> Path:
+    return Path(path.removeprefix("file://"))

@@ -1,0 +1,191 @@
+"""The copy with which a sink begins: read in parallel by key ranges, between two positions of the capture."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.table import Column, quote
+from airflow_provider_mssql_cdc.spark.fold import column
+from airflow_provider_mssql_cdc.spark.source import CaptureProgress, Source, SourceState
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.5
+
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+_UNICODE = frozenset({"nchar", "nvarchar"})
+_ANSI = frozenset({"char", "varchar"})
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A table's rows as they were at some moments between two positions.
+
+    :param low: every change after it that the copy may lack is captured after it
+    :param high: every change that the copy may hold is captured up to it
+    :param rows_copied: their number
+    """
+
+    session: SparkSession
+    path: str
+    schema: StructType
+    low: Lsn
+    high: Lsn
+    rows_copied: int
+
+    def rows(self) -> DataFrame:
+        """Return the copied rows."""
+        return self.session.read.schema(self.schema).parquet(self.path)
+
+
+def low_position(table: TableSpec, state: SourceState) -> Lsn:
+    """Return the position before the copy: what is captured later is read as events.
+
+    :raises CaptureLagError: while nothing is captured; no position can be named then
+    """
+    if state.min_lsn is None or state.max_lsn is None or state.max_lsn < state.min_lsn:
+        raise CaptureLagError(
+            f"capture instance {table.instance.name} was just enabled, and nothing is captured yet.",
+            table=str(table.name),
+            advice="Run the task again; if it stays so, see whether SQL Server Agent and the capture job run.",
+        )
+    return max(state.min_lsn.previous(), state.max_lsn)
+
+
+def copy_table(
+    session: SparkSession,
+    source: Source,
+    table: TableSpec,
+    mappings: Sequence[ColumnMapping],
+    path: str,
+    *,
+    slice_rows: int,
+    connections: int,
+    capture_timeout: float,
+) -> Copy:
+    """Copy the table to Parquet, and wait until the capture has passed the end of the copy.
+
+    :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
+    :raises KeyRequiredError: if a key of the user's choice is not unique
+    """
+    low = low_position(table, source.state(table.instance))
+    targets = [
+        F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
+        for mapping in mappings
+        for target in mapping.targets
+    ]
+    copied = _read(source, table, mappings, slice_rows, connections).select(*targets)
+    copied.write.parquet(path)
+    high = _captured_position(source, table, source.progress(), capture_timeout)
+    rows = session.read.schema(copied.schema).parquet(path)
+    if not table.unique_key:
+        _check_unique(table, rows)
+    return Copy(session, path, copied.schema, low, high, rows.count())
+
+
+def _read(
+    source: Source, table: TableSpec, mappings: Sequence[ColumnMapping], slice_rows: int, connections: int
+) -> DataFrame:
+    selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
+    schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in mappings)
+    frames = [
+        source.frame(f"SELECT {selected} FROM {table.name.quoted}{where}", schema)
+        for where in _ranges(source, table, slice_rows, connections)
+    ]
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int) -> list[str]:
+    """Return WHERE clauses that divide the table by the first key column, in the server's own order of its values."""
+    first = table.schema.column(table.schema.key[0])
+    text, value = _bound(first)
+    if connections == 1 or not text:
+        return [""]
+    key = quote(first.name)
+    rows = source.rows(
+        f"SELECT part, {text.format('MIN(k)')} AS low, COUNT_BIG(*) AS n FROM (SELECT {key} AS k,"
+        f" NTILE({connections}) OVER (ORDER BY {key}) AS part FROM {table.name.quoted}) p GROUP BY part",
+        "part BIGINT, low STRING, n BIGINT",
+    )
+    if sum(row["n"] for row in rows) <= slice_rows:
+        return [""]
+    # Bounds that NULLs or many equal values make the same would give overlapping or empty ranges.
+    lows = [row["low"] for row in sorted(rows, key=lambda row: row["part"])]
+    distinct = [low for low in dict.fromkeys(lows[1:]) if low is not None and low != lows[0]]
+    bounds = [value.format(low.replace("'", "''")) for low in distinct]
+    if not bounds:
+        return [""]
+    clauses = [f" WHERE {key} < {bounds[0]} OR {key} IS NULL"]
+    clauses += [f" WHERE {key} >= {a} AND {key} < {b}" for a, b in pairwise(bounds)]
+    return [*clauses, f" WHERE {key} >= {bounds[-1]}"]
+
+
+def _bound(key: Column) -> tuple[str, str]:
+    """Return how a key value is read as text, and how that text is written as a value; '' for other types."""
+    if key.type in _NUMBERS:
+        return "CONVERT(varchar(20), {})", "{}"
+    if key.type == "uniqueidentifier":
+        return "CONVERT(varchar(36), {})", "CONVERT(uniqueidentifier, '{}')"
+    if key.type in _UNICODE and not key.is_lob:
+        return "{}", "N'{}'"
+    if key.type in _ANSI and not key.is_lob:
+        return "{}", "CONVERT(varchar(8000), N'{}')"
+    return "", ""
+
+
+def _captured_position(source: Source, table: TableSpec, end: CaptureProgress, timeout: float) -> Lsn:
+    """Wait until the capture has seen all that was committed before the copy's end.
+
+    It has when it has mapped a commit that is later by the server's own clock, or when two more log scans found
+    nothing: the second of them began after the end.
+    """
+    deadline = time.monotonic() + timeout
+    min_lsn = source.state(table.instance).min_lsn
+    while True:
+        now = source.progress()
+        if _has_passed(end, now):
+            # Read again: what the scans had found may have been mapped after the position was read.
+            now = source.progress()
+            if now.max_lsn is not None and min_lsn is not None and now.max_lsn >= min_lsn:
+                return now.max_lsn
+        if time.monotonic() > deadline:
+            raise CaptureLagError(
+                f"the capture did not pass the end of the copy, {end.now} by the server's clock, in {timeout:.0f} s;"
+                f" its newest commit is {now.max_lsn} of {now.max_time}.",
+                table=str(table.name),
+                advice="See whether SQL Server Agent and the capture job run (sys.sp_cdc_help_jobs, "
+                "sys.dm_cdc_log_scan_sessions, sys.dm_cdc_errors), and run the task again.",
+            )
+        log.info("%s: waiting for the capture to pass %s; it is at %s", table.name, end.now, now.max_time)
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_passed(end: CaptureProgress, now: CaptureProgress) -> bool:
+    if now.max_time is not None and now.max_time > end.now:
+        return True
+    return end.empty_scans is not None and now.empty_scans is not None and now.empty_scans >= end.empty_scans + 2
+
+
+def _check_unique(table: TableSpec, rows: DataFrame) -> None:
+    key = key_columns(table.schema)
+    duplicates = rows.groupBy(*map(column, key)).count().where("count > 1").limit(3).collect()
+    if duplicates:
+        examples = "; ".join(", ".join(f"{name}={row[name]!r}" for name in key) for row in duplicates)
+        raise KeyRequiredError(
+            f"the key {list(table.schema.key)} is not unique: several rows have {examples}.",
+            table=str(table.name),
+            advice="Name columns with keys={..} that identify a row.",
+        )

@@ -1,0 +1,89 @@
+"""The Spark application: ``spark-submit job.py --spec FILE`` loads every table of a job spec and writes a receipt."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec, from_json, to_json
+from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.session import credentials, table_session
+from airflow_provider_mssql_cdc.spark.source import Credentials, Source
+
+log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the job named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, help="path or URL of the job spec")
+    path = parser.parse_args(arguments).spec
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # py4j logs each call at level INFO
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        run(spark, from_json(JobSpec, files.read_text(spark, path)))
+    finally:
+        spark.stop()
+
+
+def run(spark: SparkSession, job: JobSpec) -> Receipt:
+    """Load all tables, side by side, and write the receipt. A table that fails does not keep the others from it."""
+    started = time.monotonic()
+    at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
+    secret = credentials(spark)
+    try:
+        with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
+            receipts = pool.map(lambda table: _load(spark, job, table, secret, job.connections // at_once), job.tables)
+            receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
+        # one line, which Spark's text files hold as one row
+        files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
+    finally:
+        files.remove(spark, job.staging_path)
+    return receipt
+
+
+def _load(spark: SparkSession, job: JobSpec, table: TableSpec, secret: Credentials, connections: int) -> TableReceipt:
+    load = None
+    try:
+        session = table_session(spark)
+        source = Source(session, job.source, secret, job.fetch_size)
+        load = TableLoad(session, job, table, source, connections=connections)
+        if job.replay is None:
+            load.run()
+        else:
+            load.replay(job.replay)
+    except Exception as failure:
+        error = describe(failure, secret)
+        log.error("%s failed: %s: %s", table.name, error.kind, error.message)
+        return load.receipt(error) if load else TableReceipt(table.name, error=error)
+    log.info("%s: done", table.name)
+    return load.receipt()
+
+
+def describe(failure: Exception, secret: Credentials) -> JobError:
+    """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help."""
+    if isinstance(failure, MsSqlCdcError):
+        return JobError(type(failure).__name__, secret.scrub(str(failure)), failure.permanent)
+    message = secret.scrub(str(failure)).split("\n\tat ")[0].strip()
+    if "permission was denied" in message:
+        return JobError(
+            "CdcPermissionError", f"{message} GRANT SELECT on the change tables (schema cdc) and on the table.", True
+        )
+    return JobError(type(failure).__name__, message[:2000], False)
+
+
+def _application_id(spark: SparkSession) -> str:
+    return str(spark.conf.get("spark.app.id", ""))
+
+
+if __name__ == "__main__":
+    main()

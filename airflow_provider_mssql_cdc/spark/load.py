@@ -1,0 +1,363 @@
+"""One table's load: look, copy or read, stage, fold, commit; and again from the look where another run came first."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, MarkerMovedError, TargetError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import (
+    JobError,
+    JobSpec,
+    Marker,
+    ReplaySpec,
+    SinkReceipt,
+    SinkSpec,
+    TableReceipt,
+    TableSpec,
+)
+from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.decide import Decision, Done, FirstLoad, Load, decide, gap, is_gap
+from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
+from airflow_provider_mssql_cdc.spark.reader import read_window
+from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
+from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.source import Source, SourceState
+from airflow_provider_mssql_cdc.spark.staging import Counts, Staged, stage
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
+
+GAP = "mssql_cdc.gap"
+"""Snapshot property of a history that goes on after changes were purged: the positions between which they lay."""
+
+
+class TableLoad:
+    """Loads one table's sinks.
+
+    :param session: of this table alone
+    :param connections: JDBC connections that it may open at once
+    """
+
+    def __init__(
+        self, session: SparkSession, job: JobSpec, table: TableSpec, source: Source, *, connections: int
+    ) -> None:
+        self._session, self._job, self._table, self._source = session, job, table, source
+        self._connections = connections
+        check_columns(table.name, table.schema)
+        self.shape = TableShape(table, map_columns(table.name, table.schema), job.source.timezone)
+        self._sinks: list[SinkReceipt] = []
+        self._windows: list[Window] = []
+        self._seconds: dict[str, float] = {}
+        self._warnings: list[str] = []
+        self._copy: Copy | None = None
+        self._low: Lsn | None = None
+        self._staged: Staged | None = None
+        self._min_lsn: Lsn | None = None
+
+    def run(self) -> None:
+        """Load the table up to the cut.
+
+        :raises MsSqlCdcError: if a sink cannot be loaded; what other sinks of it have committed stays
+        """
+        with self._step("plan"):
+            targets = [self.target(sink.table, sink) for sink in self._table.sinks]
+            state = self._source.state(self._table.instance)
+            self._min_lsn = state.min_lsn
+            plans = [self._look(sink, target) for sink, target in zip(self._table.sinks, targets, strict=True)]
+        if any(isinstance(decision, FirstLoad) for _, decision in plans):
+            self._begin(state)
+        planned = (self._window(decision) for _, decision in plans)
+        self._windows = list(dict.fromkeys(w for w in planned if w is not None and not w.is_empty))
+        if self._windows:
+            with self._step("read"):
+                self._staged = self.stage_windows(self._windows)
+        for sink, target, (found, decision) in zip(self._table.sinks, targets, plans, strict=True):
+            self._sinks.append(self._settle(sink, target, found, decision))
+
+    def replay(self, replay: ReplaySpec) -> None:
+        """Write a window again that was loaded before.
+
+        :raises MsSqlCdcError: if the window was purged or not loaded yet, or a target must not take it
+        """
+        window = Window(replay.after, replay.upto)
+        with self._step("plan"):
+            targets = [self.target((*s.table[:-1], s.table[-1] + replay.suffix), s) for s in self._table.sinks]
+            for sink, target in zip(self._table.sinks, targets, strict=True):
+                check_replay(self._table, sink, target, replay)
+            self._min_lsn = self._source.state(self._table.instance).min_lsn
+            if is_gap(window.after, self._min_lsn):
+                raise gap(self._table, window.after, self._min_lsn)
+        self._windows = [window]
+        with self._step("read"):
+            self._staged = self.stage_windows(self._windows)
+        with self._step("commit"):
+            self._sinks = [
+                replay_sink(self.shape, sink, target, self._staged, window, anew=bool(replay.suffix))
+                for sink, target in zip(self._table.sinks, targets, strict=True)
+            ]
+
+    def receipt(self, error: JobError | None = None) -> TableReceipt:
+        """Return what was done, though it may have ended early."""
+        return TableReceipt(
+            name=self._table.name,
+            sinks=tuple(self._sinks),
+            error=error,
+            counts=self._counts(),
+            seconds=self._seconds,
+            windows=tuple(map(str, self._windows)),
+            warnings=tuple(self._warnings),
+        )
+
+    def target(self, name: Sequence[str], sink: SinkSpec) -> IcebergTable:
+        """Return the table that a sink writes to."""
+        return IcebergTable(
+            self._session,
+            name,
+            self._job.id,
+            partition_by=sink.partition_by,
+            properties=sink.properties,
+        )
+
+    def stage_windows(self, windows: Sequence[Window]) -> Staged:
+        """Stage all windows, each change once, and prove that none was purged meanwhile.
+
+        :raises GapError: if changes were purged before they were read
+        """
+        history = any(sink.shape == HISTORY for sink in self._table.sinks)
+        whole = merged(windows)
+        parts = [
+            read_window(
+                self._source,
+                self._table.instance,
+                self._table.schema,
+                self.shape.mappings,
+                window,
+                history=history,
+                slice_rows=self._job.slice_rows,
+                connections=self._connections,
+            )
+            for window in whole
+        ]
+        rows = reduce(DataFrame.unionAll, parts)
+        staged = stage(
+            rows,
+            self._table.schema,
+            self.shape.mappings,
+            list(dict.fromkeys([*windows, *whole])),
+            self._path("events"),
+            history=history,
+        )
+        # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
+        self._min_lsn = self._source.state(self._table.instance).min_lsn
+        first = min(window.after for window in windows)
+        if is_gap(first, self._min_lsn):
+            raise gap(self._table, first, self._min_lsn)
+        return staged
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[name] = round(self._seconds.get(name, 0.0) + time.monotonic() - started, 3)
+
+    def _path(self, part: str) -> str:
+        name = f"{self._table.name.schema}.{self._table.name.table}".encode().hex()
+        return f"{self._job.staging_path}/{name}/{part}"
+
+    def _look(self, sink: SinkSpec, target: IcebergTable) -> tuple[State, Decision]:
+        state = target.state()
+        if state.marker is not None:
+            self._source.check_witness(self._table.name, state.marker.position, state.marker.witness)
+        decision = decide(
+            self._job.source,
+            self._table,
+            sink,
+            marker=state.marker,
+            from_property=state.from_property,
+            is_empty=state.is_empty,
+            cut=self._job.upto,
+            min_lsn=self._min_lsn,
+        )
+        if isinstance(decision, FirstLoad) and sink.shape == MIRROR and not self._table.schema.key:
+            raise KeyRequiredError("a mirror needs a key, and the table has none.", table=str(self._table.name))
+        if state.exists or isinstance(decision, FirstLoad):
+            target.create(self.shape.columns(sink.shape))
+            target.drop_old_branches()
+        if state.from_property and sink.shape == HISTORY:
+            self._check_nothing_newer(target, state)
+        return state, decision
+
+    def _check_nothing_newer(self, target: IcebergTable, state: State) -> None:
+        """Refuse a remembered marker that a later load may have passed without leaving its own."""
+        newest = target.rows(state).agg(F.max("_lsn").alias("lsn")).collect()[0]["lsn"]
+        if state.marker is not None and newest is not None and Lsn.parse(newest) > state.marker.position:
+            raise TargetError(
+                f"the history holds events up to {newest}, but remembers only {state.marker.position} as loaded; the "
+                "commits in between have expired.",
+                table=str(self._table.name),
+                advice="Name the position that it stands for with `mssql-cdc checkpoint set`.",
+            )
+
+    def _begin(self, state: SourceState) -> None:
+        if not self._table.schema.key:
+            self._low = low_position(self._table, state)
+            self._warnings.append(
+                f"{self._table.name} has no key: its history starts at {self._low}, without the rows of before."
+            )
+            return
+        with self._step("copy"):
+            self._copy = copy_table(
+                self._session,
+                self._source,
+                self._table,
+                self.shape.mappings,
+                self._path("copy"),
+                slice_rows=self._job.slice_rows,
+                connections=self._connections,
+                capture_timeout=self._job.capture_timeout,
+            )
+        self._low = self._copy.low
+
+    def _window(self, decision: Decision) -> Window | None:
+        if isinstance(decision, Load):
+            return decision.window
+        if isinstance(decision, FirstLoad) and self._low is not None:
+            return Window(self._low, self._copy.high if self._copy else max(self._low, self._job.upto))
+        return None
+
+    def _settle(self, sink: SinkSpec, target: IcebergTable, state: State, decision: Decision) -> SinkReceipt:
+        """Commit what was decided; where another commit came first, decide again, over the same staged rows."""
+        for attempt in range(_ATTEMPTS + 1):
+            if attempt:
+                log.info("%s: %s moved the target; trying again", self._table.name, target.moved_by())
+                state, decision = self._look(sink, target)
+            before = state.marker.position if state.marker else None
+            window = self._window(decision)
+            if isinstance(decision, Done) or window is None:
+                return _done(sink, decision, before)
+            counts = self._count(window)
+            if isinstance(decision, Load) and not counts.events:
+                return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
+            marker = self._marker(sink, window, counts, decision)
+            with self._step("fold"):
+                write = self._write(sink, target, state, decision, window)
+            with self._step("commit"):
+                done = target.commit(state, write, marker, self._notes(sink, decision, window))
+            if done:
+                outcome = "loaded" if isinstance(decision, Load) else "first_load"
+                return SinkReceipt(sink.shape, before, marker, outcome, window.upto)
+        raise MarkerMovedError(
+            f"{'.'.join(sink.table)} was changed {_ATTEMPTS + 1} times while this load was about to commit, last by "
+            f"{target.moved_by()}.",
+            table=str(self._table.name),
+            advice="Let one run at a time load it, and keep maintenance of the table apart from loads.",
+        )
+
+    def _count(self, window: Window) -> Counts:
+        if self._staged is None:
+            if not window.is_empty:
+                raise MarkerMovedError(
+                    f"another run changed the target so that {window} is missing, which was not read.",
+                    table=str(self._table.name),
+                    advice="Run the task again.",
+                )
+            return Counts()
+        covered = any(w.after <= window.after and window.upto <= w.upto for w in self._staged.counts)
+        if not covered and not window.is_empty:
+            raise MarkerMovedError(
+                f"another run changed the target so that {window} is missing, of which only a part was read.",
+                table=str(self._table.name),
+                advice="Run the task again.",
+            )
+        return self._staged.count(window)
+
+    def _write(self, sink: SinkSpec, target: IcebergTable, state: State, decision: Decision, window: Window) -> Write:
+        if isinstance(decision, Load):
+            assert self._staged is not None
+            if sink.shape == HISTORY:
+                known = self.shape.known_in_history(target.rows(state), window) if self._table.schema.key else None
+                return Append(self.shape.history_events(self._staged, window, known))
+            rows = self.shape.mirror_changes(self._staged, window, target.rows(state))
+            return Merge(rows, self.shape.key, self.shape.nullable_key)
+        copied = self._copy.rows() if self._copy else None
+        if sink.shape == MIRROR:
+            assert copied is not None
+            rows = self.shape.mirror_rows(self._staged, window, copied)
+            return Replace(rows) if isinstance(decision, FirstLoad) and decision.replaced else Append(rows)
+        return Append(self._new_history(target, window, copied))
+
+    def _new_history(self, target: IcebergTable, window: Window, copied: DataFrame | None) -> DataFrame:
+        names = [column.name for column in self.shape.columns(HISTORY)]
+        parts = []
+        if copied is not None:
+            known = copied.withColumn("_unknown", F.array().cast("array<string>"))
+            parts.append(self.shape.history_copy(copied, window.after, self._staged, window).select(*names))
+        else:
+            known = None
+        if self._staged is not None and not window.is_empty:
+            parts.append(self.shape.history_events(self._staged, window, known).select(*names))
+        return reduce(DataFrame.unionAll, parts) if parts else self._session.table(target.sql_name).limit(0)
+
+    def _notes(self, sink: SinkSpec, decision: Decision, window: Window) -> dict[str, str]:
+        if not (isinstance(decision, FirstLoad) and decision.replaced):
+            return {}
+        lost = f"{decision.replaced.position} to {window.after}"
+        self._warnings.append(f"{'.'.join(sink.table)}: the changes from {lost} are lost; loaded anew from there")
+        return {GAP: lost}
+
+    def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Decision) -> Marker:
+        source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
+        events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
+        return Marker(
+            position=window.upto,
+            witness=self._source.witness(window.upto),
+            server=source.server,
+            database=source.database,
+            table=self._table.name,
+            instance=self._table.instance.name,
+            object_id=self._table.instance.object_id,
+            schema_hash=self._table.schema.hash,
+            window_after=window.after if isinstance(decision, Load) else None,
+            events={**events, "copied": copied if isinstance(decision, FirstLoad) else 0},
+            spec_id=self._job.id,
+        )
+
+    def _counts(self) -> dict[str, int]:
+        """Count each change of the table once, however many sinks took it."""
+        whole = [self._staged.count(window) for window in merged(self._windows)] if self._staged else []
+        total = {name: sum(getattr(c, name) for c in whole) for name in ("events", "inserted", "updated", "deleted")}
+        return {**total, "copied": self._copy.rows_copied if self._copy else 0}
+
+
+def merged(windows: Sequence[Window]) -> list[Window]:
+    """Return windows that cover the same, in order, without overlap."""
+    result: list[Window] = []
+    for window in sorted(windows, key=lambda w: (w.after, w.upto)):
+        if result and window.after <= result[-1].upto:
+            result[-1] = dataclasses.replace(result[-1], upto=max(result[-1].upto, window.upto))
+        else:
+            result.append(window)
+    return result
+
+
+def _done(sink: SinkSpec, decision: Decision, before: Lsn | None) -> SinkReceipt:
+    if not isinstance(decision, Done):
+        # a first load turned up again after the copy's table had been loaded and emptied by others
+        raise MarkerMovedError(f"{'.'.join(sink.table)} was emptied while it was loaded.", advice="Run the task again.")
+    return SinkReceipt(sink.shape, before, decision.marker, decision.outcome, decision.read_through)

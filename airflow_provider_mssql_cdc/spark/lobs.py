@@ -1,0 +1,96 @@
+"""What CDC leaves out of an image is not NULL: the value is looked up where it was last seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
+
+_BEFORE_ALL = -1
+"""``_n`` of what was known of a key before the window."""
+
+
+def resolve(events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs: Sequence[str]) -> DataFrame:
+    """Fill in the LOBs that ``_unknown`` names, and leave in ``_unknown`` what cannot be known.
+
+    A value that was left out is the one of the other image of the same update, if the column did not change in it;
+    else the one that the key had in its latest earlier event; else the one known before the window.
+
+    :param events: staged rows of a window
+    :param known: key columns, LOB columns and ``_unknown``, one row per key: what the target, or the copied rows of a
+        first load, hold; None if there is nothing
+    :param key: columns that identify a row; without one, nothing links an event with what was before it
+    """
+    rows = _share_between_images(_wrapped(events, lobs), lobs)
+    if key:
+        rows = _carry_forward(rows, known, key, lobs)
+        if not rows.where(F.col("_old_key") & _any_unknown(lobs)).isEmpty():
+            rows = _follow_key_changes(rows, key, lobs)
+    return _unwrapped(rows, events, lobs)
+
+
+def _follow_key_changes(rows: DataFrame, key: Sequence[str], lobs: Sequence[str]) -> DataFrame:
+    """Carry values over from the old key to the new one, link by link, as long as that makes more of them known."""
+    left = None
+    while True:
+        rows = _carry_forward(_share_between_images(rows, lobs), None, key, lobs).localCheckpoint()
+        now = rows.where(_any_unknown(lobs)).count()
+        if now == 0 or now == left:
+            return rows
+        left = now
+
+
+def _value(lob: str) -> str:
+    return f"_known_{lob}"
+
+
+def _wrapped(rows: DataFrame, lobs: Sequence[str]) -> DataFrame:
+    """Put each LOB into a struct, which is NULL while the value is not known: then NULL can be a known value."""
+    return rows.withColumns(
+        {
+            _value(lob): F.when(~F.array_contains("_unknown", F.lit(lob)), F.struct(column(lob).alias("value")))
+            for lob in lobs
+        }
+    )
+
+
+def _unwrapped(rows: DataFrame, events: DataFrame, lobs: Sequence[str]) -> DataFrame:
+    unknown = F.array_compact(
+        F.array(*(F.when(column(_value(lob)).isNull(), F.lit(lob)) for lob in lobs)).cast("array<string>")
+    )
+    values = {lob: column(_value(lob)).getField("value") for lob in lobs}
+    return rows.withColumns({**values, "_unknown": unknown}).select(*map(column, events.columns))
+
+
+def _any_unknown(lobs: Sequence[str]) -> Column:
+    condition = F.lit(False)
+    for lob in lobs:
+        condition |= column(_value(lob)).isNull()
+    return condition
+
+
+def _share_between_images(rows: DataFrame, lobs: Sequence[str]) -> DataFrame:
+    """Give an unchanged column of an update the value that its other image has."""
+    update = Window.partitionBy("_lsn", "_command_id", "_seqval", F.col("_op").isin("B", "U"))
+    shared = {
+        _value(lob): F.when(
+            F.col("_op").isin("B", "U") & ~F.array_contains("_changed", F.lit(lob)),
+            F.coalesce(column(_value(lob)), F.first(column(_value(lob)), ignorenulls=True).over(update)),
+        ).otherwise(column(_value(lob)))
+        for lob in lobs
+    }
+    return rows.withColumns(shared)
+
+
+def _carry_forward(rows: DataFrame, known: DataFrame | None, key: Sequence[str], lobs: Sequence[str]) -> DataFrame:
+    """Give a column that is not known the value of the key's latest earlier image."""
+    if known is not None:
+        needed = by_keys_of(known, rows.where(_any_unknown(lobs)), key, "left_semi")
+        base = _wrapped(needed, lobs).withColumn("_n", F.lit(_BEFORE_ALL).cast("bigint"))
+        rows = rows.unionByName(base, allowMissingColumns=True)
+    before = Window.partitionBy(*map(column, key)).orderBy("_n").rowsBetween(Window.unboundedPreceding, 0)
+    carried = {_value(lob): F.last(column(_value(lob)), ignorenulls=True).over(before) for lob in lobs}
+    return rows.withColumns(carried).where(F.col("_n") != _BEFORE_ALL)

@@ -1,0 +1,137 @@
+"""Change rows over JDBC: one query per slice of a window, as raw columns that staging turns into events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema, quote
+from airflow_provider_mssql_cdc.core.window import Slice, Window
+from airflow_provider_mssql_cdc.spark.slices import (
+    Bucket,
+    CommandBucket,
+    bucket_rows,
+    count_commands_sql,
+    count_sql,
+    large_transactions,
+    plan_slices,
+)
+from airflow_provider_mssql_cdc.spark.source import Source
+
+RAW_COLUMNS = {
+    "start_lsn": "BINARY",
+    "command_id": "INT",
+    "seqval": "BINARY",
+    "operation": "INT",
+    "update_mask": "BINARY",
+    "seq": "BIGINT",
+    "commit_ts": "STRING",
+}
+"""What a raw change row holds beside the captured columns (``c<ordinal>``)."""
+
+# renamed, since a captured column may have these names too
+_MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time] FROM cdc.lsn_time_mapping)"
+
+
+def raw_schema(mappings: Iterable[ColumnMapping]) -> str:
+    """Return the Spark DDL of raw change rows."""
+    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings}}
+    return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
+
+
+def read_window(
+    source: Source,
+    instance: CaptureInstance,
+    schema: TableSchema,
+    mappings: Sequence[ColumnMapping],
+    window: Window,
+    *,
+    history: bool,
+    slice_rows: int,
+    connections: int,
+) -> DataFrame:
+    """Return the window's change rows, one partition per slice, in LSN order of the slices.
+
+    :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
+        column, and no times
+    """
+    slices = _slices(source, instance, window, slice_rows, connections)
+    frames = [
+        source.frame(slice_sql(instance, schema, mappings, part, history=history), raw_schema(mappings))
+        for part in slices
+    ]
+    rows = reduce(DataFrame.unionAll, frames)
+    # neighbours share a connection where large transactions made more slices than there are connections
+    return rows.coalesce(connections) if len(slices) > connections else rows
+
+
+def _slices(
+    source: Source, instance: CaptureInstance, window: Window, slice_rows: int, connections: int
+) -> tuple[Slice, ...]:
+    if connections == 1:
+        return (Slice(window, 0),)
+    grain = bucket_rows(slice_rows)
+    buckets = [
+        Bucket(Lsn(bytes(row["last_lsn"])), row["row_count"], bool(row["big"]))
+        for row in source.rows(count_sql(instance, window, grain), "last_lsn BINARY, row_count BIGINT, big INT")
+    ]
+    commands = {}
+    if instance.has_command_id:
+        for transaction in large_transactions(buckets, slice_rows, connections):
+            query = count_commands_sql(instance, transaction, grain)
+            rows = source.rows(query, "last_command_id INT, row_count BIGINT")
+            commands[transaction] = [CommandBucket(row["last_command_id"], row["row_count"]) for row in rows]
+    return plan_slices(window, buckets, commands, slice_rows=slice_rows, connections=connections)
+
+
+def slice_sql(
+    instance: CaptureInstance,
+    schema: TableSchema,
+    mappings: Sequence[ColumnMapping],
+    part: Slice,
+    *,
+    history: bool,
+) -> str:
+    """Return the query of one slice.
+
+    The row number is computed over all rows of the slice, beneath any filter, so that it does not depend on what is
+    read of them.
+    """
+    command_id = "[__$command_id]" if instance.has_command_id else "CAST(NULL AS int)"
+    order = f"{'[__$command_id], ' if instance.has_command_id else ''}[__$seqval], [__$operation]"
+    number = f"ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY {order})"
+    bounds = f"[__$start_lsn] > {part.window.after} AND [__$start_lsn] <= {part.window.upto}"
+    if part.command_upto is not None:
+        bounds += f" AND [__$command_id] > {part.command_after} AND [__$command_id] <= {part.command_upto}"
+    names = ["[__$start_lsn]", "[__$seqval]", "[__$operation]", "[__$update_mask]"]
+    names += ["[__$command_id]"] if instance.has_command_id else []
+    names += [quote(mapping.column.name) for mapping in mappings]
+    selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
+    rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
+    if history:
+        time, more = "CONVERT(varchar(23), m.[__$time], 121)", f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
+    else:
+        time, more = "CAST(NULL AS varchar(23))", f" WHERE [__$operation] <> 3 OR {_key_changed(schema)}"
+    return (
+        f"SELECT [__$start_lsn] AS start_lsn, {command_id} AS command_id, [__$seqval] AS seqval,"
+        f" [__$operation] AS operation, [__$update_mask] AS update_mask, [__$seq] + {part.seq_offset} AS seq,"
+        f" {time} AS commit_ts, {selected} FROM {rows}{more}"
+    )
+
+
+def _key_changed(schema: TableSchema) -> str:
+    """Return T-SQL for: the mask has a key column. Ordinal 1 is the lowest bit of the last byte (docs)."""
+    bits: dict[int, int] = {}
+    for name in schema.key:
+        position = schema.column(name).ordinal - 1
+        bits[position // 8] = bits.get(position // 8, 0) | 1 << position % 8
+    mask = "[__$update_mask]"
+    tests = [
+        f"CONVERT(int, SUBSTRING({mask}, DATALENGTH({mask}) - {byte}, 1)) & {value} <> 0"
+        for byte, value in sorted(bits.items())
+    ]
+    return f"{mask} IS NULL OR " + " OR ".join(tests)

@@ -1,0 +1,92 @@
+"""A window that was loaded before, written again: what a history lacks of it, or a new table made of it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, MsSqlCdcError, TargetError
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.target import HISTORY
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.fold import is_delete
+from airflow_provider_mssql_cdc.spark.shapes import IDENTITY, TableShape
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import Append
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+
+_ATTEMPTS = 5
+
+
+class NotLoadedYetError(MsSqlCdcError):
+    """The window to replay ends behind what the sink has loaded."""
+
+    permanent = False
+
+
+def check_replay(table: TableSpec, sink: SinkSpec, target: IcebergTable, replay: ReplaySpec) -> None:
+    """Refuse a replay that would damage its target.
+
+    :raises TargetError: if old values would overwrite newer ones, or a new table exists already
+    :raises NotLoadedYetError: if the window was not loaded before
+    """
+    state, name = target.state(), ".".join(sink.table)
+    if replay.suffix:
+        if state.exists and not state.is_empty:
+            raise TargetError(
+                f"{name}{replay.suffix} exists and has rows; a replay builds it anew.",
+                table=str(table.name),
+                advice="Drop it, or choose another target_suffix.",
+            )
+        return
+    if sink.shape != HISTORY:
+        raise TargetError(
+            f"a replay into the {sink.shape} {name} would put old values over newer ones.",
+            table=str(table.name),
+            advice="Replay into the history, or into a new table with target_suffix.",
+        )
+    if state.marker is None or state.marker.position < replay.upto:
+        raise NotLoadedYetError(
+            f"{name} is loaded up to {state.marker.position if state.marker else 'nothing'}, and the window to replay "
+            f"ends at {replay.upto}.",
+            table=str(table.name),
+            advice="Load it first.",
+        )
+
+
+def replay_sink(
+    shape: TableShape, sink: SinkSpec, target: IcebergTable, staged: Staged, window: Window, *, anew: bool
+) -> SinkReceipt:
+    """Write the window.
+
+    :param anew: into a new table; else what the history lacks of it
+    :raises MarkerMovedError: if other commits came first again and again
+    """
+    if anew:
+        target.create(shape.columns(sink.shape))
+    for _ in range(_ATTEMPTS + 1):
+        state = target.state()
+        held = target.rows(state)
+        if sink.shape == HISTORY:
+            known = shape.known_in_history(held, window) if shape.spec.schema.key else None
+            rows = _missing(shape.history_events(staged, window, known), held, window)
+        else:
+            rows = shape.mirror_changes(staged, window, None).where(~is_delete())
+        if target.commit(state, Append(rows), None, {}):
+            before = state.marker.position if state.marker else None
+            return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
+    raise MarkerMovedError(
+        f"{'.'.join(sink.table)} was changed again and again while a replay was about to commit, last by "
+        f"{target.moved_by()}.",
+        table=str(shape.spec.name),
+    )
+
+
+def _missing(events: DataFrame, held: DataFrame, window: Window) -> DataFrame:
+    present = held.where((F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))).select(
+        *(F.col(name).alias(f"_held{name}") for name in IDENTITY)
+    )
+    same = F.lit(True)
+    for name in IDENTITY:
+        same &= F.col(name).eqNullSafe(F.col(f"_held{name}"))
+    return events.join(present, same, "left_anti")

@@ -1,0 +1,25 @@
+"""One Spark session object per table, since snapshot properties are settings of the session."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from airflow_provider_mssql_cdc.spark.source import Credentials
+
+USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
+
+
+def table_session(spark: SparkSession) -> SparkSession:
+    """Return a session of its own for one table."""
+    # the one name for it that Connect has, and the one that classic Spark has
+    session: SparkSession = getattr(spark, "cloneSession" if is_remote() else "newSession")()
+    # Instants are written as UTC, and a value that cannot be converted is an error, never NULL.
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    return session
+
+
+def credentials(spark: SparkSession) -> Credentials:
+    """Return user and password from the properties that only the submitting process can read."""
+    return Credentials(spark.conf.get(USER, None), spark.conf.get(PASSWORD, None))

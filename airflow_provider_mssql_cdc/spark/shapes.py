@@ -1,0 +1,143 @@
+"""What each shape holds, and the rows that a window adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import (
+    EVENT_COLUMNS,
+    ColumnMapping,
+    TargetColumn,
+    key_columns,
+)
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.target import HISTORY
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.lobs import resolve
+from airflow_provider_mssql_cdc.spark.server_time import to_utc
+from airflow_provider_mssql_cdc.spark.staging import Staged
+
+IDENTITY = ("_lsn", "_command_id", "_seqval", "_op")
+"""What identifies an event; it is compared NULL-safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """One source table's columns in the targets.
+
+    :param timezone: IANA zone of the server's clock; None where it is not known
+    """
+
+    spec: TableSpec
+    mappings: tuple[ColumnMapping, ...]
+    timezone: str | None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The target columns that identify a row."""
+        return key_columns(self.spec.schema)
+
+    @property
+    def nullable_key(self) -> bool:
+        """Whether a key column may be NULL."""
+        return any(self.spec.schema.column(name).nullable for name in self.spec.schema.key)
+
+    @property
+    def lobs(self) -> tuple[str, ...]:
+        """The columns that CDC may leave out of an image."""
+        return tuple(mapping.column.name for mapping in self.mappings if mapping.column.is_lob)
+
+    @property
+    def data_columns(self) -> tuple[TargetColumn, ...]:
+        """The columns of a mirror."""
+        return tuple(target for mapping in self.mappings for target in mapping.targets)
+
+    def columns(self, shape: str) -> tuple[TargetColumn, ...]:
+        """Return the columns of a target table."""
+        if shape != HISTORY:
+            return self.data_columns
+        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in EVENT_COLUMNS.items()))
+
+    def mirror_changes(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+        """Return one row per key that changed in the window, to put or to delete.
+
+        :param known: rows that the target holds, or that a first load copied
+        :raises TargetError: if a value cannot be known
+        """
+        events = staged.rows(window)
+        if not staged.count(window).unknown:
+            return last_per_key(events, self.key)
+        if known is not None:
+            known = known.select(*map(column, (*self.key, *self.lobs)), _no_names().alias("_unknown"))
+        last = last_per_key(resolve(events, known, self.key, self.lobs), self.key)
+        self._refuse_unknown(last)
+        return last
+
+    def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
+        """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile."""
+        if staged is None or not staged.count(window).events:
+            return copied
+        changes = self.mirror_changes(staged, window, copied)
+        changed = changes.where(~is_delete()).select(*self._data())
+        return by_keys_of(copied, changes, self.key, "left_anti").select(*self._data()).unionAll(changed)
+
+    def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+        """Return the window's events as a history holds them.
+
+        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        """
+        events = staged.rows(window)
+        if staged.count(window).unknown:
+            events = resolve(events, known, self.key, self.lobs)
+        return events.withColumn("_commit_ts_utc", self._utc())
+
+    def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
+        """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
+        if staged is not None and staged.count(window).events:
+            copied = by_keys_of(copied, staged.rows(window), self.key, "left_anti")
+        event = {
+            name: F.lit(None).cast(type_)
+            for name, type_ in EVENT_COLUMNS.items()
+            if name not in ("_op", "_lsn", "_changed", "_unknown")
+        }
+        return copied.withColumns(
+            {**event, "_op": F.lit("R"), "_lsn": F.lit(str(low)), "_changed": _no_names(), "_unknown": _no_names()}
+        )
+
+    def known_in_history(self, history: DataFrame, window: Window) -> DataFrame:
+        """Return what a history knows of each key before a window: its latest image that is not an old one."""
+        images = history.where((F.col("_lsn") <= str(window.after)) & F.col("_op").isin("R", "I", "U"))
+        needed = (*map(column, self.lobs), F.col("_unknown"))
+        order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
+        latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias("latest"))
+        return latest.select(*map(column, self.key), "latest.*")
+
+    def _data(self) -> Sequence[Column]:
+        return [column(target.name) for target in self.data_columns]
+
+    def _utc(self) -> Column:
+        return F.lit(None).cast("timestamp") if self.timezone is None else to_utc(F.col("_commit_ts"), self.timezone)
+
+    def _refuse_unknown(self, last: DataFrame) -> None:
+        rows = last.where(~is_delete() & (F.size("_unknown") > 0)).limit(3).collect()
+        if rows:
+            examples = "; ".join(
+                f"{', '.join(row['_unknown'])} of {', '.join(f'{name}={row[name]!r}' for name in self.key)}"
+                for row in rows
+            )
+            raise TargetError(
+                f"CDC left out the value of {examples}, and neither the window nor the target holds it.",
+                table=str(self.spec.name),
+                advice="Load the mirror anew: `mssql-cdc checkpoint reset` with an empty target.",
+            )
+
+
+def _no_names() -> Column:
+    return F.array().cast("array<string>")

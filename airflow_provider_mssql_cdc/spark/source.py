@@ -1,0 +1,236 @@
+"""The source database over JDBC: a few small metadata statements, and frames of rows."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import SourceSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+
+SAME_TIME = datetime.timedelta(milliseconds=10)
+"""``datetime`` counts in 1/300 s, which clients round differently."""
+
+_DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """User and password; shown nowhere.
+
+    :param user: None where the connection properties bring another way to authenticate
+    """
+
+    user: str | None = field(repr=False)
+    password: str | None = field(repr=False)
+
+    def scrub(self, text: str) -> str:
+        """Return the text without user and password."""
+        for secret in (self.password, self.user):
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What one statement says of an instance and of the LSN history.
+
+    :param min_lsn: of the instance; None while it is NULL or zero
+    :param max_lsn: of the database; None while nothing is captured
+    :param first_mapped: smallest ``start_lsn`` of ``cdc.lsn_time_mapping``
+    :param witness: the largest mapped LSN at or below the position asked for, None if there is none
+    """
+
+    min_lsn: Lsn | None
+    max_lsn: Lsn | None
+    first_mapped: Lsn | None
+    witness: Witness | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """How far the capture is, by the server's own clock.
+
+    :param now: the server's local time
+    :param max_lsn: newest mapped LSN
+    :param max_time: its ``tran_end_time``
+    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them
+    """
+
+    now: datetime.datetime
+    max_lsn: Lsn | None
+    max_time: datetime.datetime | None
+    empty_scans: int | None
+
+
+class Source:
+    """One table's way to the source database.
+
+    :param session: the table's own session
+    :param credentials: of the login
+    :param fetch_size: rows per round trip
+    """
+
+    def __init__(
+        self, session: SparkSession, spec: SourceSpec, credentials: Credentials, fetch_size: int = 10_000
+    ) -> None:
+        self._session, self._spec, self._credentials, self._fetch_size = session, spec, credentials, fetch_size
+
+    def frame(self, query: str, schema: str) -> DataFrame:
+        """Return the rows of a query, read by one connection when the frame is used.
+
+        :param query: T-SQL without ORDER BY or WITH, since Spark makes it a derived table
+        :param schema: Spark DDL of the columns, which overrides what the driver says of their types
+        """
+        options = {"applicationName": "airflow-provider-mssql-cdc", **self._spec.options}
+        if self._credentials.user is not None:
+            options["user"] = self._credentials.user
+        if self._credentials.password is not None:
+            options["password"] = self._credentials.password
+        return (
+            self._session.read.format("jdbc")
+            .options(**options)
+            .option("url", self._spec.jdbc_url)
+            .option("driver", _DRIVER)
+            .option("fetchsize", self._fetch_size)
+            .option("dbtable", f"({query}) q")
+            .option("customSchema", schema)
+            .load()
+        )
+
+    def rows(self, query: str, schema: str) -> list[Row]:
+        """Return the rows of a small query."""
+        return self.frame(query, schema).collect()
+
+    def state(self, instance: CaptureInstance, position: Lsn | None = None) -> SourceState:
+        """Read the bounds of the instance and of the LSN history, and prove that it is still the planned instance.
+
+        :param position: the witness of this position is read too
+        :raises InstanceChangedError: if the instance was dropped or enabled anew
+        """
+        name = literal(instance.name)
+        mapped = f"FROM cdc.lsn_time_mapping WHERE start_lsn <= {position}" if position else ""
+        witness = (
+            f", (SELECT MAX(start_lsn) {mapped}) AS witness_lsn, (SELECT CONVERT(varchar(23), tran_end_time, 121)"
+            f" FROM cdc.lsn_time_mapping WHERE start_lsn = (SELECT MAX(start_lsn) {mapped})) AS witness_time"
+            if position
+            else ""
+        )
+        rows = self.rows(
+            "SELECT object_id, CONVERT(varchar(23), create_date, 121) AS create_date,"
+            f" sys.fn_cdc_get_min_lsn({name}) AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn,"
+            f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS first_mapped{witness}"
+            f" FROM cdc.change_tables WHERE capture_instance = {name}",
+            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY, first_mapped BINARY"
+            + (", witness_lsn BINARY, witness_time STRING" if position else ""),
+        )
+        if len(rows) != 1 or not _same_instance(instance, rows[0]):
+            raise InstanceChangedError(
+                f"capture instance {instance.name} was dropped, or enabled anew, since the run was planned.",
+                table=str(instance.source),
+                advice="Run the task again.",
+            )
+        row = rows[0]
+        found = position is not None and row["witness_lsn"] is not None and row["witness_time"] is not None
+        min_lsn = _lsn(row["min_lsn"])
+        return SourceState(
+            None if min_lsn is None or min_lsn.is_zero else min_lsn,
+            _lsn(row["max_lsn"]),
+            _lsn(row["first_mapped"]),
+            Witness(Lsn(bytes(row["witness_lsn"])), _moment(row["witness_time"])) if found else None,
+        )
+
+    def witness(self, position: Lsn) -> Witness | None:
+        """Return the largest mapped LSN at or below the position and its time, None if there is none."""
+        rows = self.rows(
+            "SELECT start_lsn, CONVERT(varchar(23), tran_end_time, 121) AS tran_end_time FROM cdc.lsn_time_mapping"
+            f" WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= {position})",
+            "start_lsn BINARY, tran_end_time STRING",
+        )
+        if not rows or rows[0]["tran_end_time"] is None:
+            return None
+        return Witness(Lsn(bytes(rows[0]["start_lsn"])), _moment(rows[0]["tran_end_time"]))
+
+    def check_witness(self, table: TableName, position: Lsn, witness: Witness | None) -> None:
+        """Prove that a position still belongs to this LSN history.
+
+        :raises RestoredError: if the database was restored, or CDC enabled anew, since the position was reached
+        """
+        rows = self.rows(
+            "SELECT sys.fn_cdc_get_max_lsn() AS max_lsn, (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS first,"
+            " (SELECT CONVERT(varchar(23), tran_end_time, 121) FROM cdc.lsn_time_mapping"
+            f" WHERE start_lsn = {witness.lsn if witness else position}) AS witness_time",
+            "max_lsn BINARY, first BINARY, witness_time STRING",
+        )
+        max_lsn, first, time = _lsn(rows[0]["max_lsn"]), _lsn(rows[0]["first"]), rows[0]["witness_time"]
+        if max_lsn is None or first is None:
+            problem = "cdc.lsn_time_mapping is empty"
+        elif witness is not None and witness.lsn > max_lsn:
+            problem = f"the newest position of the database is {max_lsn}"
+        elif witness is not None and witness.lsn >= first and time is None:
+            problem = f"{witness.lsn} is missing from cdc.lsn_time_mapping"
+        elif witness is not None and witness.lsn >= first and abs(_moment(time) - witness.time) > SAME_TIME:
+            problem = f"{witness.lsn} stands for {time} now, and stood for {witness.time}"
+        else:
+            return
+        raise RestoredError(
+            f"the target is loaded up to {position}, but {problem}: the database was restored, or CDC enabled anew.",
+            table=str(table),
+            advice="Load the table anew: `mssql-cdc checkpoint reset`, with an empty or new target table.",
+        )
+
+    def progress(self) -> CaptureProgress:
+        """Return how far the capture is."""
+        row = self.rows(
+            "SELECT CONVERT(varchar(23), GETDATE(), 121) AS now, MAX(start_lsn) AS max_lsn,"
+            " CONVERT(varchar(23), MAX(tran_end_time), 121) AS max_time FROM cdc.lsn_time_mapping",
+            "now STRING, max_lsn BINARY, max_time STRING",
+        )[0]
+        return CaptureProgress(
+            _moment(row["now"]),
+            _lsn(row["max_lsn"]),
+            _moment(row["max_time"]) if row["max_time"] else None,
+            self._empty_scans(),
+        )
+
+    def _empty_scans(self) -> int | None:
+        # session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
+        try:
+            rows = self.rows(
+                "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0",
+                "empty_scan_count INT",
+            )
+        except Exception as error:
+            # 262, or 300 in newer versions: the login may not see the server's state
+            if "permission" in str(error).lower():
+                return None
+            raise
+        return rows[0]["empty_scan_count"] if rows else None
+
+
+def literal(text: str) -> str:
+    """Return the text as a T-SQL literal."""
+    return "N'" + text.replace("'", "''") + "'"
+
+
+def _lsn(value: bytearray | None) -> Lsn | None:
+    return None if value is None else Lsn(bytes(value))
+
+
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+def _same_instance(instance: CaptureInstance, row: Row) -> bool:
+    created = _moment(row["create_date"]) if row["create_date"] else None
+    return bool(
+        row["object_id"] == instance.object_id
+        and created is not None
+        and abs(created - instance.create_date) <= SAME_TIME
+    )

@@ -1,0 +1,187 @@
+"""Raw change rows become numbered events in Parquet files, read once and in event order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, ColumnMapping
+from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
+from airflow_provider_mssql_cdc.core.table import TableSchema
+from airflow_provider_mssql_cdc.core.window import Window
+
+_CHUNK_BITS = 56
+"""Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a window holds, by operation.
+
+    :param unknown: rows with a LOB whose value CDC left out
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unknown: int = 0
+
+    @property
+    def events(self) -> int:
+        """The number of changes; an update is one, though it may have two images."""
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The staged rows of one table.
+
+    :param counts: of each window asked for
+    """
+
+    session: SparkSession
+    path: str
+    schema: StructType
+    counts: Mapping[Window, Counts]
+
+    def rows(self, window: Window) -> DataFrame:
+        """Return the window's rows, in no promised order; ``_n`` gives it."""
+        return self.session.read.schema(self.schema).parquet(self.path).where(within(window))
+
+    def count(self, window: Window) -> Counts:
+        """Return what a window holds, which may be part of what was staged."""
+        if window not in self.counts:
+            row = self.rows(window).agg(*_counters("", F.lit(True), self.schema)).collect()[0]
+            return Counts(*row)
+        return self.counts[window]
+
+
+def within(window: Window) -> Column:
+    """Return the condition that a staged row lies in the window."""
+    return (F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))
+
+
+def stage(
+    raw: DataFrame,
+    schema: TableSchema,
+    mappings: Sequence[ColumnMapping],
+    windows: Sequence[Window],
+    path: str,
+    *,
+    history: bool,
+) -> Staged:
+    """Write raw rows as events to Parquet, counting each window on the way.
+
+    :param raw: as ``reader.read_window`` returns them: partitions in LSN order, none sharing a row's place with another
+    :param history: keep what only a history needs: times, masks, identities
+    """
+    events = _events(raw, schema, mappings, history=history)
+    observation = Observation()
+    counters = [
+        counter
+        for number, window in enumerate(windows)
+        for counter in _counters(f"{number}_", within(window), events.schema)
+    ]
+    events.observe(observation, *counters).write.parquet(path)
+    found = observation.get
+    counts = {
+        window: Counts(*(found[f"{number}_{name}"] for name in Counts.__dataclass_fields__))
+        for number, window in enumerate(windows)
+    }
+    return Staged(raw.sparkSession, path, events.schema, counts)
+
+
+def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column]:
+    op = F.col("_op")
+    unknown = F.size("_unknown") > 0 if "_unknown" in schema.names else F.lit(False)
+    kinds = {"inserted": op == "I", "updated": op == "U", "deleted": op == "D", "unknown": unknown}
+    return [F.count_if(condition & kind).alias(prefix + name) for name, kind in kinds.items()]
+
+
+def _events(raw: DataFrame, schema: TableSchema, mappings: Sequence[ColumnMapping], *, history: bool) -> DataFrame:
+    lobs = [mapping.column for mapping in mappings if mapping.column.is_lob]
+    ordered = raw.sortWithinPartitions("start_lsn", "seq")
+    # The numbers grow by partition and then by row, so they are unique and follow the order of events.
+    columns = [F.monotonically_increasing_id().alias("_n")]
+    columns += [F.expr(_OPERATION).alias("_op"), _text("start_lsn").alias("_lsn")]
+    columns += [
+        F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
+        for mapping in mappings
+        for target in mapping.targets
+    ]
+    if history or lobs:
+        ordered = ordered.select("*", *_mask_chunks(schema))
+        columns += [
+            F.col("command_id").alias("_command_id"),
+            _text("seqval").alias("_seqval"),
+            F.col("seq").alias("_seq"),
+            _old_key(schema).alias("_old_key"),
+            _changed(schema).alias("_changed"),
+            _unknown(mappings).alias("_unknown"),
+        ]
+    if history:
+        columns.append(F.expr("CAST(commit_ts AS TIMESTAMP_NTZ)").alias("_commit_ts"))
+    return ordered.select(*columns)
+
+
+_OPERATION = (
+    "CASE operation WHEN 1 THEN 'D' WHEN 2 THEN 'I' WHEN 3 THEN 'B' WHEN 4 THEN 'U'"
+    " ELSE raise_error(concat('__$operation ', operation, ' is not one of a change table')) END"
+)
+
+
+def _text(lsn: str) -> Column:
+    return F.concat(F.lit("0x"), F.hex(lsn))
+
+
+def _mask_chunks(schema: TableSchema) -> list[Column]:
+    """Return the mask as numbers of 56 bits.
+
+    Ordinal 1 is the lowest bit of the last byte (docs), so the mask is cut from its right end.
+    """
+    digits = _CHUNK_BITS // 4
+    count = -(-max(column.ordinal for column in schema.columns) // _CHUNK_BITS)
+    padded = f"concat('{'0' * count * digits}', hex(update_mask))"
+    return [
+        F.expr(f"CAST(conv(substring({padded}, {-digits * (i + 1)}, {digits}), 16, 10) AS BIGINT)").alias(f"mask_{i}")
+        for i in range(count)
+    ]
+
+
+def _bit(column: SourceColumn) -> str:
+    chunk, bit = divmod(column.ordinal - 1, _CHUNK_BITS)
+    return f"getbit(mask_{chunk}, {bit})"
+
+
+def _old_key(schema: TableSchema) -> Column:
+    bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
+    return F.expr(f"operation = 3 AND ({' OR '.join(['update_mask IS NULL', *bits])})")
+
+
+def _changed(schema: TableSchema) -> Column:
+    names = [f"CASE WHEN {_bit(c)} = 1 THEN {_quoted(c.name)} END" for c in schema.loaded]
+    return F.expr(f"array_compact(array({', '.join(names)}))")
+
+
+def _unknown(mappings: Sequence[ColumnMapping]) -> Column:
+    """Return the LOB columns whose NULL is no value.
+
+    CDC may leave a LOB out of an after image when it did not change, leaves it out of before images unless it changed,
+    and leaves the old types out of deletes and before images in any case (docs: cdc.<instance>_CT).
+    """
+    lobs = [mapping for mapping in mappings if mapping.column.is_lob]
+    names = []
+    for mapping in lobs:
+        left_out = f"operation IN (3, 4) AND {_bit(mapping.column)} = 0"
+        if mapping.column.type in NEVER_IN_OLD_IMAGES:
+            left_out += " OR operation IN (1, 3)"
+        names.append(f"CASE WHEN {mapping.alias} IS NULL AND ({left_out}) THEN {_quoted(mapping.column.name)} END")
+    return F.expr(f"array_compact(CAST(array({', '.join(names)}) AS ARRAY<STRING>))")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

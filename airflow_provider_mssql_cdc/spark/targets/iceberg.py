@@ -1,0 +1,328 @@
+"""Iceberg tables: written on a branch, with the marker in the snapshot, and made visible by a fast-forward of main."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import logging
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
+
+log = logging.getLogger(__name__)
+
+MARKER = "mssql_cdc.marker"
+"""Snapshot property and table property; the latter holds the marker with its snapshot and sequence number."""
+
+BRANCH = "mssql_cdc_"
+_BRANCH_AGE = datetime.timedelta(days=1)
+_TIME = "%Y%m%d%H%M%S"
+
+DEFAULT_PROPERTIES = {
+    "format-version": "3",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+}
+
+_ICEBERG_TYPES = {"SMALLINT": "INT"}
+"""Spark types that Iceberg holds as another."""
+
+
+class IcebergTable:
+    """A sink's Iceberg table.
+
+    :param session: the table's own session, since commits take their properties from its settings
+    :param name: catalog, namespace, table
+    :param spec_id: names the branches of this job
+    :param partition_by: Spark SQL partition expressions, used if the table is created
+    :param properties: table properties, used if the table is created
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        name: Sequence[str],
+        spec_id: str,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._session, self._name, self._spec_id = session, tuple(name), spec_id
+        self._partition_by, self._properties = partition_by, {**DEFAULT_PROPERTIES, **(properties or {})}
+        # Another job's commit must be seen at once.
+        session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
+
+    @property
+    def sql_name(self) -> str:
+        """The name in Spark SQL."""
+        return ".".join(_quoted(part) for part in self._name)
+
+    def exists(self) -> bool:
+        """Whether the table exists."""
+        return self._session.catalog.tableExists(self.sql_name)
+
+    def create(self, columns: Sequence[TargetColumn]) -> None:
+        """Create the table and its namespace unless they exist.
+
+        :raises TargetError: if the table exists with other columns
+        """
+        if not self.exists():
+            namespace = ".".join(_quoted(part) for part in self._name[:-1])
+            self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+            declared = ", ".join(f"{_quoted(column.name)} {column.type}" for column in columns)
+            partitions = f" PARTITIONED BY ({', '.join(self._partition_by)})" if self._partition_by else ""
+            properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in sorted(self._properties.items()))
+            self._session.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({declared}) USING iceberg{partitions}"
+                f" TBLPROPERTIES ({properties})"
+            )
+        self._check_columns(columns)
+
+    def state(self) -> State:
+        """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
+
+        :raises TargetError: if only that memory is left, and it cannot be the newest
+        """
+        if not self.exists():
+            return State(exists=False, snapshot=None, marker=None, is_empty=True)
+        snapshots = {row["snapshot_id"]: row for row in self._snapshots()}
+        current = self._current()
+        for snapshot in _ancestors(current, snapshots):
+            found = snapshots[snapshot]["marker"]
+            if found is not None:
+                marker = from_json(Marker, found)
+                self._remember(marker, snapshot)
+                return State(True, current, marker, is_empty=False)
+        remembered = self._remembered(current)
+        is_empty = current is None or self.rows_at(current).isEmpty()
+        return State(True, current, remembered, is_empty, from_property=remembered is not None)
+
+    def rows(self, state: State) -> DataFrame:
+        """Return the rows that the table held then."""
+        if state.snapshot is None:
+            return self._session.table(self.sql_name).limit(0)
+        return self.rows_at(state.snapshot)
+
+    def rows_at(self, snapshot: int) -> DataFrame:
+        """Return the rows of a snapshot."""
+        return self._session.read.option("snapshot-id", snapshot).table(self.sql_name)
+
+    def commit(self, state: State, write: Write, marker: Marker | None, notes: Mapping[str, str]) -> bool:
+        """Write on a branch made from the snapshot of ``state``, and fast-forward main to it.
+
+        :return: whether it was done; False if main had moved
+        """
+        properties = {**notes, **({MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {})}
+        with self._branch(state) as branch:
+            self._write(f"{self.sql_name}.{_quoted('branch_' + branch)}", write, properties)
+            if not self._fast_forward(branch, state):
+                return False
+        if marker is not None:
+            self._remember(marker, self._current())
+        return True
+
+    def moved_by(self) -> str:
+        """Return what made the newest commit, for an error message."""
+        current = self._current()
+        rows = [row for row in self._snapshots() if row["snapshot_id"] == current]
+        return (
+            f"{rows[0]['operation']} of application {rows[0]['application']} at {rows[0]['committed_at']} UTC"
+            if rows
+            else "an unknown commit"
+        )
+
+    def drop_old_branches(self) -> None:
+        """Drop what jobs left behind that ended without tidying up."""
+        limit = datetime.datetime.now(datetime.UTC) - _BRANCH_AGE
+        for row in self._session.sql(f"SELECT name FROM {self.sql_name}.refs WHERE type = 'BRANCH'").collect():
+            made = _made_at(row["name"])
+            if made is not None and made < limit:
+                self._drop(row["name"])
+
+    def _write(self, target: str, write: Write, properties: Mapping[str, str]) -> None:
+        if isinstance(write, Merge):
+            self._merge(target, write, properties)
+            return
+        columns = [_quoted(name) for name in self._session.table(self.sql_name).columns]
+        writer = write.rows.select(*columns).writeTo(target)
+        for name, value in properties.items():
+            writer = writer.option(f"snapshot-property.{name}", value)
+        if isinstance(write, Append):
+            writer.append()
+        elif isinstance(write, Replace):
+            writer.overwrite(F.lit(True))
+
+    def _merge(self, target: str, write: Merge, properties: Mapping[str, str]) -> None:
+        columns = [_quoted(name) for name in self._session.table(self.sql_name).columns]
+        equal = "<=>" if write.nullable_key else "="
+        condition = " AND ".join(f"t.{_quoted(name)} {equal} s.{_quoted(name)}" for name in write.key)
+        view = f"mssql_cdc_{secrets.token_hex(8)}"
+        write.rows.createOrReplaceTempView(view)
+        statement = (
+            f"MERGE INTO {target} t USING {view} s ON {condition}"
+            " WHEN MATCHED AND s._op IN ('D', 'B') THEN DELETE"
+            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in columns)}"
+            f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(columns)})"
+            f" VALUES ({', '.join(f's.{c}' for c in columns)})"
+        )
+        try:
+            # MERGE takes snapshot properties from the session alone.
+            with self._settings({f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}):
+                self._session.sql(statement)
+        finally:
+            self._session.catalog.dropTempView(view)
+
+    @contextlib.contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        for name, value in settings.items():
+            self._session.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in settings:
+                self._session.conf.unset(name)
+
+    @contextlib.contextmanager
+    def _branch(self, state: State) -> Iterator[str]:
+        now = datetime.datetime.now(datetime.UTC).strftime(_TIME)
+        name = f"{BRANCH}{self._spec_id}_{now}{secrets.token_hex(3)}"
+        start = f" AS OF VERSION {state.snapshot}" if state.snapshot is not None else ""
+        self._session.sql(
+            f"ALTER TABLE {self.sql_name} CREATE BRANCH {_quoted(name)}{start} RETAIN {_BRANCH_AGE.days} DAYS"
+        )
+        try:
+            yield name
+        finally:
+            self._drop(name)
+
+    def _drop(self, branch: str) -> None:
+        try:
+            self._session.sql(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS {_quoted(branch)}")
+        except PySparkException as error:
+            # It does no harm: a later job drops it, or expire_snapshots.
+            log.warning("branch %s of %s was not dropped: %s", branch, self.sql_name, error)
+
+    def _fast_forward(self, branch: str, state: State) -> bool:
+        catalog, table = _quoted(self._name[0]), ".".join(_quoted(part) for part in self._name[1:])
+        ours = self._ref(branch)
+        try:
+            self._session.sql(
+                f"CALL {catalog}.system.fast_forward(table => {_text(table)}, branch => 'main', to => {_text(branch)})"
+            )
+        except Exception:
+            # Whether main moved is a question of what is there, not of what an exception says.
+            now = self._current()
+            if ours is not None and ours in _ancestors(now, {row["snapshot_id"]: row for row in self._snapshots()}):
+                return True
+            if now != state.snapshot:
+                return False
+            raise
+        return True
+
+    def _check_columns(self, columns: Sequence[TargetColumn]) -> None:
+        declared = ", ".join(f"{_quoted(c.name)} {_ICEBERG_TYPES.get(c.type, c.type)}" for c in columns)
+        expected = {f.name: f.dataType.simpleString() for f in self._session.createDataFrame([], declared).schema}
+        found = {f.name: f.dataType.simpleString() for f in self._session.table(self.sql_name).schema.fields}
+        if expected != found:
+            differing = sorted(expected.items() ^ found.items())
+            raise TargetError(
+                f"{'.'.join(self._name)} does not have the expected columns; different are: "
+                + ", ".join(f"{name} {type_}" for name, type_ in differing),
+                advice="Choose another target or table_name, or rename the table.",
+            )
+
+    def _current(self) -> int | None:
+        return self._ref("main")
+
+    def _ref(self, name: str) -> int | None:
+        rows = self._session.sql(f"SELECT snapshot_id FROM {self.sql_name}.refs WHERE name = {_text(name)}").collect()
+        return rows[0]["snapshot_id"] if rows else None
+
+    def _snapshots(self) -> list[Any]:
+        return self._session.sql(
+            f"SELECT snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'] AS marker,"
+            f" summary['spark.app.id'] AS application FROM {self.sql_name}.snapshots"
+        ).collect()
+
+    def _remember(self, marker: Marker, snapshot: int | None) -> None:
+        """Bring the table property up to the marker, for the day when the snapshot has expired."""
+        stored = self._property()
+        if snapshot is None or (stored is not None and stored["snapshot"] == snapshot):
+            return
+        value = {
+            "marker": json.loads(to_json(marker)),
+            "snapshot": snapshot,
+            "sequence_number": self._sequence(snapshot),
+        }
+        try:
+            self._session.sql(
+                f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({_text(MARKER)} = {_text(json.dumps(value))})"
+            )
+        except PySparkException as error:
+            # The snapshot has it; the next job brings the property up.
+            log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
+
+    def _remembered(self, current: int | None) -> Marker | None:
+        stored = self._property()
+        if stored is None or current is None:
+            return None
+        sequence = self._sequence(current)
+        if sequence is None or stored["sequence_number"] is None or sequence < stored["sequence_number"]:
+            raise TargetError(
+                f"{'.'.join(self._name)} was rolled back behind its last load, and the snapshot that says what it "
+                "held then has expired.",
+                advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
+                "`mssql-cdc checkpoint reset`.",
+            )
+        return from_json(Marker, json.dumps(stored["marker"]))
+
+    def _property(self) -> dict[str, Any] | None:
+        rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
+        for row in rows:
+            if row["key"] == MARKER:
+                stored: dict[str, Any] = json.loads(row["value"])
+                return stored
+        return None
+
+    def _sequence(self, snapshot: int | None) -> int | None:
+        """Return the sequence number of a snapshot that main has, or had lately."""
+        rows = self._session.sql(
+            f"SELECT latest_sequence_number AS number FROM {self.sql_name}.metadata_log_entries"
+            f" WHERE latest_snapshot_id = {snapshot} LIMIT 1"
+        ).collect()
+        return rows[0]["number"] if rows else None
+
+
+def _ancestors(snapshot: int | None, snapshots: Mapping[int, Any]) -> Iterator[int]:
+    while snapshot is not None and snapshot in snapshots:
+        yield snapshot
+        snapshot = snapshots[snapshot]["parent_id"]
+
+
+def _made_at(branch: str) -> datetime.datetime | None:
+    if not branch.startswith(BRANCH):
+        return None
+    try:
+        made = datetime.datetime.strptime(branch.rpartition("_")[2][:14], _TIME)
+    except ValueError:
+        return None
+    return made.replace(tzinfo=datetime.UTC)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -68,7 +68,7 @@ def matches_of(rows: Iterable[Row], wanted: Sequence[TablePattern], database: st
         raise TableNotFoundError(
             f"no user table of {database} matches {', '.join(pattern.text for pattern in wanted)}"
             + (" and is not excluded." if excluded else "."),
-            advice="A name without a schema means the login's default schema, and no table matches that the login may not see.",
+            advice="A bare name means the login's default schema; the login must be allowed to see the table.",
         )
     empty = tuple(pattern.text for ordinal, pattern in enumerate(wanted) if ordinal not in used)
     return Matches(tuple(tables), empty)

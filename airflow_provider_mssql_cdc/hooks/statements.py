@@ -228,11 +228,12 @@ def nth_transaction(instances: Sequence[str]) -> str:
         f" WHERE {_window(ordinal, '@upto')} ORDER BY [__$start_lsn]) AS t{ordinal}"
         for ordinal, name in enumerate(instances)
     )
-    return f"SELECT COUNT(*), MAX(lsn) FROM (SELECT TOP (@limit) lsn FROM ({each}) AS every_lsn ORDER BY lsn) AS first_lsns"
+    first = f"SELECT TOP (@limit) lsn FROM ({each}) AS every_lsn ORDER BY lsn"
+    return f"SELECT COUNT(*), MAX(lsn) FROM ({first}) AS first_lsns"
 
 
 def transaction_at_row(instances: Sequence[str]) -> str:
-    """Return the inner text that finds the last transaction up to which there are at most ``@limit`` rows, or the first.
+    """Return the inner text that finds the last transaction with at most ``@limit`` rows up to its end, or the first.
 
     One row more than the limit is enough of each table: if it ends within a transaction, that one is over the limit.
     """

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import datetime
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Running
-from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, CdcPermissionError
+from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, CdcPermissionError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import Target, check_shapes
 from airflow_provider_mssql_cdc.core.wake import (
     Wake,
-    Watched,
     WakeRules,
+    Watched,
     decide,
     default_max_idle,
     positions_to_probe,
@@ -144,6 +145,7 @@ class Watch:
     The hook is given to each method that needs one, so that several watches can share a connection.
 
     :param store: reads the checkpoints
+    :ivar trouble: why the last ``refresh`` failed
     """
 
     def __init__(self, request: WatchRequest, store: CheckpointStore) -> None:
@@ -155,6 +157,9 @@ class Watch:
         self._instance_ids: frozenset[int] | None = None
         self._mentioned: set[str] = set()
         self._agent_seen_at: datetime.datetime | None = None
+        # Refreshed and judged from different threads when several watches share a poll.
+        self._lock = threading.RLock()
+        self.trouble: MsSqlCdcError | None = None
 
     @property
     def rules(self) -> WakeRules:
@@ -190,6 +195,16 @@ class Watch:
         :raises TableNotFoundError: if no table matches
         :raises CheckpointError: if a checkpoint cannot be read
         """
+        with self._lock:
+            # Also after a failure: who polls ten times a second should not ask for everything as often.
+            self._seen_at, self.trouble = now, None
+            try:
+                self._look_at_everything(hook, now)
+            except MsSqlCdcError as error:
+                self.trouble = error
+                raise
+
+    def _look_at_everything(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
         snapshot = hook.snapshot(self.request.tables, self.request.exclude)
         status = snapshot.status
         if not status.cdc_enabled and self.request.on_disabled != "enable":
@@ -202,7 +217,7 @@ class Watch:
             Watched(table.name, snapshot.instances_of(table), self._checkpoint(table.name))
             for table in snapshot.matches.tables
         ]
-        self._seen_at, self._instance_ids = now, None
+        self._instance_ids = None
         self._mention_untracked(status)
         self._mention_agent(hook, status, now)
 
@@ -211,14 +226,17 @@ class Watch:
 
         :param probe: of ``positions``
         """
-        wake = decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
-        if wake is None:
-            return None
-        self._tables = [
-            Watched(table.name, table.instances, self._checkpoint(table.name)) if table.name in wake.calls else table
-            for table in self._tables
-        ]
-        return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+        with self._lock:
+            wake = decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+            if wake is None:
+                return None
+            self._tables = [
+                Watched(table.name, table.instances, self._checkpoint(table.name))
+                if table.name in wake.calls
+                else table
+                for table in self._tables
+            ]
+            return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
 
     def poll(
         self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime, waiting_since: datetime.datetime
@@ -227,7 +245,7 @@ class Watch:
 
         :raises MsSqlCdcError: what ``refresh`` and the hook raise
         """
-        if self.is_old(now):
+        if self.is_old(now) or self.trouble is not None:
             self.refresh(hook, now)
             prober.recheck(hook, self.positions())
         if not self.enabled:

@@ -1,0 +1,191 @@
+"""The sensor: waits until there is something to load, and hands on the cut."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    BaseSensorOperator,
+    PokeReturnValue,
+    Variable,
+    conf,
+)
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Prober, Watch, WatchRequest
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, payload
+from airflow_provider_mssql_cdc.triggers.polling import utc_now
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+LOAD_ONLY = frozenset(
+    {
+        "table_name",
+        "partition_by",
+        "table_properties",
+        "keys",
+        "on_gap",
+        "server_timezone",
+        "max_transactions",
+        "max_rows",
+        "capture_timeout",
+    }
+)
+"""Parameters that say how to load, not whether: accepted, so that sensor and load can be given the same ones."""
+
+
+class MsSqlCdcSensor(BaseSensorOperator):
+    """
+    Wait until a table of the group has changes that are not loaded yet, or was never loaded.
+
+    The load's own parameters ``table_name``, ``partition_by``, ``table_properties``, ``keys``, ``on_gap``,
+    ``server_timezone``, ``max_transactions``, ``max_rows`` and ``capture_timeout`` are accepted and not used, so that
+    both can be given the same ``**group``.
+
+    A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
+    ``max_idle``. While SQL Server Agent is stopped the sensor keeps waiting, and says so once.
+
+    :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
+    :param target: ``iceberg://catalog/namespace``, as for the load (templated)
+    :param shapes: as for the load
+    :param mssql_conn_id: Airflow connection of type ``mssql``
+    :param exclude: patterns of tables to leave out (templated)
+    :param on_disabled: for a matched table without change data capture: ``fail`` leaves it to a load after
+        ``max_idle`` to fail, ``skip`` does not wait for it, ``enable`` calls for a load at once, which enables it. With
+        change data capture off for the whole database, only ``enable`` does not fail at once
+    :param max_idle: seconds or timedelta after which the cut is handed on though nothing happened, so that checkpoints
+        do not fall behind the retention; by default the smaller of six hours and a tenth of the retention, an hour
+        where that is unknown
+    :param poll_interval: seconds between two looks; also for ``mode="poke"``, unless ``poke_interval`` is given
+    :param deferrable: wait in the triggerer; by default ``[operators] default_deferrable``
+
+    :return: the cut, an LSN as text, for the load's ``upto``; None where nothing at all was ever captured
+    """
+
+    template_fields: Sequence[str] = ("tables", "target", "exclude")
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str],
+        target: str,
+        shapes: Sequence[str] = ("mirror",),
+        mssql_conn_id: str = "mssql_default",
+        exclude: Sequence[str] = (),
+        on_disabled: Literal["fail", "skip", "enable"] = "fail",
+        max_idle: datetime.timedelta | float | None = None,
+        poll_interval: float = 5.0,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        kwargs = {name: value for name, value in kwargs.items() if name not in LOAD_ONLY}
+        if on_disabled not in ON_DISABLED:
+            raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
+        if poll_interval <= 0:
+            raise ValueError(f"poll_interval={poll_interval}: expected more than 0 s")
+        super().__init__(**{"poke_interval": poll_interval, **kwargs})
+        self.tables = tables
+        self.target = target
+        self.shapes = tuple(shapes)
+        self.mssql_conn_id = mssql_conn_id
+        self.exclude = exclude
+        self.on_disabled = on_disabled
+        self.max_idle = max_idle.total_seconds() if isinstance(max_idle, datetime.timedelta) else max_idle
+        self.poll_interval = poll_interval
+        self.deferrable = deferrable
+        self._watch: Watch | None = None
+        self._prober = Prober()
+        self._hook: MsSqlCdcHook | None = None
+        self._waiting_since: datetime.datetime | None = None
+
+    def execute(self, context: Context) -> Any:
+        """Look once; if there is nothing to load, wait in the triggerer or by poking.
+
+        :raises AirflowFailException: for what a repetition cannot mend
+        """
+        try:
+            if not self.deferrable:
+                return super().execute(context)
+            found = self.poke(context)
+        finally:
+            self._close()
+        if found:
+            return found.xcom_value
+        request = self._request()
+        self.defer(
+            trigger=MsSqlCdcTrigger(
+                tables=request.tables,
+                target=request.target,
+                shapes=request.shapes,
+                mssql_conn_id=request.connection,
+                exclude=request.exclude,
+                on_disabled=request.on_disabled,
+                max_idle=self.max_idle,
+                poll_interval=self.poll_interval,
+                waiting_since=self._since(context).timestamp(),
+            ),
+            method_name="execute_complete",
+            timeout=datetime.timedelta(seconds=self.timeout),
+        )
+        return None
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
+        """Return the cut that the trigger found.
+
+        :raises AirflowFailException: if the trigger gave up
+        """
+        if event["status"] != "success":
+            raise AirflowFailException(event["message"])
+        self.log.info("Something to load %s", event["message"])
+        upto: str | None = event["upto"]
+        return upto
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Look once.
+
+        :raises AirflowFailException: for what a repetition cannot mend
+        """
+        try:
+            if self._watch is None:
+                self._watch = Watch(self._request(), CheckpointStore(Variable))
+            if self._hook is None:
+                self._hook = MsSqlCdcHook(self.mssql_conn_id)
+            wake = self._watch.poll(self._hook, self._prober, utc_now(), self._since(context))
+        except MsSqlCdcError as error:
+            if error.permanent:
+                raise AirflowFailException(str(error)) from error
+            raise
+        if wake is None:
+            return PokeReturnValue(is_done=False)
+        self.log.info("Something to load %s", wake)
+        return PokeReturnValue(is_done=True, xcom_value=payload(wake)["upto"])
+
+    def _since(self, context: Context) -> datetime.datetime:
+        """Return since when the task waits: from its first look, over all of its reschedules."""
+        if self._waiting_since is None:
+            task_instance = context.get("ti")
+            first = task_instance.get_first_reschedule_date(context) if self.reschedule and task_instance else None
+            self._waiting_since = first or utc_now()
+        return self._waiting_since
+
+    def _request(self) -> WatchRequest:
+        return WatchRequest.of(
+            mssql_conn_id=self.mssql_conn_id,
+            tables=self.tables,
+            exclude=self.exclude,
+            target=self.target,
+            shapes=self.shapes,
+            on_disabled=self.on_disabled,
+            max_idle=self.max_idle,
+        )
+
+    def _close(self) -> None:
+        if self._hook is not None:
+            self._hook.close()
+            self._hook = None

@@ -1,0 +1,251 @@
+"""Triggers that wait for changes: one for the sensor, one for an asset's watcher."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import AsyncIterator, Hashable, Sequence
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, Variable
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.watch import Prober, Watch, WatchRequest
+from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
+from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, poll_for_all, subscribe
+
+SHORTEST_POLL_INTERVAL = 0.1
+
+
+class MsSqlCdcTrigger(BaseTrigger):
+    """
+    Wait until there is something to load, on behalf of ``MsSqlCdcSensor``.
+
+    Fires once: ``{"status": "success", "upto": "0x..", "message": ..}``, where ``upto`` is None while nothing at all
+    is captured; or ``{"status": "error", "message": ..}`` for what a repetition cannot mend.
+
+    :param tables: as for the sensor
+    :param target: as for the sensor
+    :param shapes: as for the sensor
+    :param mssql_conn_id: as for the sensor
+    :param exclude: as for the sensor
+    :param on_disabled: as for the sensor
+    :param max_idle: in seconds
+    :param poll_interval: in seconds
+    :param waiting_since: since when the sensor waits, in seconds since 1970; it survives a restart
+    """
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str],
+        target: str,
+        shapes: Sequence[str],
+        mssql_conn_id: str = "mssql_default",
+        exclude: Sequence[str] = (),
+        on_disabled: str = "fail",
+        max_idle: float | None = None,
+        poll_interval: float = 5.0,
+        waiting_since: float,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tables, self.exclude, self.shapes = list(tables), list(exclude), list(shapes)
+        self.target, self.mssql_conn_id, self.on_disabled = target, mssql_conn_id, on_disabled
+        self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
+        self._hook: MsSqlCdcHook | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments; no password among them."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "tables": self.tables,
+                "target": self.target,
+                "shapes": self.shapes,
+                "mssql_conn_id": self.mssql_conn_id,
+                "exclude": self.exclude,
+                "on_disabled": self.on_disabled,
+                "max_idle": self.max_idle,
+                "poll_interval": self.poll_interval,
+                "waiting_since": self.waiting_since,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll until there is something to load, or until it is certain that there never will be."""
+        since = datetime.datetime.fromtimestamp(self.waiting_since, datetime.UTC)
+        try:
+            watch = Watch(_request(self), CheckpointStore(Variable))
+        except (MsSqlCdcError, ValueError) as error:
+            yield _failure(error)
+            return
+        prober, back_off = Prober(), BackOff()
+        while True:
+            try:
+                if self._hook is None:
+                    self._hook = await open_hook(self.mssql_conn_id)
+                wake = await in_thread(watch.poll, self._hook, prober, utc_now(), since)
+            except Exception as error:
+                if is_permanent(error):
+                    yield _failure(error)
+                    return
+                delay = back_off.next()
+                self.log.warning("Polling failed; next try in %.0f s: %s", delay, error)
+            else:
+                if wake is not None:
+                    yield _event(payload(wake))
+                    return
+                back_off.reset()
+                delay = self.poll_interval
+            await asyncio.sleep(delay)
+
+    async def cleanup(self) -> None:
+        """Close the connection."""
+        if self._hook is not None:
+            close_later(self._hook)
+
+
+class MsSqlCdcEventTrigger(BaseEventTrigger):
+    """
+    Wake an asset when there is something to load, for an ``AssetWatcher``.
+
+    All watchers of one connection share one poll, at the shortest of their intervals. Each says ``{"status":
+    "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer events, never the same
+    ones twice unless no load has reached them after ``max_idle``. The payload only informs; a load that is woken
+    takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error", "message": ..}``, so that
+    the DAG runs and shows it; the watcher goes on trying.
+
+    :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema
+    :param target: ``iceberg://catalog/namespace``, as for the load that is woken
+    :param shapes: as for the load that is woken
+    :param mssql_conn_id: Airflow connection of type ``mssql``
+    :param exclude: patterns of tables to leave out
+    :param on_disabled: as for ``MsSqlCdcSensor``
+    :param max_idle: seconds after which a run is due though nothing happened; by default the smaller of six hours and
+        a tenth of the retention, an hour where that is unknown
+    :param poll_interval: seconds, from 0.1
+    """
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str],
+        target: str,
+        shapes: Sequence[str] = ("mirror",),
+        mssql_conn_id: str = "mssql_default",
+        exclude: Sequence[str] = (),
+        on_disabled: str = "fail",
+        max_idle: float | None = None,
+        poll_interval: float = 5.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        if poll_interval < SHORTEST_POLL_INTERVAL:
+            raise ValueError(f"poll_interval={poll_interval}: expected at least {SHORTEST_POLL_INTERVAL} s")
+        self.tables = [tables] if isinstance(tables, str) else list(tables)
+        self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
+        self.shapes = list(shapes)
+        self.target, self.mssql_conn_id, self.on_disabled = target, mssql_conn_id, on_disabled
+        self.max_idle, self.poll_interval = max_idle, poll_interval
+        _request(self)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return class path and arguments; no password among them."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "tables": self.tables,
+                "target": self.target,
+                "shapes": self.shapes,
+                "mssql_conn_id": self.mssql_conn_id,
+                "exclude": self.exclude,
+                "on_disabled": self.on_disabled,
+                "max_idle": self.max_idle,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    def shared_stream_key(self) -> Hashable:
+        """Return what is the same for all watchers of one connection."""
+        return ("mssql-cdc", self.mssql_conn_id)
+
+    @classmethod
+    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Tick]:
+        """Poll once for all watchers of the connection, as long as there is one."""
+        async for tick in poll_for_all(kwargs["mssql_conn_id"]):
+            yield tick
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Tick]) -> AsyncIterator[TriggerEvent]:
+        """Judge each poll by this watcher's own positions; one that was overtaken by a newer poll is dropped."""
+        watch = Watch(_request(self), CheckpointStore(Variable))
+        with subscribe(self.mssql_conn_id, watch, self.poll_interval) as subscription:
+            newest = asyncio.create_task(_keep_newest(shared_stream, subscription))
+            try:
+                async for event in self._events(subscription, newest):
+                    yield event
+            finally:
+                newest.cancel()
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Do the same where the triggerer does not share streams."""
+        async for event in self.filter_shared_stream(self.open_shared_stream({"mssql_conn_id": self.mssql_conn_id})):
+            yield event
+
+    async def _events(self, subscription: Subscription, newest: asyncio.Task[None]) -> AsyncIterator[TriggerEvent]:
+        watch, since, said = subscription.watch, utc_now(), ""
+        announcer: Announcer | None = None
+        while tick := await subscription.next(newest):
+            now = utc_now()
+            try:
+                tick.check(watch)
+                wake = await in_thread(watch.judge, tick.probe, now, since)
+            except Exception as error:
+                if is_permanent(error) and str(error) != said:
+                    said = str(error)
+                    yield _failure(error)
+                continue
+            said = ""
+            announcer = announcer or Announcer(watch.rules.max_idle)
+            if wake is not None and announcer.is_news(wake, now):
+                since = now
+                yield _event(payload(wake))
+
+
+async def _keep_newest(stream: AsyncIterator[Tick], subscription: Subscription) -> None:
+    async for tick in stream:
+        subscription.put(tick)
+
+
+def is_permanent(error: Exception) -> bool:
+    """Whether a repetition without a change by a person is bound to fail again."""
+    if isinstance(error, MsSqlCdcError):
+        return error.permanent
+    return isinstance(error, AirflowNotFoundException)
+
+
+def payload(wake: Wake) -> dict[str, Any]:
+    """Return the event that says there is something to load."""
+    return {"status": "success", "upto": str(wake.cut) if wake.cut else None, "message": str(wake)}
+
+
+def _failure(error: Exception) -> TriggerEvent:
+    return _event({"status": "error", "message": str(error)})
+
+
+def _event(content: dict[str, Any]) -> TriggerEvent:
+    return TriggerEvent(content)  # type: ignore[no-untyped-call]
+
+
+def _request(trigger: MsSqlCdcTrigger | MsSqlCdcEventTrigger) -> WatchRequest:
+    return WatchRequest.of(
+        mssql_conn_id=trigger.mssql_conn_id,
+        tables=trigger.tables,
+        exclude=trigger.exclude,
+        target=trigger.target,
+        shapes=trigger.shapes,
+        on_disabled=trigger.on_disabled,
+        max_idle=trigger.max_idle,
+    )

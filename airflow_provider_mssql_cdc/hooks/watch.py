@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 import threading
@@ -231,7 +232,7 @@ class Watch:
             if wake is None:
                 return None
             self._tables = [
-                Watched(table.name, table.instances, self._checkpoint(table.name))
+                dataclasses.replace(table, checkpoint=self._checkpoint(table.name))
                 if table.name in wake.calls
                 else table
                 for table in self._tables

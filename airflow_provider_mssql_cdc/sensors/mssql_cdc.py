@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
+    AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
     Variable,
@@ -35,6 +36,11 @@ LOAD_ONLY = frozenset(
         "max_transactions",
         "max_rows",
         "capture_timeout",
+        "connections",
+        "tables_at_once",
+        "slice_rows",
+        "fetch_size",
+        "work_dir",
     }
 )
 """Parameters that say how to load, not whether: accepted, so that sensor and load can be given the same ones."""
@@ -44,9 +50,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     """
     Wait until a table of the group has changes that are not loaded yet, or was never loaded.
 
-    The load's own parameters ``table_name``, ``partition_by``, ``table_properties``, ``keys``, ``on_gap``,
-    ``server_timezone``, ``max_transactions``, ``max_rows`` and ``capture_timeout`` are accepted and not used, so that
-    both can be given the same ``**group``.
+    Parameters of the load that only say how to load (``table_name``, ``keys``, ``on_gap``, ``max_rows`` ..; all of
+    ``LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
     ``max_idle``. While SQL Server Agent is stopped the sensor keeps waiting, and says so once.
@@ -112,7 +117,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         try:
             if not self.deferrable:
                 return super().execute(context)
-            found = self.poke(context)
+            found = self._first_look(context)
         finally:
             self._close()
         if found:
@@ -134,6 +139,18 @@ class MsSqlCdcSensor(BaseSensorOperator):
             timeout=datetime.timedelta(seconds=self.timeout),
         )
         return None
+
+    def _first_look(self, context: Context) -> PokeReturnValue:
+        """Look once without a trigger; what may mend itself is left to the trigger, which tries again."""
+        try:
+            return self.poke(context)
+        except AirflowFailException as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(str(error)) from error
+            raise
+        except MsSqlCdcError as error:
+            self.log.warning("The first look failed, and is repeated in the triggerer: %s", error)
+            return PokeReturnValue(is_done=False)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
         """Return the cut that the trigger found.

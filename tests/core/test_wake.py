@@ -1,0 +1,335 @@
+"""When to wake: against what a load would find to do, and never twice for the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
+from airflow_provider_mssql_cdc.core.wake import (
+    Announcer,
+    Call,
+    Reason,
+    Wake,
+    WakeRules,
+    Watched,
+    decide,
+    default_max_idle,
+    fingerprint,
+    instance_to_probe,
+    positions_to_probe,
+)
+
+NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+CREATED = datetime.datetime(2026, 1, 1)
+HOUR = datetime.timedelta(hours=1)
+MAX_IDLE = 2 * HOUR
+RULES = WakeRules(("mirror",), MAX_IDLE)
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10))
+
+
+def instance(table: str, *, low: int | None = 10, object_id: int = 1, columns: int = 1) -> CaptureInstance:
+    mark = None if low is None else lsn(low)
+    return CaptureInstance(
+        name=f"dbo_{table}_{object_id}",
+        object_id=object_id,
+        source=TableName("dbo", table),
+        source_object_id=100 + object_id,
+        create_date=CREATED,
+        start_lsn=mark,
+        min_lsn=mark,
+        columns=tuple(Column(n, n, f"c{n}", "int", 4, 10, 0) for n in range(1, columns + 1)),
+    )
+
+
+def checkpoint(
+    of: CaptureInstance,
+    *,
+    position: int | None = 20,
+    age: datetime.timedelta = datetime.timedelta(0),
+    failed: Failure | None = None,
+) -> Checkpoint:
+    sinks = {} if position is None else {"mirror": SinkState(lsn(position), lsn(position))}
+    return Checkpoint(
+        Identity("db", "shop", of.source, "iceberg://lake/shop"),
+        sinks,
+        InstanceRef.of(of),
+        failed=failed,
+        updated_at=NOW - age,
+    )
+
+
+def probe(cut: int | None, *instances: CaptureInstance, events: dict[str, int] | None = None) -> Probe:
+    return Probe(
+        cut=None if cut is None else lsn(cut),
+        newest={name: lsn(at) for name, at in (events or {}).items()},
+        min_lsns={i.object_id: i.min_lsn for i in instances},
+    )
+
+
+def reasons(wake: Wake | None) -> dict[str, Reason]:
+    return {} if wake is None else {name.table: call.reason for name, call in wake.calls.items()}
+
+
+def look(table: Watched, seen: Probe, *, rules: WakeRules = RULES, waited: datetime.timedelta = HOUR) -> Wake | None:
+    return decide([table], seen, rules, now=NOW, waiting_since=NOW - waited)
+
+
+A = instance("a")
+FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
+
+
+@pytest.mark.parametrize(
+    ("table", "seen", "expected"),
+    [
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(20, A), None, id="nothing new"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(90, A), None, id="dummy rows"),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)), probe(90, A, events={A.name: 21}), Reason.EVENTS, id="events"
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)), probe(90, A, events={A.name: 20}), None, id="events loaded by now"
+        ),
+        pytest.param(Watched(A.source, (A,), None), probe(10, A), Reason.FIRST_LOAD, id="first load"),
+        pytest.param(Watched(A.source, (A,), None), probe(9, A), None, id="capture below the instance's start"),
+        pytest.param(Watched(A.source, (A,), None), probe(None, A), None, id="nothing captured yet"),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, position=None)), probe(10, A), Reason.FIRST_LOAD, id="no sink yet"
+        ),
+        pytest.param(Watched(A.source, (), None), probe(10), None, id="not tracked"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_HISTORY, id="max LSN below"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_HISTORY, id="max LSN gone"),
+        pytest.param(
+            Watched(A.source, (instance("a", low=22),), checkpoint(A)),
+            probe(90, instance("a", low=22)),
+            Reason.PURGED,
+            id="purged",
+        ),
+        pytest.param(
+            Watched(A.source, (instance("a", low=21),), checkpoint(A)),
+            probe(90, instance("a", low=21)),
+            None,
+            id="no gap",
+        ),
+        pytest.param(
+            Watched(A.source, (instance("a", object_id=2),), checkpoint(A)),
+            probe(90, instance("a", object_id=2)),
+            Reason.INSTANCE_GONE,
+            id="instance replaced",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, failed=FAILED)), probe(90, A, events={A.name: 50}), None, id="failed"
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, failed=dataclasses.replace(FAILED, time=NOW - MAX_IDLE))),
+            probe(90, A),
+            Reason.RETRY,
+            id="failed long ago",
+        ),
+        pytest.param(
+            Watched(A.source, (instance("a", columns=2),), checkpoint(A, failed=FAILED)),
+            probe(90, A),
+            Reason.REPAIRED,
+            id="failed, then a column more",
+        ),
+        pytest.param(
+            Watched(A.source, (A, instance("a", object_id=2)), checkpoint(A, failed=FAILED)),
+            probe(90, A),
+            Reason.REPAIRED,
+            id="failed, then a second instance",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, age=MAX_IDLE)), probe(90, A), Reason.IDLE, id="old checkpoint"
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, age=MAX_IDLE)), probe(20, A), None, id="old, but nothing to follow"
+        ),
+    ],
+)
+def test_reason(table: Watched, seen: Probe, expected: Reason | None) -> None:
+    assert reasons(look(table, seen)) == ({} if expected is None else {"a": expected})
+
+
+def test_a_new_shape_is_a_first_load() -> None:
+    rules = dataclasses.replace(RULES, shapes=("mirror", "history"))
+    table = Watched(A.source, (A,), checkpoint(A))
+    assert reasons(look(table, probe(20, A), rules=rules)) == {"a": Reason.FIRST_LOAD}
+
+
+@pytest.mark.parametrize(
+    ("on_disabled", "waited", "expected"),
+    [
+        ("enable", HOUR, {"a": Reason.NOT_ENABLED}),
+        ("fail", HOUR, {}),
+        ("fail", MAX_IDLE, {"a": Reason.IDLE}),
+        ("skip", MAX_IDLE, {}),
+    ],
+)
+def test_table_without_cdc(on_disabled: str, waited: datetime.timedelta, expected: dict[str, Reason]) -> None:
+    rules = dataclasses.replace(RULES, on_disabled=on_disabled)
+    assert reasons(look(Watched(A.source, (), None), probe(50), rules=rules, waited=waited)) == expected
+
+
+def test_a_short_max_idle_does_not_wake_again_before_a_load_would_write() -> None:
+    """A load without events leaves a checkpoint of less than an hour alone; waking for it again would never end."""
+    rules = dataclasses.replace(RULES, max_idle=datetime.timedelta(minutes=1))
+    table = Watched(A.source, (A,), checkpoint(A, age=datetime.timedelta(minutes=30)))
+    assert look(table, probe(90, A), rules=rules, waited=datetime.timedelta(0)) is None
+    assert reasons(look(table, probe(90, A), rules=rules, waited=rules.max_idle)) == {"a": Reason.IDLE}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "hours"), [(None, 1), (4320, 6), (3600, 6), (600, 1), (60, 0.1)], ids=lambda value: str(value)
+)
+def test_default_max_idle(minutes: int | None, hours: float) -> None:
+    assert default_max_idle(minutes) == datetime.timedelta(hours=hours)
+
+
+def test_the_checkpoints_instance_is_probed_while_it_exists() -> None:
+    old, new = instance("a", object_id=1), instance("a", object_id=2)
+    assert instance_to_probe(Watched(old.source, (old, new), checkpoint(old))) == old
+    assert instance_to_probe(Watched(old.source, (new,), checkpoint(old))) == new
+    assert instance_to_probe(Watched(old.source, (old, new), None)) == new
+
+
+# --- against a load in miniature
+
+small = st.integers(min_value=0, max_value=12)
+moments = st.integers(min_value=0, max_value=5).map(lambda hours: NOW - hours * HOUR)
+
+
+@st.composite
+def watched(draw: st.DrawFn, number: int) -> tuple[Watched, list[int]]:
+    """A table in any state, and the LSNs of its events."""
+    present = instance(f"t{number}", low=draw(st.none() | small), object_id=number)
+    events = draw(st.lists(small, max_size=4))
+    stored = None
+    if draw(st.booleans()):
+        failed = draw(
+            st.none()
+            | st.builds(Failure, st.just("no"), moments, st.sampled_from([None, "other", fingerprint([present])]))
+        )
+        stored = dataclasses.replace(
+            checkpoint(present, position=draw(st.none() | small), failed=failed), updated_at=draw(moments)
+        )
+    return Watched(present.source, (present,) if draw(st.integers(0, 5)) else (), stored), events
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[list[Watched], Probe, datetime.datetime]:
+    drawn = [draw(watched(number)) for number in range(1, draw(st.integers(1, 3)) + 1)]
+    cut = draw(st.none() | small)
+    tables = [table for table, _ in drawn]
+    after = positions_to_probe(tables, RULES.shapes)
+    newest = {}
+    for table, events in drawn:
+        for i in table.instances:
+            seen = [e for e in events if i.name in after and cut is not None and after[i.name] < lsn(e) <= lsn(cut)]
+            if seen:
+                newest[i.name] = max(seen)
+    return tables, probe(cut, *(i for t in tables for i in t.instances), events=newest), draw(moments)
+
+
+def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
+    """Every table as a run leaves it: loaded to the cut, or failed for good."""
+
+    def after_run(table: Watched) -> Watched:
+        lowest = min((i.min_lsn for i in table.instances if i.min_lsn), default=None)
+        stored = table.checkpoint or Checkpoint(Identity("db", "shop", table.name, "iceberg://lake/shop"))
+        position = stored.sinks["mirror"].read_through if stored.sinks else None
+        loadable = (
+            lowest is not None and lowest <= cut and (position is None or lowest <= position.next() <= cut.next())
+        )
+        if loadable:
+            loaded = SinkState(cut, cut)
+            ref = InstanceRef.of(table.instances[0])
+            stored = dataclasses.replace(stored, sinks={"mirror": loaded}, instance=ref, failed=None)
+        else:
+            stored = dataclasses.replace(stored, failed=Failure("no", NOW, fingerprint(table.instances)))
+        return dataclasses.replace(table, checkpoint=dataclasses.replace(stored, updated_at=NOW))
+
+    return [after_run(table) for table in tables]
+
+
+@given(situations())
+def test_it_wakes_for_all_events_of_healthy_tables_and_only_for_a_reason(
+    situation: tuple[list[Watched], Probe, datetime.datetime],
+) -> None:
+    tables, seen, since = situation
+    wake = decide(tables, seen, RULES, now=NOW, waiting_since=since)
+    called = reasons(wake)
+    for table in tables:
+        healthy = table.checkpoint is not None and table.checkpoint.failed is None
+        has_events = any(i.name in seen.newest for i in table.instances)
+        if healthy and has_events:
+            assert table.name.table in called
+        if called.get(table.name.table) is Reason.EVENTS:
+            assert healthy
+            assert has_events
+
+
+@given(situations())
+def test_a_run_leaves_nothing_to_wake_for(situation: tuple[list[Watched], Probe, datetime.datetime]) -> None:
+    """Otherwise sensor and load would chase each other for ever."""
+    tables, seen, since = situation
+    wake = decide(tables, seen, RULES, now=NOW, waiting_since=since)
+    if wake is None or seen.cut is None:
+        return
+    left = settled(tables, wake, seen.cut)
+    quiet = dataclasses.replace(seen, newest={})
+    assert decide(left, quiet, RULES, now=NOW, waiting_since=NOW) is None
+
+
+@given(situations())
+def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.datetime]) -> None:
+    tables, seen, _ = situation
+    behind = [
+        t
+        for t in tables
+        if t.instances and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
+    ]
+    later = NOW + MAX_IDLE
+    wake = decide(tables, seen, RULES, now=later, waiting_since=NOW)
+    assert wake is not None or not behind
+
+
+# --- an asset's watcher
+
+
+def wake_of(cut: int, **events: int) -> Wake:
+    return Wake(lsn(cut), {TableName("dbo", name): Call(Reason.EVENTS, lsn(at)) for name, at in events.items()})
+
+
+def test_the_same_events_are_announced_once_however_far_the_cut_moves() -> None:
+    announcer = Announcer(MAX_IDLE)
+    said = [announcer.is_news(wake_of(cut, a=5), NOW) for cut in (5, 6, 7)]
+    assert said == [True, False, False]
+    assert announcer.is_news(wake_of(8, a=8), NOW)
+    assert announcer.is_news(wake_of(8, a=8, b=3), NOW)
+    assert not announcer.is_news(wake_of(9, b=3), NOW)
+
+
+def test_what_no_load_reached_is_announced_again_after_max_idle() -> None:
+    announcer = Announcer(MAX_IDLE)
+    assert announcer.is_news(wake_of(5, a=5), NOW)
+    assert not announcer.is_news(wake_of(5, a=5), NOW + MAX_IDLE - HOUR)
+    assert announcer.is_news(wake_of(5, a=5), NOW + MAX_IDLE)
+    assert not announcer.is_news(wake_of(5, a=5), NOW + MAX_IDLE + HOUR)
+
+
+def test_a_second_failure_is_news() -> None:
+    name = TableName("dbo", "a")
+    announcer = Announcer(MAX_IDLE)
+    assert announcer.is_news(Wake(lsn(5), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
+    assert not announcer.is_news(Wake(lsn(6), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
+    assert announcer.is_news(Wake(lsn(6), {name: Call(Reason.RETRY, failed_at=NOW + HOUR)}), NOW)

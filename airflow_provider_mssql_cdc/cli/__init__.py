@@ -21,7 +21,8 @@ _COMMANDS = {
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     root = argparse.ArgumentParser(
-        prog="mssql-cdc", description="Load the changes of SQL Server tables into a lakehouse, from Airflow, with Spark."
+        prog="mssql-cdc",
+        description="Load the changes of SQL Server tables into a lakehouse, from Airflow, with Spark.",
     )
     root.add_argument("--version", action="version", version=__version__)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -38,9 +39,9 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Load a shop database into an Iceberg lake by the example DAG while the shop changes, "
         "and compare both sides. Needs Java 17 or 21.",
     )
-    demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs in DIR, which must be new or empty")
+    demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")
-    demo.add_argument("--rows", type=_positive, default=100_000, help="rows that the shop starts with (default: 100000)")
+    demo.add_argument("--rows", type=_positive, default=100_000, help="rows to start with (default: 100000)")
     demo.add_argument("--port", type=_port, default=0, help="port of the SQL Server stand-in (default: a free one)")
 
 

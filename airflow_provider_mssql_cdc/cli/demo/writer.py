@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.demo import shop
+from airflow_provider_mssql_cdc.cli.exit import CommandError
 
 _PAUSE = 0.02
 
@@ -27,7 +28,7 @@ class Writer:
         self._connection: Any = None
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._customers = list(range(1, sizes["sales.customers"] + 1))
         self._orders = list(range(1, sizes["sales.orders"] + 1))
         self._products = list(range(1, sizes["catalog.products"] + 1))
@@ -44,18 +45,21 @@ class Writer:
     def stop(self) -> None:
         """End after the current transaction.
 
-        :raises BaseException: what the thread ended with
+        :raises CommandError: if the thread ended with an error
         """
+        self._halt()
+        if self._error is not None:
+            raise CommandError(f"the writer could not change the shop: {self._error}") from self._error
+
+    def _halt(self) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
 
     def close(self) -> None:
-        """Close the connection; does nothing a second time."""
+        """End, and close the connection; does nothing a second time."""
+        self._halt()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -65,7 +69,8 @@ class Writer:
             while not self._stop.is_set():
                 self.step()
                 self._stop.wait(_PAUSE)
-        except BaseException as error:  # handed to the thread that stops this one
+        except Exception as error:
+            # For the thread that stops this one
             self._error = error
 
     def step(self) -> None:
@@ -146,7 +151,8 @@ class Writer:
     def _change_price(self, cursor: Any) -> bool:
         """Update products without touching their text, which the change table then leaves out."""
         cursor.execute(
-            "UPDATE catalog.products SET price = price + 1 WHERE product_id = %s", (self._chance.choice(self._products),)
+            "UPDATE catalog.products SET price = price + 1 WHERE product_id = %s",
+            (self._chance.choice(self._products),),
         )
         return True
 

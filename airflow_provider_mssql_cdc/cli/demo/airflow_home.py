@@ -1,0 +1,109 @@
+"""A private Airflow for the demo: a home with SQLite, and one process that runs the DAG."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_mssql_cdc.cli.demo.processes import Children
+from airflow_provider_mssql_cdc.cli.exit import CommandError
+
+DAG_ID, LOAD = "shop_incremental", "load"
+
+_RUNNER = "airflow_provider_mssql_cdc.cli.demo.dag_runner"
+_UNRESOLVED = ("unresolved dependency", "UNRESOLVED DEPENDENCIES", "FAILED DOWNLOADS")
+
+
+def settings(home: Path, dags: Path, warehouse: Path) -> dict[str, str]:
+    """Return the environment variables by which Airflow finds home, DAGs and lake."""
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW_VAR_SHOP_WAREHOUSE": str(warehouse),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    }
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment without any other Airflow or Spark, and with ``extra``."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW") and name != "SPARK_HOME"
+    }
+    return {
+        **inherited,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), inherited.get("PATH", os.defpath))),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        **extra,
+    }
+
+
+class DagRunner:
+    """The process in which all runs of the DAG take place; starting it does not wait.
+
+    :param env: as ``environment`` makes it
+    :param dags: folder of the DAG files
+    :param log: the process's log, with the logs of all tasks
+    """
+
+    def __init__(self, children: Children, env: Mapping[str, str], dags: Path, log: Path) -> None:
+        self._log = log
+        self._process = children.start(
+            [sys.executable, "-m", _RUNNER, str(dags / f"{DAG_ID}.py"), DAG_ID, LOAD],
+            env=env,
+            log=log,
+            cwd=log.parent,
+            talk=True,
+        )
+
+    def wait_until_ready(self) -> dict[str, Any]:
+        """Wait for the metadata database and the DAG.
+
+        :return: ``packages``: the jars that the DAG names
+        :raises CommandError: if the process ends before
+        """
+        return self._next()
+
+    def run(self, on_deferral: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """Run the DAG once.
+
+        :param on_deferral: called when a task has begun to wait in a trigger
+        :return: the summary that the load pushed
+        :raises CommandError: if the run fails
+        """
+        print("run", file=self._process.stdin, flush=True)
+        while (event := self._next())["event"] == "deferred":
+            on_deferral()
+        if event["state"] != "success":
+            raise CommandError(self._explain(event["summary"]))
+        summary: dict[str, Any] = event["summary"]
+        return summary
+
+    def _next(self) -> dict[str, Any]:
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        if not line:
+            raise CommandError(f"Airflow ended with exit code {self._process.wait()}; see {self._log}")
+        event: dict[str, Any] = json.loads(line)
+        return event
+
+    def _explain(self, summary: Mapping[str, Any] | None) -> str:
+        return explain(self._log.read_text(errors="replace"), summary) + f"; see {self._log}"
+
+
+def explain(log: str, summary: Mapping[str, Any] | None) -> str:
+    """Return in one line why a run failed.
+
+    :param log: of Airflow and Spark
+    :param summary: what the load pushed, if it came so far
+    """
+    if any(sign in log for sign in _UNRESOLVED):
+        return "Spark could not download its jars from Maven Central, which the first run needs the network for"
+    errors = [f"{entry['table']}: {entry['error']}" for entry in (summary or {}).get("tables", ()) if "error" in entry]
+    if errors:
+        return "the DAG run failed: " + "; ".join(error.partition("\n")[0] for error in errors)
+    return "the DAG run failed"

@@ -1,0 +1,229 @@
+"""The demo's plot: fill a shop, load it three times while it changes, and compare."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from airflow_provider_mssql_cdc.cli.demo import airflow_home, lake, report, shop
+from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_source
+from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java, find_dags
+from airflow_provider_mssql_cdc.cli.demo.processes import Children
+from airflow_provider_mssql_cdc.cli.demo.writer import Writer
+from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
+from airflow_provider_mssql_cdc.cli.sandbox import open_sandbox
+
+DATABASE = "shop"
+
+
+class Demo:
+    """Everything that runs during the demo; all of it ends with the ``with`` statement.
+
+    :param folder: for lake, Airflow home, exports and logs
+    :param rows: that the shop starts with
+    :param port: of the sandbox, 0 for a free one
+    """
+
+    def __init__(self, folder: Path, *, rows: int, reporter: report.Reporter, port: int = 0) -> None:
+        self.folder, self.warehouse, self.logs = folder, folder / "lake", folder / "logs"
+        self._rows, self._reporter, self._port = rows, reporter, port
+        self._stack = ExitStack()
+        self.packages = ""
+        self.runs: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Demo:
+        with ExitStack() as stack:
+            self.logs.mkdir(parents=True)
+            self.sandbox = stack.enter_context(
+                open_sandbox(host="127.0.0.1", port=self._port, database=DATABASE, capture_interval=0.2)
+            )
+            self.children = stack.enter_context(Children())
+            self.writer = Writer(self._connect, self._rows)
+            stack.callback(self.writer.close)
+            dags = find_dags()
+            self.settings = airflow_home.settings(self.folder / "airflow", dags, self.warehouse)
+            self._env = airflow_home.environment(
+                {**self.settings, "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE)}
+            )
+            self._runner = airflow_home.DagRunner(self.children, self._env, dags, self.logs / "airflow.log")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def _connect(self) -> Any:
+        import pymssql
+
+        return pymssql.connect(
+            server=self.sandbox.host,
+            port=str(self.sandbox.port),
+            user=self.sandbox.user,
+            password=self.sandbox.password,
+            database=DATABASE,
+        )
+
+    def prepare(self) -> None:
+        """Fill the shop, while Airflow makes its metadata database."""
+        with self._reporter.step(f"Shop database in the SQL Server stand-in, {self._rows:,} rows, CDC enabled"):
+            shop.build(self.sandbox, DATABASE, self._rows)
+        with self._reporter.step("Airflow with a home of its own"):
+            self.packages = self._runner.wait_until_ready()["packages"]
+
+    def load(self) -> None:
+        """Run the DAG three times."""
+        with self._reporter.step("DAG run 1: first load, while the shop changes") as notes:
+            self.writer.start()
+            self._run(notes)
+        with self._reporter.step("DAG run 2: the changes so far, while the shop goes on changing") as notes:
+            self._run(notes)
+        with self._reporter.step("The shop closes, and the capture job reads the rest of the log") as notes:
+            self.writer.stop()
+            self._drain()
+            notes.append(f"{self.writer.commits:,} transactions, and {self.writer.rollbacks:,} rolled back")
+        with self._reporter.step("DAG run 3: the rest") as notes:
+            self._run(notes)
+
+    def _run(self, notes: list[str]) -> None:
+        def deferred() -> None:
+            notes.append("the sensor waited in the triggerer")
+
+        summary = self._runner.run(deferred)
+        self.runs.append(summary)
+        events = sum(entry.get("events", 0) for entry in summary["tables"])
+        copied = sum(entry.get("copied", 0) for entry in summary["tables"])
+        notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {summary['upto']}")
+
+    def _drain(self) -> None:
+        raise NotImplementedError
+
+    def compare(self) -> list[dict[str, Any]]:
+        """Compare every table, and return what became of each.
+
+        :raises CommandError: if one side cannot be read
+        """
+        with self._reporter.step("Comparing all rows and columns of source and lake") as notes:
+            export = self.folder / "export"
+            export.mkdir()
+            reader = self.children.start(
+                [sys.executable, "-m", lake.__name__, str(self.warehouse), self.packages, str(export)],
+                env=self._env,
+                log=self.logs / "lake.log",
+                cwd=self.folder,
+            )
+            source = self._read_source()
+            if reader.wait() != 0:
+                raise CommandError(f"the lake could not be read; see {self.logs / 'lake.log'}")
+            totals = report.add_up(self.runs)
+            results = []
+            for table in shop.TABLES:
+                found = {
+                    shape: compare(
+                        source[table.full_name], lake.read_export(export, table, shape), table.arrow, table.key
+                    )
+                    for shape in ("mirror", "history")
+                }
+                results.append(_result(table.full_name, totals[table.full_name], found))
+            notes.append(f"{sum(result['rows'] for result in results):,} rows")
+        return results
+
+    def _read_source(self) -> dict[str, list[tuple[Any, ...]]]:
+        connection = self._connect()
+        try:
+            return {table.full_name: read_source(connection, table.full_name, table.arrow) for table in shop.TABLES}
+        finally:
+            connection.close()
+
+
+def _result(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
+    return {
+        "table": table,
+        **totals,
+        "rows": found["mirror"].source_rows,
+        "equal": all(comparison.equal for comparison in found.values()),
+        "differences": [
+            f"{shape}: {example}" for shape, comparison in found.items() for example in comparison.examples
+        ],
+    }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo.
+
+    :return: 0 if source and lake are equal, else 1
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    started = time.monotonic()
+    check_java()
+    reporter = report.Reporter()
+    with _folder(arguments.keep) as folder:
+        with Demo(folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
+            demo.prepare()
+            demo.load()
+            tables = demo.compare()
+        seconds = round(time.monotonic() - started, 1)
+        if arguments.json:
+            Path(arguments.json).write_text(json.dumps({"tables": tables, "seconds": seconds}, indent=1) + "\n")
+        reporter.line()
+        for line in report.table_lines(tables):
+            reporter.line(line)
+        reporter.line()
+        if arguments.keep:
+            for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
+                reporter.line(line)
+        else:
+            reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
+        return conclude(tables, reporter, seconds)
+
+
+def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float) -> int:
+    """Say whether all is equal, and return the exit code."""
+    wrong = [table for table in tables if not table["equal"]]
+    for table in wrong:
+        for difference in table["differences"]:
+            reporter.line(f"{table['table']}: {difference}")
+    if wrong:
+        reporter.line(f"DIFFERENT: {', '.join(table['table'] for table in wrong)} ({seconds} s)")
+        return EXIT_DIFFERENT
+    reporter.line(f"Source and lake are equal. ({seconds} s)")
+    return EXIT_OK
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    # A second Ctrl-C must not hinder the first one's clean-up.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _folder(keep: str | None) -> Iterator[Path]:
+    if keep is None:
+        folder = Path(tempfile.mkdtemp(prefix="mssql-cdc-demo-"))
+        try:
+            yield folder
+        except CommandError:
+            # Its message names a log in there.
+            raise
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    folder = Path(keep).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"--keep {folder}: it exists and is not an empty folder")
+    yield folder

@@ -1,0 +1,83 @@
+"""Child processes that never outlive the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+_GRACE, _POLL = 10.0, 0.05
+
+
+class Children:
+    """Starts processes, each in a process group of its own, and ends the groups when the ``with`` statement ends."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(
+        self, command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path, talk: bool = False
+    ) -> subprocess.Popen[str]:
+        """Start a process.
+
+        A group of its own keeps a Ctrl-C at the terminal from reaching it: it is ended in order, and with all that it
+        has started.
+
+        :param log: receives standard error, and standard output unless ``talk``
+        :param talk: connect pipes to standard input and output
+        """
+        pipe = subprocess.PIPE if talk else None
+        with log.open("a") as sink:
+            process = subprocess.Popen(
+                command,
+                env=dict(env),
+                cwd=cwd,
+                stdin=pipe or subprocess.DEVNULL,
+                stdout=pipe or sink,
+                stderr=sink,
+                text=True,
+                start_new_session=True,
+            )
+        self._started.append(process)
+        return process
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._started:
+            _close(process.stdin)
+            _signal_group(process, signal.SIGTERM)
+        deadline = time.monotonic() + _GRACE
+        for process in self._started:
+            # Its leader's end is not the end of a group: what it had started may still be there.
+            while _signal_group(process, 0) and time.monotonic() < deadline:
+                time.sleep(_POLL)
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+            _close(process.stdout)
+
+
+def _signal_group(process: subprocess.Popen[str], number: int) -> bool:
+    # Collected here, since a process that has ended and was not waited for still counts as a member.
+    process.poll()
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _close(stream: IO[str] | None) -> None:
+    if stream is not None:
+        # What was buffered for a process that is gone
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()

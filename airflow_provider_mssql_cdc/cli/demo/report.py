@@ -1,0 +1,113 @@
+"""What the demo says: where it is, what each table went through, and where to look further."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+_COUNTS = ("windows", "events", "copied", "inserted", "updated", "deleted")
+_TICK = 0.2
+
+
+class Reporter:
+    """Says what the demo does: a running clock on a terminal, plain lines elsewhere.
+
+    :param stream: standard output
+    """
+
+    def __init__(self, stream: TextIO = sys.stdout) -> None:
+        self._stream, self._terminal = stream, stream.isatty()
+
+    def line(self, text: str = "") -> None:
+        """Print a line."""
+        print(text, file=self._stream, flush=True)
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[list[str]]:
+        """Say what is being done, and at the end how long it took.
+
+        :yield: what is added to the list is said at the end
+        """
+        started, notes, done = time.monotonic(), list[str](), threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(text, started, done), daemon=True)
+        if self._terminal:
+            ticker.start()
+        else:
+            self.line(f"{text} ..")
+        try:
+            yield notes
+        finally:
+            done.set()
+            if self._terminal:
+                ticker.join()
+        seconds = f"{time.monotonic() - started:6.1f} s"
+        said = f": {', '.join(notes)}" if notes else ""
+        self.line(f"\r\x1b[K{seconds}  {text}{said}" if self._terminal else f"{seconds}  {text}{said}")
+
+    def _tick(self, text: str, started: float, done: threading.Event) -> None:
+        while not done.wait(_TICK):
+            self._stream.write(f"\r\x1b[K{time.monotonic() - started:6.1f} s  {text}")
+            self._stream.flush()
+
+
+def add_up(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what the runs did together, by source table.
+
+    :param runs: the summaries of ``MsSqlCdcLoadOperator``
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for entry in run["tables"]:
+            total = tables.setdefault(entry["table"], {**dict.fromkeys(_COUNTS, 0), "seconds": 0.0})
+            total["windows"] += len(entry.get("windows", ()))
+            total["seconds"] = round(total["seconds"] + sum(entry.get("seconds", {}).values()), 2)
+            # A quiet table has no counts.
+            for count in _COUNTS[1:]:
+                total[count] += entry.get(count, 0)
+    return tables
+
+
+def table_lines(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the table of results."""
+    header = ("table", *_COUNTS, "seconds", "rows", "equal")
+    rows = [
+        (
+            entry["table"],
+            *(f"{entry[count]:,}" for count in _COUNTS),
+            f"{entry['seconds']:.1f}",
+            f"{entry['rows']:,}",
+            "yes" if entry["equal"] else "NO",
+        )
+        for entry in tables
+    ]
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
+        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        yield "  ".join((row[0].ljust(widths[0]), *numbers))
+
+
+def look_lines(folder: Path, env: Mapping[str, str], warehouse: Path, packages: str) -> Iterator[str]:
+    """Yield how to look at what was kept.
+
+    :param env: what the Airflow commands need in their environment
+    """
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+    catalog = "spark.sql.catalog.lake"
+    yield f"Kept in {folder}:"
+    yield "  the lake"
+    yield (
+        f"    spark-sql --packages {packages} --conf {catalog}=org.apache.iceberg.spark.SparkCatalog "
+        f"--conf {catalog}.type=hadoop --conf {catalog}.warehouse={shlex.quote(str(warehouse))} "
+        "-e 'SELECT _op, COUNT(*) FROM lake.shop.sales_orders_history GROUP BY _op'"
+    )
+    yield "  the DAG and its runs"
+    yield f"    {settings} airflow standalone"
+    yield "  the checkpoints"
+    yield f"    {settings} mssql-cdc checkpoint list"
+    yield f"  the logs: {folder / 'logs'}"

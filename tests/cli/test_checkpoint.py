@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import datetime
+import json
+
+import pytest
+
+from airflow_provider_mssql_cdc.cli import main
+from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
+from airflow_provider_mssql_cdc.core.checkpoint import (
+    KEY_PREFIX,
+    Checkpoint,
+    CheckpointStore,
+    Failure,
+    Identity,
+    InstanceRef,
+    SinkState,
+    Witness,
+)
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+
+NOON = datetime.datetime(2026, 1, 1, 12)
+ORDERS = Identity("shop_conn", "Shop", TableName("sales", "orders.old"), "iceberg://lake/shop")
+ITEMS = Identity("shop_conn", "Shop", TableName("sales", "items"), "iceberg://lake/shop")
+WHERE = ["--conn", "shop_conn", "--database", "Shop", "--table", "sales.orders.old", "--target", "iceberg://lake/shop"]
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10, "big"))
+
+
+LOADED = Checkpoint(
+    ORDERS,
+    {
+        "mirror": SinkState(lsn(5), lsn(7), Witness(lsn(6), NOON)),
+        "history": SinkState(lsn(4), lsn(9), Witness(lsn(9), NOON)),
+    },
+    instance=InstanceRef("sales_orders", 77, NOON),
+    schema_hash="1:abc",
+    columns=("id int(4,10,0) KEY",),
+    failed=Failure("no luck", NOON.replace(tzinfo=datetime.UTC)),
+)
+
+
+@pytest.fixture
+def store(airflow_db):
+    """A store over Airflow's own metadata database, with two checkpoints and a foreign Variable."""
+    variables = MetadataVariables()
+    for key in variables.keys("mssql"):
+        variables.delete(key)
+    variables.set("mssqlXcdc__other", "not a checkpoint: _ is no wildcard")
+    store = CheckpointStore(variables)
+    store.overwrite(LOADED)
+    store.overwrite(Checkpoint(ITEMS))
+    return store
+
+
+def test_list_shows_every_checkpoint(store, capsys):
+    assert main(["checkpoint", "list"]) == 0
+    assert set(capsys.readouterr().out.splitlines()) == {
+        "shop_conn Shop sales.orders.old -> iceberg://lake/shop",
+        f"  mirror: loaded to {lsn(5)}, read to {lsn(7)}",
+        f"  history: loaded to {lsn(4)}, read to {lsn(9)}",
+        "  failed 2026-01-01T12:00:00+00:00: no luck",
+        "shop_conn Shop sales.items -> iceberg://lake/shop",
+        "  not loaded yet",
+    }
+
+
+def test_list_shows_a_damaged_checkpoint_and_goes_on(store, capsys):
+    MetadataVariables().set(KEY_PREFIX + "0", "{")
+    assert main(["checkpoint", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("mssql_cdc__0: the checkpoint is not readable")
+    assert len(lines) == 7
+
+
+def test_list_says_when_there_is_none(store, capsys):
+    store.delete(ORDERS)
+    store.delete(ITEMS)
+    assert main(["checkpoint", "list"]) == 0
+    assert capsys.readouterr().out == "no checkpoints\n"
+
+
+def test_show_prints_what_is_stored(store, capsys):
+    assert main(["checkpoint", "show", *WHERE]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown.pop("updated_at") is not None
+    assert shown == {key: value for key, value in json.loads(LOADED.to_json()).items() if key != "updated_at"}
+
+
+def test_set_moves_all_shapes_and_forgets_what_belonged_to_the_old_position(store, capsys):
+    assert main(["checkpoint", "set", *WHERE, "--position", str(lsn(5))]) == 0
+    stored = store.load(ORDERS)
+    assert stored.sinks == {"mirror": SinkState(lsn(5), lsn(5)), "history": SinkState(lsn(4), lsn(5))}
+    assert (stored.instance, stored.schema_hash, stored.columns, stored.failed) == (None, None, (), None)
+    out = capsys.readouterr().out
+    assert f"history, mirror set to {lsn(5)}" in out
+    assert "marker" in out
+
+
+def test_set_forward_keeps_the_marker_that_the_job_must_find(store):
+    assert main(["checkpoint", "set", *WHERE, "--shape", "mirror", "--position", str(lsn(8))]) == 0
+    assert store.load(ORDERS).sinks == {
+        "mirror": SinkState(lsn(5), lsn(8)),
+        "history": LOADED.sinks["history"],
+    }
+
+
+def test_set_makes_a_checkpoint_where_there_is_none(store):
+    where = [word.replace("sales.orders.old", "sales.new") for word in WHERE]
+    assert main(["checkpoint", "set", *where, "--shape", "history", "--position", str(lsn(3))]) == 0
+    identity = Identity("shop_conn", "Shop", TableName("sales", "new"), "iceberg://lake/shop")
+    assert store.load(identity).sinks == {"history": SinkState(lsn(3), lsn(3))}
+
+
+def test_reset_removes_the_checkpoint_and_no_other(store, capsys):
+    assert main(["checkpoint", "reset", *WHERE]) == 0
+    assert store.load(ORDERS) is None
+    assert store.load(ITEMS).identity == ITEMS
+    assert "drop the target table" in capsys.readouterr().out
+
+
+def test_reset_of_one_shape_keeps_the_other(store):
+    assert main(["checkpoint", "reset", *WHERE, "--shape", "history"]) == 0
+    stored = store.load(ORDERS)
+    assert stored.sinks == {"mirror": LOADED.sinks["mirror"]}
+    assert stored.instance == LOADED.instance
+
+
+def test_reset_removes_a_damaged_checkpoint(store):
+    MetadataVariables().set(ORDERS.variable, "{")
+    assert main(["checkpoint", "show", *WHERE]) == 2
+    assert main(["checkpoint", "reset", *WHERE]) == 0
+    assert store.load(ORDERS) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", *WHERE[:-1], "iceberg://lake/other"], "there is no checkpoint of sales.orders.old of Shop"),
+        (["reset", *WHERE[:-1], "iceberg://lake/other"], "there is no checkpoint"),
+        (["set", *WHERE[:-1], "iceberg://lake/other", "--position", str(lsn(1))], "say which --shape"),
+        (["set", *WHERE, "--position", "12"], "not an LSN: '12'"),
+        (["set", *WHERE, "--position", str(lsn(1)), "--shape", "scd2"], "expected one of mirror, history"),
+        (["show", *WHERE[:-1], "lake/shop"], "iceberg://catalog/namespace"),
+        (["show", *WHERE[:-3], "orders", *WHERE[-2:]], "not of the form schema.table"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_changes_nothing(store, capsys, words, message):
+    assert main(["checkpoint", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert store.load(ORDERS).sinks == LOADED.sinks

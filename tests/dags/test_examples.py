@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DAGS = Path(__file__).parents[2] / "dags"
+
+
+@pytest.fixture(scope="module")
+def bag(airflow_db):
+    from airflow.dag_processing.dagbag import BundleDagBag
+
+    return BundleDagBag(DAGS, bundle_path=DAGS, bundle_name="dags-folder")
+
+
+def test_every_example_can_be_imported(bag):
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay"}
+
+
+def test_every_example_survives_serialization(bag):
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in bag.dags.values():
+        again = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+        assert again.task_ids == dag.task_ids
+
+
+def test_examples_say_what_they_do_and_how_to_run_them(bag):
+    for dag in bag.dags.values():
+        assert "To run it:" in dag.doc_md
+
+
+def test_examples_name_the_default_connections(bag):
+    tasks = [task for dag in bag.dags.values() for task in dag.tasks]
+    assert {task.mssql_conn_id for task in tasks} == {"mssql_default"}
+    assert {task._conn_id for task in tasks if task.task_id != "wait"} == {"spark_default"}
+
+
+def test_the_lake_is_named_once_and_looked_up_only_by_a_running_task(bag, monkeypatch):
+    loads = [bag.dags[name].tasks[-1] for name in ("shop_incremental", "shop_on_change", "shop_replay")]
+    warehouses = {load.conf["spark.sql.catalog.lake.warehouse"] for load in loads}
+    assert warehouses == {"{{ var.value.shop_warehouse }}"}
+    monkeypatch.setenv("AIRFLOW_VAR_SHOP_WAREHOUSE", "/data/lake")
+    from airflow.sdk import Variable
+
+    context = {"var": {"value": type("Values", (), {"shop_warehouse": Variable.get("shop_warehouse")})}}
+    rendered = loads[0].render_template(loads[0].conf, context)
+    assert rendered["spark.sql.catalog.lake.warehouse"] == "/data/lake"
+
+
+def test_the_incremental_load_takes_its_cut_from_the_sensor(bag):
+    wait, load = bag.dags["shop_incremental"].tasks
+    assert wait.deferrable
+    assert load.upstream_task_ids == {"wait"}
+    assert load.upto.operator is wait
+
+
+def test_the_watcher_and_the_load_look_at_the_same_tables(bag):
+    dag = bag.dags["shop_on_change"]
+    (asset,) = dag.timetable.asset_condition.objects
+    _, watched = asset.watchers[0].trigger.serialize()
+    (load,) = dag.tasks
+    assert {name: watched[name] for name in ("tables", "target", "mssql_conn_id")} == {
+        "tables": load.tables,
+        "target": load.target,
+        "mssql_conn_id": load.mssql_conn_id,
+    }
+
+
+def test_the_replay_has_real_data_intervals(bag):
+    import pendulum
+    from airflow.serialization.encoders import coerce_to_core_timetable
+
+    timetable = coerce_to_core_timetable(bag.dags["shop_replay"].timetable)
+    interval = timetable.infer_manual_data_interval(run_after=pendulum.datetime(2026, 1, 6, 3))
+    assert (interval.start, interval.end) == (pendulum.datetime(2026, 1, 5), pendulum.datetime(2026, 1, 6))
+
+
+def test_no_example_imports_what_the_workers_may_not_have():
+    for path in DAGS.glob("*.py"):
+        modules = re.findall(r"^(?:from|import) ([a-z_]+)", path.read_text(), re.MULTILINE)
+        assert set(modules) <= {"__future__", "datetime", "airflow", "airflow_provider_mssql_cdc", "shop_lake"}

@@ -270,8 +270,8 @@ def login7(
 class RawClient:
     """A connection on which every byte can be chosen."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout=20)
         self.tls: ssl.SSLObject | None = None
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.packet_sizes: list[int] = []

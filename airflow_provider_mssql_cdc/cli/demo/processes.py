@@ -12,13 +12,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-_GRACE, _POLL = 10.0, 0.05
+_POLL = 0.05
 
 
 class Children:
-    """Starts processes, each in a process group of its own, and ends the groups when the ``with`` statement ends."""
+    """Starts processes, each in a process group of its own, and ends the groups when the ``with`` statement ends.
 
-    def __init__(self) -> None:
+    :param grace: seconds from the request to end until they are killed
+    """
+
+    def __init__(self, grace: float = 10.0) -> None:
+        self._grace = grace
         self._started: list[subprocess.Popen[str]] = []
 
     def start(
@@ -56,14 +60,19 @@ class Children:
         for process in self._started:
             _close(process.stdin)
             _signal_group(process, signal.SIGTERM)
-        deadline = time.monotonic() + _GRACE
+        deadline = time.monotonic() + self._grace
         for process in self._started:
-            # Its leader's end is not the end of a group: what it had started may still be there.
-            while _signal_group(process, 0) and time.monotonic() < deadline:
-                time.sleep(_POLL)
+            _wait_for_group(process, deadline)
             _signal_group(process, signal.SIGKILL)
+            _wait_for_group(process, time.monotonic() + self._grace)
             process.wait()
             _close(process.stdout)
+
+
+def _wait_for_group(process: subprocess.Popen[str], deadline: float) -> None:
+    # Its leader's end is not the end of a group: what it had started may still be there.
+    while _signal_group(process, 0) and time.monotonic() < deadline:
+        time.sleep(_POLL)
 
 
 def _signal_group(process: subprocess.Popen[str], number: int) -> bool:

@@ -9,8 +9,16 @@ from typing import Any, cast
 import pymssql
 from airflow.providers.microsoft.mssql.hooks.mssql import MsSqlHook
 
-from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError, MsSqlCdcError
-from airflow_provider_mssql_cdc.hooks.errors import BROKEN, Where, number_and_text, translate
+from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError
+from airflow_provider_mssql_cdc.hooks.errors import (
+    BROKEN,
+    LOGIN_REFUSED,
+    Where,
+    number_and_text,
+    refused_with,
+    translate,
+    translate_login,
+)
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT, known_extras, pymssql_arguments
 
 Row = tuple[Any, ...]
@@ -44,19 +52,19 @@ class ConnectedHook(MsSqlHook):
         connection = self.connection
         if not connection.host:
             raise ConnectionSettingError(f"connection {connection.conn_id} has no host.")
-        arguments = pymssql_arguments(known_extras(connection.extra_dejson, connection.conn_id))
+        arguments = {
+            "server": connection.host,
+            "port": str(connection.port or DEFAULT_PORT),
+            "user": connection.login,
+            "password": connection.password,
+            **pymssql_arguments(known_extras(connection.extra_dejson, connection.conn_id)),
+        }
         try:
-            return pymssql.connect(
-                server=connection.host,
-                port=str(connection.port or DEFAULT_PORT),
-                user=connection.login,
-                password=connection.password,
-                database=self.database,
-                **arguments,
-            )
+            return pymssql.connect(database=self.database, **arguments)
         except pymssql.Error as error:
+            at_fault = bool(self.database) and refused_with(error) == {LOGIN_REFUSED} and _can_connect(arguments)
             # The driver's error is not chained: what it holds is in the message, less the password.
-            raise translate(error, self.where) from None
+            raise translate_login(error, self.where, database_at_fault=at_fault) from None
 
     @property
     def database(self) -> str:
@@ -134,6 +142,10 @@ class ConnectedHook(MsSqlHook):
             return results
 
 
-def number_of(error: MsSqlCdcError) -> int:
-    """Return SQL Server's error number; 0 for an error that has none."""
-    return int(getattr(error, "number", 0))
+def _can_connect(arguments: dict[str, Any]) -> bool:
+    """Whether the login works without a database: an unknown one is reported by pymssql as a wrong password."""
+    try:
+        pymssql.connect(**arguments).close()
+    except pymssql.Error:
+        return False
+    return True

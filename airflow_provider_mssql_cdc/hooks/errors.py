@@ -28,11 +28,15 @@ _NOT_ADMINISTRATOR = {
 _NO_CDC = frozenset({22901, 22910, 22985, 22988, 22989})
 _UNAVAILABLE = frozenset({4060, 911, 904, 922, 924, 927, 942, 945, 952, 954, 976, 978, 983})
 
-# DB-Library's own numbers (sybdb.h): connecting failed; a connection that was open is gone.
-_UNREACHABLE = frozenset({20009, 20013, 20015, 20017, 20002})
+# Severities of errors 4060 and 18456.
+DATABASE_REFUSED, LOGIN_REFUSED = 11, 14
+
+# DB-Library's own numbers (sybdb.h) for a connection that was open and is gone.
 BROKEN = frozenset({20003, 20004, 20006, 20017, 20019, 20020, 20047})
 
 _QUOTED = re.compile(r"'([^']*)'")
+_DRIVER_CODE = re.compile(r"DB-Lib error message (\d+)")
+_SERVER_ERROR = re.compile(r"DB-Lib error message 20018, severity (\d+)")
 _DRIVER_NOISE = re.compile(r"DB-Lib error message .*", re.DOTALL)
 
 
@@ -62,31 +66,13 @@ def number_and_text(error: BaseException) -> tuple[int, str]:
 
 
 def translate(error: BaseException, where: Where) -> MsSqlCdcError:
-    """Return the error of this package that says what a pymssql error means, where, and what to do."""
+    """Return the error of this package that says what the error of a statement means, where, and what to do."""
     number, raw = number_and_text(error)
     # The server's text comes first; what DB-Library adds after it only repeats that something failed.
-    text = _DRIVER_NOISE.sub("", raw).strip() or raw.strip()
-    if where.password:
-        text = text.replace(where.password, "***")
+    text = _masked(_DRIVER_NOISE.sub("", raw).strip() or raw.strip(), where)
     at = f"{where.database} on {where.server}"
-    if number == 18456 or (number in _UNREACHABLE and "18456" in raw):
-        return LoginError(
-            f"{where.server} refused login {where.login!r}: {text}",
-            number=18456,
-            advice="Check login and password of the Airflow connection, and that the login may open the database.",
-        )
     if number in _UNAVAILABLE:
-        return DatabaseUnavailableError(
-            f"database {where.database!r} cannot be opened on {where.server} by {where.login!r}: {text}",
-            number=number,
-            advice="Check the connection's schema field (the database), and that the login has a user in it.",
-        )
-    if number in _UNREACHABLE:
-        return ServerUnreachableError(
-            f"no SQL Server answers at {where.server}: {text}",
-            number=number,
-            advice="Check host, port and firewall, and whether the server accepts the encryption that is asked for.",
-        )
+        return _unavailable(number, text, where)
     if number in _DENIED:
         return CdcPermissionError(
             f"{where.login!r} may not read from {at}: {text}",
@@ -102,6 +88,62 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
     if number in _NO_CDC:
         return CdcDisabledError(f"{at}: {text}", advice=None)
     return SqlServerError(f"{at}: error {number}: {text}", number=number)
+
+
+def translate_login(error: BaseException, where: Where, *, database_at_fault: bool = False) -> MsSqlCdcError:
+    """Return what it means that no connection could be opened.
+
+    Only DB-Library's codes and severities are trusted: pymssql keeps number and text of the worst error that any
+    connection of the process had while it was opened, and reports them again with the next one.
+
+    :param database_at_fault: that the same login succeeds without naming the database
+    """
+    number, raw = number_and_text(error)
+    text = _masked(_DRIVER_NOISE.sub("", raw).strip(), where)
+    severities = refused_with(error)
+    if not severities:
+        return ServerUnreachableError(
+            f"no SQL Server answers at {where.server}: {_masked(_driver_text(raw), where)}",
+            number=int(found[1]) if (found := _DRIVER_CODE.search(raw)) else number,
+            advice="Check host, port and firewall, and whether the server accepts the encryption that is asked for.",
+        )
+    if database_at_fault or DATABASE_REFUSED in severities:
+        return _unavailable(4060, "it does not exist, is not open, or has no user for this login.", where)
+    if severities == {LOGIN_REFUSED}:
+        return LoginError(
+            f"{where.server} refused login {where.login!r} to {where.database}. {text}".strip(),
+            number=18456,
+            advice="Check login, password and schema field (the database) of the Airflow connection.",
+        )
+    return ServerUnreachableError(
+        f"{where.server} accepts no login now. {text}".strip(),
+        number=number,
+        advice="Look into the server's error log.",
+    )
+
+
+def refused_with(error: BaseException) -> set[int]:
+    """Return the severities with which the server refused a login; empty where it did not answer."""
+    _, raw = number_and_text(error)
+    return {int(severity) for severity in _SERVER_ERROR.findall(raw)}
+
+
+def _driver_text(raw: str) -> str:
+    """Return DB-Library's sentences, each once."""
+    lines = [line for line in raw.splitlines() if line and not _DRIVER_CODE.search(line)]
+    return "; ".join(dict.fromkeys(lines)) + "."
+
+
+def _masked(text: str, where: Where) -> str:
+    return text.replace(where.password, "***") if where.password else text
+
+
+def _unavailable(number: int, text: str, where: Where) -> MsSqlCdcError:
+    return DatabaseUnavailableError(
+        f"database {where.database!r} cannot be opened on {where.server} by {where.login!r}: {text}",
+        number=number,
+        advice="Check the connection's schema field (the database), and that the login has a user in it.",
+    )
 
 
 def _grant(number: int, text: str, where: Where) -> str:

@@ -9,8 +9,6 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
     DatabaseUnavailableError,
-    LoginError,
-    ServerUnreachableError,
     SqlServerError,
 )
 from airflow_provider_mssql_cdc.hooks.errors import Where, translate
@@ -26,9 +24,7 @@ def error(number: int, text: str) -> pymssql.Error:
 @pytest.mark.parametrize(
     ("number", "text", "kind", "permanent", "advice"),
     [
-        (18456, "Login failed for user 'reader'.", LoginError, True, "Check login and password"),
         (4060, 'Cannot open database "shop".', DatabaseUnavailableError, False, "schema field"),
-        (20009, "Unable to connect: Adaptive Server is unavailable", ServerUnreachableError, False, "firewall"),
         (
             229,
             "The SELECT permission was denied on the object 'change_tables', database 'shop', schema 'cdc'.",

@@ -61,8 +61,8 @@ def read_receipt(spec: JobSpec) -> Receipt:
     :raises ReceiptMissingError: if there is none, or it answers another spec
     :raises SpecError: if it is damaged or of another version
     """
-    path = open_path(spec.receipt_path)
-    if not path.exists():
+    path = _receipt(spec)
+    if path is None:
         raise ReceiptMissingError(
             f"the Spark application ended without a receipt ({spec.receipt_path}); what it did is not known.",
             advice="The run can be repeated: the job looks into the target before it loads. The Spark log above "
@@ -72,6 +72,18 @@ def read_receipt(spec: JobSpec) -> Receipt:
     if receipt.spec_id != spec.id:
         raise ReceiptMissingError(f"the receipt {spec.receipt_path} answers spec {receipt.spec_id}, not {spec.id}.")
     return receipt
+
+
+def _receipt(spec: JobSpec) -> Path | ObjectStoragePath | None:
+    path = open_path(spec.receipt_path)
+    if not path.exists():
+        return None
+    if path.is_file():
+        return path
+    # at a URL Spark writes a folder, which counts once its success file lies beside the part
+    if not (path / "_SUCCESS").exists():
+        return None
+    return next((part for part in path.iterdir() if part.name.startswith("part-")), None)
 
 
 def remove(spec: JobSpec) -> None:

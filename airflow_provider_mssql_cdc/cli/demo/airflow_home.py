@@ -58,7 +58,8 @@ class DagRunner:
             env=env,
             log=log,
             cwd=log.parent,
-            talk=True,
+            ask=True,
+            listen=True,
         )
 
     def wait_until_ready(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ It knows the tables only as any other reader of the lake does, and shares no cod
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAMESPACE = "lake.shop"
+
+_AT_ONCE = 4
 
 
 def mirror(table: shop.Table) -> str:
@@ -48,6 +51,7 @@ def open_session(warehouse: str, packages: str) -> SparkSession:
         "spark.sql.catalog.lake.warehouse": warehouse,
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -58,11 +62,18 @@ def open_session(warehouse: str, packages: str) -> SparkSession:
 
 def export(spark: SparkSession, folder: Path) -> None:
     """Write each table of the lake to an Arrow file: ``sales.orders.mirror``, ``sales.orders.history``, .."""
+    queries = {}
     for table in shop.TABLES:
-        for shape, query in (("mirror", f"SELECT * FROM {mirror(table)}"), ("history", newest_rows(table))):
-            rows = spark.sql(query).toArrow()
-            with pa.ipc.new_file(folder / f"{table.full_name}.{shape}", rows.schema) as file:
-                file.write_table(rows)
+        queries[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
+        queries[f"{table.full_name}.history"] = newest_rows(table)
+
+    def write(name: str) -> None:
+        rows = spark.sql(queries[name]).toArrow()
+        with pa.ipc.new_file(folder / name, rows.schema) as file:
+            file.write_table(rows)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(write, queries))
 
 
 def read_export(folder: Path, table: shop.Table, shape: str) -> pa.Table:
@@ -71,10 +82,11 @@ def read_export(folder: Path, table: shop.Table, shape: str) -> pa.Table:
 
 
 def main(warehouse: str, packages: str, folder: str) -> None:
-    """Export the lake."""
+    """Start Spark, wait for a line on standard input, and export the lake; without that line, do not."""
     spark = open_session(warehouse, packages)
     try:
-        export(spark, Path(folder))
+        if sys.stdin.readline():
+            export(spark, Path(folder))
     finally:
         spark.stop()
 

@@ -26,24 +26,31 @@ class Children:
         self._started: list[subprocess.Popen[str]] = []
 
     def start(
-        self, command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path, talk: bool = False
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        cwd: Path,
+        ask: bool = False,
+        listen: bool = False,
     ) -> subprocess.Popen[str]:
         """Start a process.
 
         A group of its own keeps a Ctrl-C at the terminal from reaching it: it is ended in order, and with all that it
         has started.
 
-        :param log: receives standard error, and standard output unless ``talk``
-        :param talk: connect pipes to standard input and output
+        :param log: receives standard error, and standard output unless ``listen``
+        :param ask: connect a pipe to standard input
+        :param listen: connect a pipe to standard output
         """
-        pipe = subprocess.PIPE if talk else None
         with log.open("a") as sink:
             process = subprocess.Popen(
                 command,
                 env=dict(env),
                 cwd=cwd,
-                stdin=pipe or subprocess.DEVNULL,
-                stdout=pipe or sink,
+                stdin=subprocess.PIPE if ask else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if listen else sink,
                 stderr=sink,
                 text=True,
                 start_new_session=True,

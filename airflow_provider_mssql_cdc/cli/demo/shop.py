@@ -101,7 +101,7 @@ ORDER_ITEMS = Table(
     "order_items",
     (
         Column("order_id", "bigint NOT NULL", pa.int64()),
-        Column("line_no", "smallint NOT NULL", pa.int16()),
+        Column("line_no", "int NOT NULL", pa.int32()),
         Column("product_id", "int NOT NULL", pa.int32()),
         Column("quantity", "int NOT NULL", pa.int32()),
         Column("unit_price", "decimal(10,2) NOT NULL", pa.decimal128(10, 2)),

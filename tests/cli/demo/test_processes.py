@@ -25,7 +25,7 @@ if "leave" not in sys.argv:
 
 def start(children, tmp_path, *words):
     process = children.start(
-        [sys.executable, "-c", PARENT, *words], env=os.environ, log=tmp_path / "log", cwd=tmp_path, talk=True
+        [sys.executable, "-c", PARENT, *words], env=os.environ, log=tmp_path / "log", cwd=tmp_path, listen=True
     )
     pids = [int(pid) for pid in process.stdout.readline().split()]
     assert pids[0] == process.pid

@@ -194,7 +194,11 @@ def _change_rows(
 ) -> pa.RecordBatch:
     count = len(rows.operation)
     names = [column.name for column in draft.instance.change_columns]
-    values = [_values(column, segment, source, rows) for column, source in zip(draft.columns, captured, strict=True)]
+    in_place = count == segment.pool_rows and bool((rows.pool == np.arange(count)).all())
+    picked = None if in_place else pa.array(rows.pool)
+    values = [
+        _values(column, segment, source, rows, picked) for column, source in zip(draft.columns, captured, strict=True)
+    ]
     arrays = [
         encode_all(commits[rows.transaction]),
         pa.nulls(count, pa.binary()),
@@ -207,13 +211,17 @@ def _change_rows(
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _values(column: CapturedColumn, segment: Segment, source: int | None, rows: OrderedRows) -> pa.Array:
-    count = len(rows.pool)
+def _values(
+    column: CapturedColumn, segment: Segment, source: int | None, rows: OrderedRows, picked: pa.Array | None
+) -> pa.Array:
+    """A captured column of the change rows.
+
+    :param picked: the rows of the pool; None for all of them as they are
+    """
     if source is None:
-        return pa.nulls(count, column.type.arrow)
+        return pa.nulls(len(rows.pool), column.type.arrow)
     pool = segment.pool(source)
-    in_place = count == len(pool) and bool((rows.pool == np.arange(count)).all())
-    values = pool if in_place else pool.take(pa.array(rows.pool))
+    values = pool if picked is None else pool.take(picked)
     if not is_lob(column.type):
         return values
     if is_text_pointer(column.type.name):

@@ -223,28 +223,32 @@ class CdcDatabase(ChangeReader, JobTable):
         :raises SqlError: 22901; 22903 where another scan runs; or why a change could not be captured, and then
             everything stays in the log
         """
-        if not self._scanning.acquire(blocking=False):
+        if not self._log_reader.acquire(blocking=False):
             raise error(22903, 0, procedure="sp_replcmds")
         try:
-            with self._lock:
-                self._require_enabled("sp_cdc_scan")
-                start = to_datetime(self._clock())
-                taken = list(islice(self._pending, max_transactions))
-                instances = self.instances
-            if not taken:
-                self._note_idle(start, dummy)
-                return 0
-            session = ScanSession(0, start, start, lsn.encode(taken[0].begin))
-            try:
-                result = capture(taken, instances, self.switches)
-            except SqlError as reason:
-                with self._lock:
-                    self._scans.fail(session, reason, lsn.encode(taken[0].begin))
-                raise
-            self._publish(session, taken, result)
-            return len(taken)
+            with self._scanning:
+                return self._scan(max_transactions, dummy)
         finally:
-            self._scanning.release()
+            self._log_reader.release()
+
+    def _scan(self, max_transactions: int | None, dummy: bool) -> int:
+        with self._lock:
+            self._require_enabled("sp_cdc_scan")
+            start = to_datetime(self._clock())
+            taken = list(islice(self._pending, max_transactions))
+            instances = self.instances
+        if not taken:
+            self._note_idle(start, dummy)
+            return 0
+        session = ScanSession(0, start, start, lsn.encode(taken[0].begin))
+        try:
+            result = capture(taken, instances, self.switches)
+        except SqlError as reason:
+            with self._lock:
+                self._scans.fail(session, reason, lsn.encode(taken[0].begin))
+            raise
+        self._publish(session, taken, result)
+        return len(taken)
 
     def _note_idle(self, start: datetime.datetime, dummy: bool) -> None:
         with self._lock:

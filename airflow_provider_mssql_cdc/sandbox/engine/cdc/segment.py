@@ -132,6 +132,11 @@ class Segment:
                 found |= flags
         return found
 
+    @property
+    def pool_rows(self) -> int:
+        """How many values each column's pool has."""
+        return 2 * self._updates.rows + self._deletes.rows + self._inserts.rows
+
     def pool(self, index: int) -> pa.Array:
         """All values of one column: of updates old, then new; of deletes; of inserts."""
         if index not in self._pools:

@@ -32,8 +32,8 @@ class JobRunner(Protocol):
 class CdcState:
     """The state of ``CdcDatabase``, which documents the parameters.
 
-    ``_scanning`` is held by scans and by whatever takes rows or instances away, ``_lock`` while state is read or
-    changed; both are taken in this order.
+    ``_log_reader`` is held by a scan, ``_scanning`` by scans and by whatever takes rows or instances away, ``_lock``
+    while state is read or changed; they are taken in this order.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CdcState:
         self.runner: JobRunner | None = None
         self.enabled = False
         self._clock, self._new_object_id = clock, new_object_id
-        self._scanning, self._lock = threading.Lock(), threading.RLock()
+        self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
         self._clear()
 

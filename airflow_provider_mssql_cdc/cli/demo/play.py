@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,11 @@ from airflow_provider_mssql_cdc.cli.sandbox import open_sandbox
 
 DATABASE = "shop"
 
+_POLL = 0.05
+_CAPTURE_TIMEOUT = 60.0
+_COMMITS_BESIDE_COPY = 60
+_STAGED = "mssql_cdc/*/staged"
+
 
 class Demo:
     """Everything that runs during the demo; all of it ends with the ``with`` statement.
@@ -39,6 +45,7 @@ class Demo:
     def __init__(self, folder: Path, *, rows: int, reporter: report.Reporter, port: int = 0) -> None:
         self.folder, self.warehouse, self.logs = folder, folder / "lake", folder / "logs"
         self._rows, self._reporter, self._port = rows, reporter, port
+        self._airflow_home = folder / "airflow"
         self._export = folder / "export"
         self._lake_reader: subprocess.Popen[str] | None = None
         self._stack = ExitStack()
@@ -55,7 +62,7 @@ class Demo:
             self.writer = Writer(self._connect, self._rows)
             stack.callback(self.writer.close)
             dags = find_dags()
-            self.settings = airflow_home.settings(self.folder / "airflow", dags, self.warehouse)
+            self.settings = airflow_home.settings(self._airflow_home, dags, self.warehouse)
             self._env = airflow_home.environment(
                 {**self.settings, "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE)}
             )
@@ -86,34 +93,82 @@ class Demo:
         with self._reporter.step("Airflow with a home of its own"):
             self.packages = self._runner.wait_until_ready()["packages"]
 
-    def load(self) -> None:
-        """Run the DAG three times."""
-        with self._reporter.step("DAG run 1: first load, while the shop changes") as notes:
-            self.writer.start()
+    def load_first(self) -> None:
+        """Run the DAG for the first time, while the shop changes until the copy of its tables has begun."""
+        with self._reporter.step("DAG run 1: first load, while the shop changes") as notes, self._first_customers():
             self._run(notes)
-        with self._reporter.step("DAG run 2: the changes so far, while the shop goes on changing") as notes:
-            self._run(notes)
-        with self._reporter.step("The shop closes, and the capture job reads the rest of the log") as notes:
+
+    def load_changes(self) -> None:
+        """Run the DAG again: its sensor finds nothing, waits, and wakes as the shop changes again."""
+        with self._reporter.step("DAG run 2: changes, as they are made") as notes:
+            self._run(notes, on_deferral=self.writer.start)
+
+    def load_rest(self) -> None:
+        """Close the shop, let the capture reach the end of the log, and run the DAG for the last time."""
+        with self._reporter.step("The shop closes, and the capture reads the rest of the log") as notes:
             self.writer.stop()
-            self._drain()
+            self._wait_for_capture(self.writer.last_order())
             notes.append(f"{self.writer.commits:,} transactions, and {self.writer.rollbacks:,} rolled back")
         with self._reporter.step("DAG run 3: the rest") as notes:
             # Spark's start takes longer than the comparison itself.
             self._lake_reader = self._start_lake_reader()
             self._run(notes)
 
-    def _run(self, notes: list[str]) -> None:
-        def deferred() -> None:
-            notes.append("the sensor waited in the triggerer")
+    @contextmanager
+    def _first_customers(self) -> Iterator[None]:
+        over = threading.Event()
+        customers = threading.Thread(target=self._change_until_copied, args=(over,), daemon=True)
+        self.writer.start()
+        customers.start()
+        try:
+            yield
+        finally:
+            over.set()
+            customers.join()
+        self.writer.stop()
 
-        summary = self._runner.run(deferred)
-        self.runs.append(summary)
+    def _change_until_copied(self, over: threading.Event) -> None:
+        """Go on writing until rows that the job copies arrive, and a while longer.
+
+        The capture stands still during that while. So no table's first load can end in it, the changes of all that
+        time belong to the first load, and the second run finds nothing: its sensor has to wait.
+        """
+        while not over.wait(_POLL) and not any(self._airflow_home.glob(_STAGED)):
+            pass
+        self.sandbox.capture.hold()
+        try:
+            enough = self.writer.commits + _COMMITS_BESIDE_COPY
+            while self.writer.running and self.writer.commits < enough and not over.wait(_POLL):
+                pass
+            self.writer.pause()
+        finally:
+            self.sandbox.capture.release()
+
+    def _run(self, notes: list[str], on_deferral: Callable[[], None] = lambda: None) -> None:
+        deferred = []
+
+        def note() -> None:
+            deferred.append("the sensor waited in a trigger")
+            on_deferral()
+
+        summary = self._runner.run(note)
+        self.runs.append({**summary, "deferred": bool(deferred)})
+        notes += deferred
         events = sum(entry.get("events", 0) for entry in summary["tables"])
         copied = sum(entry.get("copied", 0) for entry in summary["tables"])
         notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {summary['upto']}")
 
-    def _drain(self) -> None:
-        raise NotImplementedError
+    def _wait_for_capture(self, order_id: int) -> None:
+        """Wait until the capture has reached the transaction that inserted an order, which was the last."""
+        deadline = time.monotonic() + _CAPTURE_TIMEOUT
+        with contextlib.closing(self._connect()) as connection, connection.cursor() as cursor:
+            while True:
+                cursor.execute(f"SELECT COUNT(*) FROM cdc.sales_orders_CT WHERE order_id = {order_id}")
+                if cursor.fetchone()[0]:
+                    return
+                if time.monotonic() > deadline:
+                    raise CommandError(f"the capture did not reach the last change in {_CAPTURE_TIMEOUT:.0f} s")
+                time.sleep(_POLL)
 
     def compare(self) -> list[dict[str, Any]]:
         """Compare every table, and return what became of each.
@@ -151,11 +206,8 @@ class Demo:
         )
 
     def _read_source(self) -> dict[str, list[tuple[Any, ...]]]:
-        connection = self._connect()
-        try:
+        with contextlib.closing(self._connect()) as connection:
             return {table.full_name: read_source(connection, table.full_name, table.arrow) for table in shop.TABLES}
-        finally:
-            connection.close()
 
 
 def _result(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
@@ -183,7 +235,9 @@ def run(arguments: argparse.Namespace) -> int:
     with _folder(arguments.keep) as folder:
         with Demo(folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
             demo.prepare()
-            demo.load()
+            demo.load_first()
+            demo.load_changes()
+            demo.load_rest()
             tables = demo.compare()
         seconds = round(time.monotonic() - started, 1)
         if arguments.json:

@@ -47,11 +47,17 @@ class Writer:
 
         :raises CommandError: if the thread ended with an error
         """
-        self._halt()
+        self.pause()
         if self._error is not None:
             raise CommandError(f"the writer could not change the shop: {self._error}") from self._error
 
-    def _halt(self) -> None:
+    @property
+    def running(self) -> bool:
+        """Whether the thread is at work."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def pause(self) -> None:
+        """End after the current transaction, and keep an error for ``stop``."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -59,10 +65,18 @@ class Writer:
 
     def close(self) -> None:
         """End, and close the connection; does nothing a second time."""
-        self._halt()
+        self.pause()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def last_order(self) -> int:
+        """Insert one more order with its items, and return its id."""
+        with self._open().cursor() as cursor:
+            self._place_order(cursor)
+        self._open().commit()
+        self.commits += 1
+        return self._orders[-1]
 
     def _run(self) -> None:
         try:
@@ -75,16 +89,20 @@ class Writer:
 
     def step(self) -> None:
         """Run one transaction."""
-        if self._connection is None:
-            self._connection = self._connect()
+        connection = self._open()
         change = self._chance.choices(_CHANGES, _WEIGHTS)[0]
-        with self._connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             if change(self, cursor):
-                self._connection.commit()
+                connection.commit()
                 self.commits += 1
             else:
-                self._connection.rollback()
+                connection.rollback()
                 self.rollbacks += 1
+
+    def _open(self) -> Any:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
 
     def _new(self, kind: str) -> int:
         self._next[kind] += 1

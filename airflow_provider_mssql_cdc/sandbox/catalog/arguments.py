@@ -1,0 +1,72 @@
+"""Arguments of a procedure call, matched to the procedure's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.calls import Argument
+
+
+@dataclass(slots=True)
+class Bound:
+    """Values by parameter name, in lower case; what was not given is not there.
+
+    :param positions: the position of an argument given with OUTPUT, by parameter
+    """
+
+    values: dict[str, Any]
+    positions: dict[str, int]
+
+    def value(self, name: str) -> Any:
+        """A value, None where it was not given."""
+        return self.values.get(name)
+
+    def text(self, name: str) -> str | None:
+        """A string value."""
+        value = self.values.get(name)
+        return None if value is None else str(value)
+
+    def number(self, name: str) -> int | None:
+        """An integer value."""
+        value = self.values.get(name)
+        try:
+            return None if value is None else int(value)
+        except ValueError:
+            raise SqlError(8114, "Error converting data type nvarchar to int.", state=5) from None
+
+    def flag(self, name: str) -> bool | None:
+        """A bit value."""
+        value = self.number(name) if not isinstance(self.values.get(name), bool) else self.values[name]
+        return None if value is None else bool(value)
+
+
+def bind(procedure: str, signature: str, arguments: list[Argument]) -> Bound:
+    """Match arguments to a signature ``@a!, @b``; the mark ! is on what must be given.
+
+    :raises SqlError: 201 a required parameter is missing, 8144 too many arguments, 8145 an unknown parameter
+    """
+    parameters = [part.strip() for part in signature.split(",")] if signature else []
+    names = [parameter.rstrip("!") for parameter in parameters]
+    bound = Bound({}, {})
+    for position, argument in enumerate(arguments):
+        if argument.name:
+            name = argument.name.casefold()
+            if name not in names:
+                raise SqlError(8145, f"{argument.name} is not a parameter for procedure {procedure}.", state=2)
+        elif position < len(names):
+            name = names[position]
+        else:
+            raise SqlError(8144, f"Procedure or function {procedure} has too many arguments specified.", state=2)
+        if not argument.default:
+            bound.values[name] = argument.value
+        if argument.output:
+            bound.positions[name] = position
+    for parameter in parameters:
+        if parameter.endswith("!") and parameter[:-1] not in bound.values:
+            message = f"Procedure or function '{procedure}' expects parameter '{parameter[:-1]}', which was not supplied."
+            raise SqlError(201, message, state=4)
+    return bound

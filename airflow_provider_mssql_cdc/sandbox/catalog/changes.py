@@ -1,0 +1,107 @@
+"""Schema cdc: change tables, metadata tables and generated functions, as relations to read from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Relation
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+METADATA_TABLES = ("change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping")
+CLUSTERED_ORDER = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
+_ALL, _NET = "fn_cdc_get_all_changes_", "fn_cdc_get_net_changes_"
+
+
+def change_relation(
+    env: Environment, database: Database, name: str, bounds: tuple[bytes | None, bytes | None], full: str
+) -> Relation:
+    """A table of schema cdc.
+
+    :param bounds: the commit LSNs that can be of use; rows of a change table outside them are not read at all
+    :raises SqlError: 208
+    """
+    wanted = name.casefold()
+    if not database.cdc.enabled:
+        raise SqlError(208, f"Invalid object name '{full}'.")
+    if wanted in METADATA_TABLES:
+        return env.arrow_relation(*database.cdc.relation(wanted))
+    instance = change_table_instance(database, name)
+    if instance is None:
+        raise SqlError(208, f"Invalid object name '{full}'.")
+    columns = database.cdc.change_columns(instance.capture_instance)
+    names = [f"x{i}" for i in range(1, len(columns) + 1)]
+    batches = database.cdc.change_rows(instance.capture_instance, *bounds)
+    schema = pa.schema([pa.field(name, column.type.arrow) for name, column in zip(names, columns, strict=True)])
+    rows = pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, names) for b in batches], schema)
+
+    def read(low: bytes | None, high: bytes | None) -> list[pa.RecordBatch]:
+        return database.cdc.change_rows(instance.capture_instance, low, high)
+
+    return Relation(env.register(rows), list(zip(columns, names, strict=True)), batches=read, order=CLUSTERED_ORDER)
+
+
+def change_table_instance(database: Database, name: str) -> CaptureInstance | None:
+    """The capture instance whose change table has this name."""
+    return database.cdc.instance(name[:-3]) if name.casefold().endswith("_ct") else None
+
+
+def may_read_changes(env: Environment, database: Database, instance: CaptureInstance) -> bool:
+    """Whether the gating role and the rights on the source let the session call the generated functions."""
+    if env.is_owner(database):
+        return True
+    source = instance.source
+    gate = instance.role_name is None or env.user_in_role(database, instance.role_name)
+    return gate and env.may_select(database, source.schema, source.name)
+
+
+def change_function(
+    env: Environment, database: Database, schema: str, name: str, arguments: list[Any]
+) -> tuple[list[Column], Any] | None:
+    """A table-valued function of schema cdc or sys; None where there is none of that name.
+
+    :raises SqlError: 313 for a bad range, 229 where the session may not read the instance
+    """
+    lowered = name.casefold()
+    if schema.casefold() == "sys" and lowered == "fn_listextendedproperty":
+        columns = [Column(n, SqlType("nvarchar", 128)) for n in ("objtype", "objname", "name", "value")]
+        return columns, pa.table({c.name: pa.array([], pa.string()) for c in columns})
+    if schema.casefold() != "cdc" or not lowered.startswith((_ALL, _NET)):
+        return None
+    instance = database.cdc.instance(name[len(_ALL) :])
+    if instance is None:
+        return None
+    if len(arguments) != 3:
+        message = f"An insufficient number of arguments were supplied for the procedure or function cdc.{name}."
+        raise SqlError(313, message, state=3)
+    kind = "all" if lowered.startswith(_ALL) else "net"
+    if not may_read_changes(env, database, instance):
+        shown = f"fn_cdc_get_{kind}_changes_..."
+        message = f"The SELECT permission was denied on the object '{shown}', database '{database.name}', schema 'cdc'."
+        raise SqlError(229, message, severity=14, state=5)
+    low, high = (lsn_argument(value) for value in arguments[:2])
+    read = database.cdc.all_changes if kind == "all" else database.cdc.net_changes
+    columns, batches = read(instance.capture_instance, low, high, arguments[2])
+    names = [f"x{i}" for i in range(1, len(columns) + 1)]
+    wide = pa.schema([pa.field(name, column.type.arrow) for name, column in zip(names, columns, strict=True)])
+    return columns, pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, names) for b in batches], wide)
+
+
+def lsn_argument(value: Any) -> bytes | None:
+    """A value given for a binary(10) parameter: bytes are padded on the right, numbers on the left."""
+    if value is None:
+        return None
+    if isinstance(value, int):
+        return value.to_bytes(10)
+    if not isinstance(value, bytes):
+        raise SqlError(206, "Operand type clash: varchar is incompatible with binary", state=2)
+    return value[:10].ljust(10, b"\x00")
+
+

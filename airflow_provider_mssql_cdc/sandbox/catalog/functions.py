@@ -1,0 +1,410 @@
+"""Metadata, security and CDC functions, and the @@ variables."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.sandbox.catalog import changes, objects
+from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, VERSION_TEXT
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
+    BIGINT,
+    BIT,
+    DATETIME,
+    INT,
+    LSN,
+    decimal,
+    nvarchar,
+    varbinary,
+)
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+_NAME = nvarchar(128)
+_EPOCH = datetime.datetime(1, 1, 1)
+
+
+def global_variable(env: Environment, name: str) -> Expr:
+    """@@name.
+
+    :raises SqlError: 137
+    """
+    known: dict[str, tuple[Any, SqlType]] = {
+        "trancount": (env.trancount, INT),
+        "rowcount": (env.rowcount, INT),
+        "error": (env.last_error, INT),
+        "spid": (env.info.session_id, SqlType("smallint")),
+        "procid": (0, INT),
+        "nestlevel": (0, INT),
+        "options": (5496, INT),
+        "servername": (SERVER_NAME, _NAME),
+        "servicename": ("MSSQLSERVER", _NAME),
+        "version": (VERSION_TEXT, nvarchar(300)),
+        "microsoftversion": (VERSION[0] << 24 | VERSION[2], INT),
+        "max_precision": (38, SqlType("tinyint")),
+        "datefirst": (7, SqlType("tinyint")),
+        "language": ("us_english", _NAME),
+        "textsize": (2147483647, INT),
+        "lock_timeout": (-1 if env.manager.lock_timeout is None else int(env.manager.lock_timeout * 1000), INT),
+        "identity": (env.last_insert_identity, decimal(38, 0)),
+        "dbts": (None, varbinary(8)),
+    }
+    if name not in known or name == "dbts":
+        raise SqlError(137, f'Must declare the scalar variable "@@{name}".', severity=15, state=2)
+    value, type_ = known[name]
+    return constant(value, type_)
+
+
+def _local(env: Environment) -> datetime.datetime:
+    return env.instance.clock()
+
+
+def _offset(env: Environment) -> int:
+    """The server's offset from UTC in minutes, by the difference of its clock to UTC."""
+    utc = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return round((env.instance.clock() - utc).total_seconds() / 60 / 15) * 15
+
+
+def _ticks(moment: datetime.datetime) -> int:
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1) * 10
+
+
+def _getdate(moment: datetime.datetime) -> Expr:
+    sql = convert(str(_ticks(moment)), SqlType("datetime2", 0, 0, 7), DATETIME)
+    return Expr(sql, DATETIME, False, constant=True)
+
+
+def _clock(env: Environment, name: str) -> Expr:
+    now = _local(env)
+    utc = now - datetime.timedelta(minutes=_offset(env))
+    if name == "getdate":
+        return _getdate(now)
+    if name == "getutcdate":
+        return _getdate(utc)
+    if name == "sysdatetimeoffset":
+        return constant((_ticks(utc), _offset(env)), SqlType("datetimeoffset", 0, 0, 7))
+    return constant(_ticks(now if name == "sysdatetime" else utc), SqlType("datetime2", 0, 0, 7))
+
+
+def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Expr]) -> Expr | None:
+    """A function that asks the session, the catalogue or CDC; None where there is none of that name."""
+    name = parts[-1].casefold()
+    if len(parts) == 1:
+        if name in ("getdate", "getutcdate", "sysdatetime", "sysutcdatetime", "sysdatetimeoffset"):
+            return _clock(env, name)
+        if name in _METADATA:
+            return _METADATA[name](env, arguments)
+        return None
+    database = env.database_named(parts[0] if len(parts) == 3 else "")
+    if parts[-2].casefold() != "sys":
+        return None
+    if name in ("fn_varbintohexstr", "fn_varbintohexsubstring"):
+        return Expr(f"('0x' || lower(hex({arguments[0].sql})))", nvarchar(-1), constant=arguments[0].constant)
+    function = _CDC.get(name)
+    return None if function is None else function(env, database, arguments)
+
+
+def _values(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
+    values = []
+    for argument in arguments:
+        if not argument.constant:
+            raise unsupported(f"{what} with an argument that depends on rows")
+        values.append(env.evaluate(argument))
+    return values
+
+
+# CDC functions
+
+
+def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    return constant(database.cdc.max_lsn(), LSN)
+
+
+def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    name = _values(env, arguments, "fn_cdc_get_min_lsn")[0]
+    instance = database.cdc.instance(name)
+    if instance is not None and not changes.may_read_changes(env, database, instance):
+        return constant(bytes(10), LSN)
+    return constant(database.cdc.min_lsn(name), LSN)
+
+
+def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
+    def function(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+        given = arguments[0]
+        if given.constant:
+            value = changes.lsn_argument(env.evaluate(given))
+            moved = database.cdc.increment_lsn(value) if step > 0 else database.cdc.decrement_lsn(value)
+            return constant(moved, LSN)
+        return Expr(f"t_lsn(t_number_of_lsn({given.to(LSN)}) + ({step}))", LSN)
+
+    return function
+
+
+def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    given = arguments[0]
+    if given.constant:
+        return constant(database.cdc.map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
+    _, rows = database.cdc.relation("lsn_time_mapping")
+    name = env.register(rows.select(["start_lsn", "tran_end_time"]))
+    sql = f"(SELECT m.tran_end_time FROM {name} AS m WHERE m.start_lsn = {given.to(LSN)})"
+    return Expr(sql, DATETIME)
+
+
+def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
+    operator, time = _values(env, [arguments[0], moment], "fn_cdc_map_time_to_lsn")
+    return constant(database.cdc.map_time_to_lsn(operator, time), LSN)
+
+
+def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    return constant(database.cdc.column_ordinal(*_values(env, arguments, "fn_cdc_get_column_ordinal")), INT)
+
+
+def _bit_sql(position: str, mask: str) -> str:
+    digits = f"hex({mask})"
+    byte = f"('0x' || substr({digits}, 2 * (octet_length({mask}) - ({position} - 1) // 8) - 1, 2))::INTEGER"
+    inside = f"{position} >= 1 AND ({position} - 1) // 8 < octet_length({mask})"
+    bit = f"(({byte} >> (({position} - 1) % 8)::INTEGER) & 1) = 1"
+    return f"CASE WHEN {mask} IS NULL OR {position} IS NULL THEN NULL WHEN {inside} THEN {bit} ELSE FALSE END"
+
+
+def _is_bit_set(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    constant_ = all(argument.constant for argument in arguments)
+    return Expr(_bit_sql(arguments[0].to(INT), arguments[1].to(varbinary(128))), BIT, constant=constant_)
+
+
+def _has_column_changed(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    ordinal = database.cdc.column_ordinal(*_values(env, arguments[:2], "fn_cdc_has_column_changed"))
+    if ordinal is None:
+        return constant(None, BIT)
+    return Expr(_bit_sql(str(ordinal), arguments[2].to(varbinary(128))), BIT, constant=arguments[2].constant)
+
+
+_CDC: dict[str, Callable[[Any, Any, list[Expr]], Expr]] = {
+    "fn_cdc_get_max_lsn": _max_lsn,
+    "fn_cdc_get_min_lsn": _min_lsn,
+    "fn_cdc_increment_lsn": _moved(1),
+    "fn_cdc_decrement_lsn": _moved(-1),
+    "fn_cdc_map_lsn_to_time": _lsn_to_time,
+    "fn_cdc_map_time_to_lsn": _time_to_lsn,
+    "fn_cdc_get_column_ordinal": _column_ordinal,
+    "fn_cdc_is_bit_set": _is_bit_set,
+    "fn_cdc_has_column_changed": _has_column_changed,
+}
+
+
+# Metadata functions
+
+
+def _lookup(names: dict[int, str], argument: Expr) -> Expr:
+    """A name by id, for ids that may come from rows."""
+    if not names:
+        return constant(None, _NAME)
+    keys = ", ".join(str(number) for number in names)
+    values = ", ".join(text(name) for name in names.values())
+    return Expr(f"map([{keys}], [{values}])[{argument.to(INT)}]", _NAME, constant=argument.constant)
+
+
+def _database_argument(env: Environment, arguments: list[Expr], position: int) -> Database | None:
+    if len(arguments) <= position:
+        return env.current
+    number = _values(env, arguments[position:], "a database id")[0]
+    return next((d for d in env.instance.storage.databases.values() if d.database_id == number), None)
+
+
+def _object_name(env: Environment, arguments: list[Expr]) -> Expr:
+    database = _database_argument(env, arguments, 1)
+    names = {o.object_id: o.name for o in objects.all_objects(env, database)} if database else {}
+    return _lookup(names, arguments[0])
+
+
+def _object_schema_name(env: Environment, arguments: list[Expr]) -> Expr:
+    database = _database_argument(env, arguments, 1)
+    names = {o.object_id: o.schema for o in objects.all_objects(env, database)} if database else {}
+    return _lookup(names, arguments[0])
+
+
+def _object_id(env: Environment, arguments: list[Expr]) -> Expr:
+    values = _values(env, arguments, "OBJECT_ID")
+    found = objects.find(env, values[0]) if values[0] else None
+    if found is not None and len(values) > 1 and found.type.strip() != str(values[1]).strip().upper():
+        found = None
+    return constant(found.object_id if found else None, INT)
+
+
+def _schema_name(env: Environment, arguments: list[Expr]) -> Expr:
+    if not arguments:
+        return constant("dbo", _NAME)
+    return _lookup({number: name for name, number in objects.schemas(env, env.current).items()}, arguments[0])
+
+
+def _schema_id(env: Environment, arguments: list[Expr]) -> Expr:
+    wanted = _values(env, arguments, "SCHEMA_ID")[0] if arguments else "dbo"
+    found = [n for name, n in objects.schemas(env, env.current).items() if name.casefold() == str(wanted).casefold()]
+    return constant(found[0] if found else None, INT)
+
+
+def _db_id(env: Environment, arguments: list[Expr]) -> Expr:
+    name = _values(env, arguments, "DB_ID")[0] if arguments else env.current.name
+    found = env.instance.storage.databases.get(str(name).casefold())
+    return constant(found.database_id if found else None, SqlType("smallint"))
+
+
+def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
+    if not arguments:
+        return constant(env.current.name, _NAME)
+    return _lookup({d.database_id: d.name for d in env.instance.storage.databases.values()}, arguments[0])
+
+
+def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
+    table, column = _values(env, arguments, "COL_LENGTH")
+    found = objects.find(env, table)
+    columns = found.columns if found else ()
+    length = next((objects.max_length(c.type) for c in columns if c.name.casefold() == str(column).casefold()), None)
+    return constant(length, SqlType("smallint"))
+
+
+def _col_name(env: Environment, arguments: list[Expr]) -> Expr:
+    number, column = _values(env, arguments, "COL_NAME")
+    found = next((o for o in objects.all_objects(env, env.current) if o.object_id == number), None)
+    ids = {c.column_id: c.name for c in found.columns} if found else {}
+    return constant(ids.get(column), _NAME)
+
+
+_SERVER: dict[str, tuple[Any, SqlType]] = {
+    "productversion": (".".join(map(str, VERSION)) + ".1", _NAME),
+    "productlevel": ("RTM", _NAME),
+    "productmajorversion": (str(VERSION[0]), _NAME),
+    "edition": ("Developer Edition (64-bit)", _NAME),
+    "engineedition": (3, INT),
+    "editionid": (-2117995310, BIGINT),
+    "servername": (SERVER_NAME, _NAME),
+    "machinename": (SERVER_NAME, _NAME),
+    "instancename": (None, _NAME),
+    "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
+    "isclustered": (0, INT),
+    "ishadrenabled": (0, INT),
+    "isintegratedsecurityonly": (0, INT),
+    "issingleuser": (0, INT),
+    "lcid": (1033, INT),
+    "sqlcharset": (1, SqlType("tinyint")),
+}
+
+
+def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
+    wanted = str(_values(env, arguments, "SERVERPROPERTY")[0]).casefold()
+    # the result is sql_variant, which the sandbox has not; it comes in the type that it holds
+    return constant(*_SERVER.get(wanted, (None, _NAME)))
+
+
+def _session_property(env: Environment, arguments: list[Expr]) -> Expr:
+    wanted = str(_values(env, arguments, "SESSIONPROPERTY")[0]).upper()
+    on = {"ANSI_NULLS", "ANSI_PADDING", "ANSI_WARNINGS", "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "QUOTED_IDENTIFIER"}
+    return constant(1 if wanted in on else 0 if wanted == "NUMERIC_ROUNDABORT" else None, INT)
+
+
+def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
+    name, wanted = _values(env, arguments, "DATABASEPROPERTYEX")
+    database = env.instance.storage.databases.get(str(name).casefold())
+    if database is None:
+        return constant(None, _NAME)
+    known: dict[str, tuple[Any, SqlType]] = {
+        "status": ("ONLINE", _NAME),
+        "updateability": ("READ_WRITE", _NAME),
+        "useraccess": ("MULTI_USER", _NAME),
+        "recovery": ("FULL", _NAME),
+        "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
+        "version": (957, INT),
+    }
+    return constant(*known.get(str(wanted).casefold(), (None, _NAME)))
+
+
+def _permission(env: Environment, arguments: list[Expr]) -> Expr:
+    values = _values(env, arguments, "HAS_PERMS_BY_NAME")
+    if env.is_owner(env.current):
+        return constant(1, INT)
+    if values[0] is not None and str(values[1]).upper() == "OBJECT" and str(values[2]).upper() == "SELECT":
+        found = objects.find(env, values[0])
+        allowed = found is not None and env.may_select(env.current, found.schema, found.name)
+        return constant(int(allowed), INT)
+    return constant(0, INT)
+
+
+def _server_role(env: Environment, arguments: list[Expr]) -> Expr:
+    role = str(_values(env, arguments, "IS_SRVROLEMEMBER")[0]).casefold()
+    roles = ("sysadmin", "serveradmin", "setupadmin", "securityadmin", "processadmin", "dbcreator", "diskadmin", "bulkadmin")
+    return constant(int(env.principal.sysadmin or role == "public") if role in (*roles, "public") else None, INT)
+
+
+def _database_role(env: Environment, arguments: list[Expr]) -> Expr:
+    role = str(_values(env, arguments, "IS_MEMBER")[0])
+    if role.casefold() in ("db_owner", "public"):
+        return constant(int(env.is_owner(env.current) or role.casefold() == "public"), INT)
+    if env.principal.sysadmin and role.casefold().startswith("db_"):
+        return constant(1, INT)
+    known = {name.casefold() for name in env.catalog(env.current).roles}
+    return constant(int(env.user_in_role(env.current, role)) if role.casefold() in known else None, INT)
+
+
+def _type_name(env: Environment, arguments: list[Expr]) -> Expr:
+    return _lookup({t.user_type_id: t.name for t in objects.SYSTEM_TYPES}, arguments[0])
+
+
+def _type_id(env: Environment, arguments: list[Expr]) -> Expr:
+    name = str(_values(env, arguments, "TYPE_ID")[0]).casefold()
+    return constant(next((t.user_type_id for t in objects.SYSTEM_TYPES if t.name == name), None), INT)
+
+
+def _login_name(env: Environment, arguments: list[Expr]) -> Expr:
+    if arguments:
+        raise unsupported("SUSER_SNAME with an argument")
+    return constant(env.principal.name, _NAME)
+
+
+def _user_name(env: Environment, arguments: list[Expr]) -> Expr:
+    if arguments:
+        raise unsupported("USER_NAME with an argument")
+    return constant(env.user_name(env.current), _NAME)
+
+
+_METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
+    "object_name": _object_name,
+    "object_schema_name": _object_schema_name,
+    "object_id": _object_id,
+    "schema_name": _schema_name,
+    "schema_id": _schema_id,
+    "db_id": _db_id,
+    "db_name": _db_name,
+    "original_db_name": lambda env, arguments: constant(env.info.login.database or "master", _NAME),
+    "col_length": _col_length,
+    "col_name": _col_name,
+    "serverproperty": _server_property,
+    "sessionproperty": _session_property,
+    "databasepropertyex": _database_property,
+    "has_perms_by_name": _permission,
+    "has_dbaccess": lambda env, arguments: constant(1, INT),
+    "is_srvrolemember": _server_role,
+    "is_member": _database_role,
+    "is_rolemember": _database_role,
+    "suser_sname": _login_name,
+    "suser_name": _login_name,
+    "original_login": _login_name,
+    "system_user": _login_name,
+    "user_name": _user_name,
+    "type_name": _type_name,
+    "type_id": _type_id,
+    "scope_identity": lambda env, arguments: constant(env.scope_identity, decimal(38, 0)),
+    "rowcount_big": lambda env, arguments: constant(env.rowcount, BIGINT),
+    "xact_state": lambda env, arguments: constant(int(env.trancount > 0), SqlType("smallint")),
+    "app_name": lambda env, arguments: constant(env.info.login.app_name, _NAME),
+    "host_name": lambda env, arguments: constant(env.info.login.host_name, _NAME),
+    "current_timezone_id": lambda env, arguments: constant("UTC" if _offset(env) == 0 else None, _NAME),
+}

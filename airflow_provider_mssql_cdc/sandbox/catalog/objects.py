@@ -1,0 +1,236 @@
+"""The objects of a database as the catalogue counts them: user tables, constraints, and what CDC made."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, is_unicode, kind
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+CDC_SCHEMA_ID = 100
+_CDC_TABLES = ("change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping")
+_TYPE_NAMES = {
+    "U": "USER_TABLE",
+    "PK": "PRIMARY_KEY_CONSTRAINT",
+    "UQ": "UNIQUE_CONSTRAINT",
+    "D": "DEFAULT_CONSTRAINT",
+    "IF": "SQL_INLINE_TABLE_VALUED_FUNCTION",
+    "V": "VIEW",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemType:
+    """A row of sys.types."""
+
+    name: str
+    system_type_id: int
+    user_type_id: int
+    max_length: int
+    precision: int
+    scale: int
+
+
+SYSTEM_TYPES = tuple(
+    SystemType(*row)
+    for row in (
+        ("image", 34, 34, 16, 0, 0), ("text", 35, 35, 16, 0, 0), ("uniqueidentifier", 36, 36, 16, 0, 0),
+        ("date", 40, 40, 3, 10, 0), ("time", 41, 41, 5, 16, 7), ("datetime2", 42, 42, 8, 27, 7),
+        ("datetimeoffset", 43, 43, 10, 34, 7), ("tinyint", 48, 48, 1, 3, 0), ("smallint", 52, 52, 2, 5, 0),
+        ("int", 56, 56, 4, 10, 0), ("smalldatetime", 58, 58, 4, 16, 0), ("real", 59, 59, 4, 24, 0),
+        ("money", 60, 60, 8, 19, 4), ("datetime", 61, 61, 8, 23, 3), ("float", 62, 62, 8, 53, 0),
+        ("ntext", 99, 99, 16, 0, 0), ("bit", 104, 104, 1, 1, 0), ("decimal", 106, 106, 17, 38, 38),
+        ("numeric", 108, 108, 17, 38, 38), ("smallmoney", 122, 122, 4, 10, 4), ("bigint", 127, 127, 8, 19, 0),
+        ("varbinary", 165, 165, 8000, 0, 0), ("varchar", 167, 167, 8000, 0, 0), ("binary", 173, 173, 8000, 0, 0),
+        ("char", 175, 175, 8000, 0, 0), ("timestamp", 189, 189, 8, 0, 0), ("nvarchar", 231, 231, 8000, 0, 0),
+        ("nchar", 239, 239, 8000, 0, 0), ("xml", 241, 241, -1, 0, 0), ("sysname", 231, 256, 256, 0, 0),
+    )
+)  # fmt: skip
+_BY_NAME = {each.name: each for each in SYSTEM_TYPES}
+
+
+def system_type(type_: SqlType) -> SystemType:
+    """The sys.types row of a type."""
+    return _BY_NAME["timestamp" if type_.name == "rowversion" else type_.name]
+
+
+def max_length(type_: SqlType) -> int:
+    """sys.columns.max_length: bytes; -1 for (max) and xml."""
+    if type_.length == MAX:
+        return -1
+    if type_.name in ("char", "varchar", "binary", "varbinary"):
+        return type_.length
+    if type_.name in ("nchar", "nvarchar", "sysname"):
+        return 2 * type_.length
+    if type_.name == "decimal":
+        return 5 if type_.precision <= 9 else 9 if type_.precision <= 19 else 13 if type_.precision <= 28 else 17
+    if type_.name in INT_BYTES:
+        return INT_BYTES[type_.name]
+    extra = 0 if type_.scale <= 2 else 1 if type_.scale <= 4 else 2
+    base = {"time": 3, "datetime2": 6, "datetimeoffset": 8}.get(type_.name)
+    return base + extra if base is not None else system_type(type_).max_length
+
+
+def precision(type_: SqlType) -> int:
+    """sys.columns.precision: digits, or characters of a date or time as text; 0 for others."""
+    if type_.name == "decimal":
+        return type_.precision
+    base = {"time": 8, "datetime2": 19, "datetimeoffset": 26}.get(type_.name)
+    if base is not None:
+        return base + (type_.scale + 1 if type_.scale else 0)
+    return system_type(type_).precision
+
+
+def scale(type_: SqlType) -> int:
+    """sys.columns.scale"""
+    if type_.name in ("decimal", "time", "datetime2", "datetimeoffset"):
+        return type_.scale
+    return system_type(type_).scale
+
+
+def collation(type_: SqlType, given: str | None = None) -> str | None:
+    """The collation of a column of this type."""
+    return (given or COLLATION) if kind(type_) == "str" and type_.name != "xml" else None
+
+
+@dataclass(frozen=True, slots=True)
+class DbObject:
+    """A row of sys.objects, with its columns if it is a table."""
+
+    object_id: int
+    name: str
+    schema: str
+    type: str
+    created: datetime.datetime
+    modified: datetime.datetime
+    parent: int = 0
+    is_ms_shipped: bool = False
+    columns: tuple[ColumnDef, ...] = ()
+    entry: TableEntry | None = None
+    tracked: bool = False
+
+    @property
+    def type_desc(self) -> str:
+        """The type in words."""
+        return _TYPE_NAMES[self.type]
+
+
+def schemas(env: Environment, database: Database) -> dict[str, int]:
+    """Schemas by name; cdc is there while CDC is on."""
+    known = dict(env.catalog(database).schemas)
+    if database.cdc.enabled:
+        known["cdc"] = CDC_SCHEMA_ID
+    return known
+
+
+def _columns(columns: list[Column]) -> tuple[ColumnDef, ...]:
+    return tuple(ColumnDef(i, column.name, column.type, column.nullable) for i, column in enumerate(columns, 1))
+
+
+def tables(env: Environment, database: Database) -> list[DbObject]:
+    """User tables and the tables of CDC that the session may see."""
+    found = []
+    for entry in env.catalog(database).tables.values():
+        table = entry.table
+        if env.may_select(database, table.schema, table.name):
+            tracked = database.cdc.is_tracked(table.object_id)
+            found.append(
+                DbObject(
+                    table.object_id, table.name, table.schema, "U", entry.created, entry.modified, 0, False,
+                    table.columns, entry, tracked,
+                )
+            )  # fmt: skip
+    return found + cdc_tables(env, database)
+
+
+def cdc_tables(env: Environment, database: Database) -> list[DbObject]:
+    """The tables of schema cdc."""
+    if not database.cdc.enabled:
+        return []
+    when = database.created
+    found = [
+        DbObject(
+            object_id_of(database.database_id, name), name, "cdc", "U", when, when, 0, True,
+            _columns(database.cdc.relation(name)[0]),
+        )
+        for name in _CDC_TABLES
+    ]  # fmt: skip
+    for instance in database.cdc.instances:
+        name = f"{instance.capture_instance}_CT"
+        if env.may_select(database, "cdc", name):
+            columns = _columns(database.cdc.change_columns(instance.capture_instance))
+            number, when = instance.change_table_object_id, instance.create_date
+            found.append(DbObject(number, name, "cdc", "U", when, when, 0, True, columns))
+    return found
+
+
+def all_objects(env: Environment, database: Database) -> list[DbObject]:
+    """Tables, their constraints, and the generated functions."""
+    found = tables(env, database)
+    for each in list(found):
+        if each.entry is not None:
+            found += _constraints(each, each.entry)
+    for instance in database.cdc.instances:
+        kinds = ["all", "net"] if instance.supports_net_changes else ["all"]
+        for kind_ in kinds:
+            name = f"fn_cdc_get_{kind_}_changes_{instance.capture_instance}"
+            number, when = object_id_of(instance.change_table_object_id, kind_), instance.create_date
+            found.append(DbObject(number, name, "cdc", "IF", when, when))
+    return found
+
+
+def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:
+    def made(name: str, type_: str) -> DbObject:
+        number = object_id_of(table.object_id, name)
+        return DbObject(number, name, table.schema, type_, table.created, table.created, table.object_id)
+
+    found = [made(index.name, "PK") for index in entry.table.indexes if index.primary_key]
+    found += [made(name, "UQ") for name in sorted(entry.unique_constraints)]
+    return found + [made(name, "D") for name in entry.default_names.values()]
+
+
+def find(env: Environment, name: str) -> DbObject | None:
+    """An object by its name as T-SQL writes it."""
+    cursor = Cursor(tokenize(name), name)
+    parts = cursor.dotted() if cursor.token.is_name else ()
+    if not parts or cursor.token.kind != "end" or len(parts) > 3:
+        return None
+    database_name, schema, wanted = ("", "", *parts)[-3:]
+    if database_name and database_name.casefold() not in env.instance.storage.databases:
+        return None
+    database = env.database_named(database_name)
+    schema = schema or "dbo"
+    for each in all_objects(env, database):
+        if (each.schema.casefold(), each.name.casefold()) == (schema.casefold(), wanted.casefold()):
+            return each
+    return None
+
+
+
+
+def character_length(type_: SqlType) -> int | None:
+    """INFORMATION_SCHEMA.COLUMNS.CHARACTER_MAXIMUM_LENGTH"""
+    if kind(type_) not in ("str", "bin") or type_.name == "rowversion":
+        return None
+    if type_.length == MAX or type_.name == "xml":
+        return -1
+    fixed = {"text": 2147483647, "image": 2147483647, "ntext": 1073741823}
+    return fixed.get(type_.name, type_.length)
+
+
+def octet_length(type_: SqlType) -> int | None:
+    """INFORMATION_SCHEMA.COLUMNS.CHARACTER_OCTET_LENGTH"""
+    length = character_length(type_)
+    if length is None or length < 0 or type_.name in ("text", "image"):
+        return length
+    return min(2 * length, 2147483646) if is_unicode(type_) else length

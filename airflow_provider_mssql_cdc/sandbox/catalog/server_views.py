@@ -1,0 +1,141 @@
+"""Views about the server: databases, sessions, services, configuration, log scans, and msdb's jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+Rows = tuple[list[Column], pa.Table]
+
+
+def _databases(env: Environment, database: Database) -> Rows:
+    spec = (
+        "name sysname!, database_id int!, source_database_id int, owner_sid varbinary(85), create_date datetime!, "
+        "compatibility_level tinyint!, collation_name sysname, user_access tinyint, user_access_desc nvarchar(60), "
+        "is_read_only bit, is_auto_close_on bit!, state tinyint, state_desc nvarchar(60), is_in_standby bit, "
+        "snapshot_isolation_state tinyint, snapshot_isolation_state_desc nvarchar(60), "
+        "is_read_committed_snapshot_on bit, recovery_model tinyint, recovery_model_desc nvarchar(60), "
+        "is_fulltext_enabled bit, is_trustworthy_on bit, is_published bit!, is_subscribed bit!, is_distributor bit!, "
+        "log_reuse_wait tinyint, log_reuse_wait_desc nvarchar(60), is_cdc_enabled bit!, is_encrypted bit, "
+        "containment tinyint, delayed_durability int, delayed_durability_desc nvarchar(60)"
+    )
+    data = []
+    for each in sorted(env.instance.storage.databases.values(), key=lambda d: d.database_id):
+        on = each.snapshot_isolation
+        data.append(
+            [
+                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), 160, COLLATION, 0, "MULTI_USER",
+                False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1, "FULL",
+                False, False, False, False, False, 0, "NOTHING", each.cdc.enabled, False, 0, 0, "DISABLED",
+            ]
+        )  # fmt: skip
+    return rows(spec, data)
+
+
+def _recovery(env: Environment, database: Database) -> Rows:
+    spec = (
+        "database_id int!, database_guid uniqueidentifier, family_guid uniqueidentifier, last_log_backup_lsn decimal(25,0), "
+        "recovery_fork_guid uniqueidentifier, first_recovery_fork_guid uniqueidentifier"
+    )
+    data = []
+    for each in env.instance.storage.databases.values():
+        fork = each.recovery_fork_guid
+        data.append([each.database_id, fork, fork, None, fork, None])
+    return rows(spec, data)
+
+
+def _configurations(env: Environment, database: Database) -> Rows:
+    # value and value_in_use are sql_variant on a server; every option holds an int
+    spec = (
+        "configuration_id int!, name nvarchar(35)!, value int, minimum int, maximum int, value_in_use int, "
+        "description nvarchar(255)!, is_dynamic bit!, is_advanced bit!"
+    )
+    size = env.instance.configuration.max_text_repl_size
+    data: list[list[Any]] = [
+        [1536, "max text repl size (B)", size, -1, 2147483647, size, "Maximum size of a text field in replication.", True, False],
+        [1562, "clr enabled", 1, 0, 1, 1, "CLR user code execution enabled in the server", True, False],
+        [518, "show advanced options", int(env.instance.configuration.show_advanced), 0, 1,
+         int(env.instance.configuration.show_advanced), "show advanced options", True, False],
+    ]  # fmt: skip
+    return rows(spec, data)
+
+
+def _sessions(env: Environment, database: Database) -> Rows:
+    spec = (
+        "session_id smallint!, login_time datetime!, host_name nvarchar(128), program_name nvarchar(128), "
+        "login_name nvarchar(128)!, status nvarchar(30)!, is_user_process bit!, transaction_isolation_level smallint!, "
+        "original_login_name nvarchar(128)!"
+    )
+    data = []
+    for info in list(env.instance.sessions.values()):
+        mine = info is env.info
+        level = env.isolation.value if mine else 2
+        name = info.login.user
+        status = "running" if mine else "sleeping"
+        data.append([info.session_id, info.login_time, info.login.host_name, info.login.app_name, name, status, True, level, name])
+    return rows(spec, data)
+
+
+def _services(env: Environment, database: Database) -> Rows:
+    return env.instance.agent.services()
+
+
+def _cdc_view(name: str) -> Callable[[Any, Database], Rows]:
+    def view(env: Environment, database: Database) -> Rows:
+        if not env.is_owner(database):
+            raise SqlError(262, f"VIEW DATABASE STATE permission denied in database '{database.name}'.", severity=14)
+        return database.cdc.relation(name)
+
+    return view
+
+
+def _empty(spec: str) -> Callable[[Any, Database], Rows]:
+    return lambda env, database: rows(spec, [])
+
+
+VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
+    ("sys", "databases"): _databases,
+    ("sys", "database_recovery_status"): _recovery,
+    ("sys", "configurations"): _configurations,
+    ("sys", "dm_exec_sessions"): _sessions,
+    ("sys", "dm_server_services"): _services,
+    ("sys", "dm_cdc_log_scan_sessions"): _cdc_view("dm_cdc_log_scan_sessions"),
+    ("sys", "dm_cdc_errors"): _cdc_view("dm_cdc_errors"),
+    ("sys", "extended_properties"): _empty(
+        "class tinyint!, class_desc nvarchar(60), major_id int!, minor_id int!, name sysname!, value nvarchar(4000)"
+    ),
+    ("sys", "foreign_keys"): _empty("name sysname!, object_id int!, schema_id int!, parent_object_id int!"),
+    ("sys", "views"): _empty("name sysname!, object_id int!, schema_id int!, is_ms_shipped bit!"),
+    ("sys", "synonyms"): _empty("name sysname!, object_id int!, schema_id int!, base_object_name nvarchar(1035)"),
+    ("sys", "change_tracking_databases"): _empty(
+        "database_id int!, is_auto_cleanup_on bit, retention_period int, retention_period_units_desc nvarchar(60), "
+        "retention_period_units tinyint, max_cleanup_version bigint"
+    ),
+    ("sys", "change_tracking_tables"): _empty(
+        "object_id int!, is_track_columns_updated_on bit, begin_version bigint, cleanup_version bigint, "
+        "min_valid_version bigint"
+    ),
+}
+
+
+def msdb(env: Environment, name: str) -> Rows | None:
+    """A table of msdb.dbo; cdc_jobs is there once a database used CDC."""
+    agent = env.instance.agent
+    if name == "cdc_jobs":
+        found = [d.cdc.relation("cdc_jobs") for d in env.instance.storage.databases.values() if d.cdc.jobs]
+        if not found:
+            return None
+        return found[0][0], pa.concat_tables([table for _, table in found])
+    views = {"sysjobs": agent.sysjobs, "sysjobactivity": agent.sysjobactivity, "syssessions": agent.syssessions}
+    view = views.get(name)
+    return None if view is None else view()

@@ -1,0 +1,298 @@
+"""Catalogue views: each a function that makes rows for the session that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, server_views
+from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import object_id_of
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+Rows = tuple[list[Column], pa.Table]
+
+
+def find(env: Environment, database: Database, schema: str, name: str) -> Rows | None:
+    """A catalogue view's rows; None where there is none of that name."""
+    key = (schema.casefold(), name.casefold())
+    if database.name.casefold() == "msdb" and key[0] == "dbo":
+        return server_views.msdb(env, key[1])
+    view = _VIEWS.get(key)
+    return None if view is None else view(env, database)
+
+
+_OBJECT_COLUMNS = (
+    "name sysname!, object_id int!, principal_id int, schema_id int!, parent_object_id int!, type char(2), "
+    "type_desc nvarchar(60), create_date datetime!, modify_date datetime!, is_ms_shipped bit!, is_published bit!, "
+    "is_schema_published bit!"
+)
+_TABLE_COLUMNS = _OBJECT_COLUMNS + (
+    ", lob_data_space_id int!, filestream_data_space_id int, max_column_id_used int!, lock_on_bulk_load bit!, "
+    "uses_ansi_nulls bit, is_replicated bit, has_replication_filter bit, is_merge_published bit, "
+    "is_sync_tran_subscribed bit, has_unchecked_assembly_data bit!, text_in_row_limit int, "
+    "large_value_types_out_of_row bit, is_tracked_by_cdc bit, lock_escalation tinyint, lock_escalation_desc nvarchar(60), "
+    "is_filetable bit, is_memory_optimized bit, durability tinyint, durability_desc nvarchar(60), temporal_type tinyint, "
+    "temporal_type_desc nvarchar(60), history_table_id int, is_remote_data_archive_enabled bit, is_external bit!"
+)
+
+
+def _object_row(each: objects.DbObject, schema_ids: dict[str, int]) -> list[Any]:
+    schema_id = schema_ids[each.schema]
+    return [
+        each.name, each.object_id, None, schema_id, each.parent, each.type.ljust(2), each.type_desc, each.created,
+        each.modified, each.is_ms_shipped, False, False,
+    ]  # fmt: skip
+
+
+def _objects(env: Environment, database: Database) -> Rows:
+    ids = objects.schemas(env, database)
+    return rows(_OBJECT_COLUMNS, [_object_row(each, ids) for each in objects.all_objects(env, database)])
+
+
+def _tables(env: Environment, database: Database) -> Rows:
+    ids = objects.schemas(env, database)
+    data = []
+    for each in objects.tables(env, database):
+        last = max((c.column_id for c in each.columns), default=0)
+        data.append(
+            [
+                *_object_row(each, ids), 0, None, last, False, True, False, False, False, False, False, 0, False,
+                each.tracked, 0, "TABLE", False, False, 0, "SCHEMA_AND_DATA", 0, "NON_TEMPORAL_TABLE", None, False, False,
+            ]
+        )  # fmt: skip
+    return rows(_TABLE_COLUMNS, data)
+
+
+def _schemas(env: Environment, database: Database) -> Rows:
+    data = [[name, number, 1] for name, number in objects.schemas(env, database).items()]
+    return rows("name sysname!, schema_id int!, principal_id int", data)
+
+
+_COLUMN_COLUMNS = (
+    "object_id int!, name sysname, column_id int!, system_type_id tinyint!, user_type_id int!, max_length smallint!, "
+    "precision tinyint!, scale tinyint!, collation_name sysname, is_nullable bit, is_ansi_padded bit!, is_rowguidcol bit!, "
+    "is_identity bit!, is_computed bit!, is_filestream bit!, is_replicated bit, is_non_sql_subscribed bit, "
+    "is_merge_published bit, is_dts_replicated bit, is_xml_document bit!, xml_collection_id int!, "
+    "default_object_id int!, rule_object_id int!, is_sparse bit, is_column_set bit, generated_always_type tinyint, "
+    "generated_always_type_desc nvarchar(60), encryption_type int, is_hidden bit, is_masked bit!"
+)
+
+
+def column_row(each: objects.DbObject, column: Any) -> list[Any]:
+    """A row of sys.columns."""
+    type_ = objects.system_type(column.type)
+    names = each.entry.default_names if each.entry is not None else {}
+    default = object_id_of(each.object_id, names[column.name]) if column.name in names else 0
+    return [
+        each.object_id, column.name, column.column_id, type_.system_type_id, type_.user_type_id,
+        objects.max_length(column.type), objects.precision(column.type), objects.scale(column.type),
+        objects.collation(column.type, column.collation), column.nullable, True, False, column.identity,
+        column.computed is not None, False, False, False, False, False, False, 0, default, 0, False, False, 0,
+        "NOT_APPLICABLE", None, False, False,
+    ]  # fmt: skip
+
+
+def _columns(env: Environment, database: Database) -> Rows:
+    data = [column_row(each, c) for each in objects.tables(env, database) for c in each.columns]
+    return rows(_COLUMN_COLUMNS, data)
+
+
+def _types(env: Environment, database: Database) -> Rows:
+    spec = (
+        "name sysname!, system_type_id tinyint!, user_type_id int!, schema_id int!, principal_id int, max_length smallint!, "
+        "precision tinyint!, scale tinyint!, collation_name sysname, is_nullable bit, is_user_defined bit!, "
+        "is_assembly_type bit!, default_object_id int!, rule_object_id int!, is_table_type bit!"
+    )
+    text = ("char", "varchar", "nchar", "nvarchar", "text", "ntext", "sysname")
+    data = [
+        [
+            t.name, t.system_type_id, t.user_type_id, 4, None, t.max_length, t.precision, t.scale,
+            objects.COLLATION if t.name in text else None, t.name not in ("timestamp", "sysname"), False, False, 0, 0, False,
+        ]
+        for t in objects.SYSTEM_TYPES
+    ]  # fmt: skip
+    return rows(spec, data)
+
+
+def index_rows(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, Any]]:
+    """(table, index_id, index or None for a heap) of every index."""
+    found: list[tuple[objects.DbObject, int, Any]] = []
+    for each in objects.tables(env, database):
+        indexes = each.entry.table.indexes if each.entry else ()
+        clustered = [index for index in indexes if index.clustered]
+        found += [(each, 1, index) for index in clustered] or [(each, 0, None)]
+        found += [(each, i, index) for i, index in enumerate((x for x in indexes if not x.clustered), 2)]
+    return found
+
+
+def _indexes(env: Environment, database: Database) -> Rows:
+    spec = (
+        "object_id int!, name sysname, index_id int!, type tinyint!, type_desc nvarchar(60), is_unique bit, "
+        "data_space_id int, ignore_dup_key bit, is_primary_key bit, is_unique_constraint bit, fill_factor tinyint!, "
+        "is_padded bit, is_disabled bit, is_hypothetical bit, allow_row_locks bit, allow_page_locks bit, has_filter bit, "
+        "filter_definition nvarchar(max), auto_created bit"
+    )
+    data = []
+    for each, number, index in index_rows(env, database):
+        names = ("HEAP", "CLUSTERED", "NONCLUSTERED")
+        constraints = each.entry.unique_constraints if each.entry else frozenset()
+        data.append(
+            [
+                each.object_id, index and index.name, number, min(number, 2), names[min(number, 2)],
+                bool(index and index.unique), 1, False, bool(index and index.primary_key),
+                bool(index and index.name in constraints), 0, False, False, False, True, True, False, None, False,
+            ]
+        )  # fmt: skip
+    return rows(spec, data)
+
+
+def _index_columns(env: Environment, database: Database) -> Rows:
+    spec = (
+        "object_id int!, index_id int!, index_column_id int!, column_id int!, key_ordinal tinyint!, "
+        "partition_ordinal tinyint!, is_descending_key bit, is_included_column bit, column_store_order_ordinal tinyint!"
+    )
+    data = []
+    for each, number, index in index_rows(env, database):
+        ids = {c.name: c.column_id for c in each.columns}
+        for ordinal, name in enumerate(index.columns if index else (), 1):
+            data.append([each.object_id, number, ordinal, ids[name], ordinal, 0, False, False, 0])
+    return rows(spec, data)
+
+
+def _key_constraints(env: Environment, database: Database) -> Rows:
+    ids = objects.schemas(env, database)
+    numbers = {(each.object_id, index.name): n for each, n, index in index_rows(env, database) if index}
+    data = [
+        [*_object_row(each, ids), numbers[(each.parent, each.name)], False, True]
+        for each in objects.all_objects(env, database)
+        if each.type in ("PK", "UQ")
+    ]
+    return rows(_OBJECT_COLUMNS + ", unique_index_id int, is_system_named bit!, is_enforced bit", data)
+
+
+def _default_constraints(env: Environment, database: Database) -> Rows:
+    ids = objects.schemas(env, database)
+    spec = _OBJECT_COLUMNS + ", parent_column_id int!, definition nvarchar(max), is_system_named bit!"
+    data = []
+    for table in objects.tables(env, database):
+        for column in table.columns:
+            if table.entry is not None and column.name in table.entry.default_names:
+                number = object_id_of(table.object_id, table.entry.default_names[column.name])
+                each = next(o for o in objects.all_objects(env, database) if o.object_id == number)
+                data.append([*_object_row(each, ids), column.column_id, f"({column.default})", False])
+    return rows(spec, data)
+
+
+def _identity_columns(env: Environment, database: Database) -> Rows:
+    spec = _COLUMN_COLUMNS + ", seed_value bigint, increment_value bigint, last_value bigint, is_not_for_replication bit"
+    data = []
+    for each in objects.tables(env, database):
+        for column in each.columns:
+            if column.identity and each.entry is not None:
+                last = database.last_identity(each.object_id)
+                data.append([*column_row(each, column), *each.entry.identity, last, False])
+    return rows(spec, data)
+
+
+def _computed_columns(env: Environment, database: Database) -> Rows:
+    spec = _COLUMN_COLUMNS + ", definition nvarchar(max), uses_database_collation bit!, is_persisted bit!"
+    data = [
+        [*column_row(each, column), column.computed, True, True]
+        for each in objects.tables(env, database)
+        for column in each.columns
+        if column.computed is not None
+    ]
+    return rows(spec, data)
+
+
+def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, int]]:
+    counts = {}
+    for each in objects.tables(env, database):
+        if each.entry is not None:
+            table = f"{database.duck}.main.{each.entry.storage}"
+            counts[each.object_id] = env.fetch(f"SELECT count(*) AS n FROM {table}").column(0)[0].as_py()
+        elif each.name.endswith("_CT"):
+            counts[each.object_id] = sum(b.num_rows for b in database.cdc.change_rows(each.name[:-3]))
+        else:
+            counts[each.object_id] = database.cdc.relation(each.name)[1].num_rows
+    return [(each, number, counts[each.object_id]) for each, number, _ in index_rows(env, database)]
+
+
+def _partitions(env: Environment, database: Database) -> Rows:
+    spec = (
+        "partition_id bigint!, object_id int!, index_id int!, partition_number int!, hobt_id bigint!, rows bigint, "
+        "filestream_filegroup_id smallint!, data_compression tinyint!, data_compression_desc nvarchar(60)"
+    )
+    data = []
+    for each, number, count in _row_counts(env, database):
+        key = each.object_id << 8 | number
+        data.append([key, each.object_id, number, 1, key, count, 0, 0, "NONE"])
+    return rows(spec, data)
+
+
+def _partition_stats(env: Environment, database: Database) -> Rows:
+    spec = (
+        "partition_id bigint, object_id int!, index_id int!, partition_number int!, used_page_count bigint, "
+        "reserved_page_count bigint, row_count bigint"
+    )
+    data = []
+    for each, number, count in _row_counts(env, database):
+        pages = count // 100 + 1
+        data.append([each.object_id << 8 | number, each.object_id, number, 1, pages, pages, count])
+    return rows(spec, data)
+
+
+def _principals(env: Environment, database: Database) -> Rows:
+    spec = "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name sysname, owning_principal_id int"
+    catalog = env.catalog(database)
+    data = [["public", 0, "R", "DATABASE_ROLE", None, 1], ["dbo", 1, "S", "SQL_USER", "dbo", None]]
+    data += [[name, i, "S", "SQL_USER", "dbo", None] for i, name in enumerate(catalog.users, 5)]
+    data += [[name, i, "R", "DATABASE_ROLE", None, 1] for i, name in enumerate(catalog.roles, 500)]
+    if database.cdc.enabled:
+        data.append(["cdc", 499, "S", "SQL_USER", "cdc", None])
+    return rows(spec, data)
+
+
+def _system_views(env: Environment, database: Database) -> Rows:
+    data: list[Sequence[Any]] = []
+    for schema, name in _VIEWS:
+        number = -object_id_of(0, f"{schema}.{name}")
+        schema_id = 3 if schema == "information_schema" else 4
+        data.append([name, number, None, schema_id, 0, "V ", "VIEW", database.created, database.created, True, False, False])
+    return rows(_OBJECT_COLUMNS, data)
+
+
+def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Rows]]:
+    return {
+        ("sys", "objects"): _objects,
+        ("sys", "all_objects"): _objects,
+        ("sys", "tables"): _tables,
+        ("sys", "schemas"): _schemas,
+        ("sys", "columns"): _columns,
+        ("sys", "all_columns"): _columns,
+        ("sys", "types"): _types,
+        ("sys", "indexes"): _indexes,
+        ("sys", "index_columns"): _index_columns,
+        ("sys", "key_constraints"): _key_constraints,
+        ("sys", "default_constraints"): _default_constraints,
+        ("sys", "identity_columns"): _identity_columns,
+        ("sys", "computed_columns"): _computed_columns,
+        ("sys", "partitions"): _partitions,
+        ("sys", "dm_db_partition_stats"): _partition_stats,
+        ("sys", "database_principals"): _principals,
+        ("sys", "system_views"): _system_views,
+    }
+
+
+_VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
+    **_database_views(),
+    **server_views.VIEWS,
+    **information_schema.VIEWS,
+}

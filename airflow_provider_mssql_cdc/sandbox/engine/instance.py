@@ -1,0 +1,120 @@
+"""The server instance: databases, logins, configuration and the Agent."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
+from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
+
+SERVER_NAME = "SANDBOX"
+VERSION = (16, 0, 4175)
+VERSION_TEXT = (
+    "Microsoft SQL Server 2022 (RTM-CU15) - 16.0.4175.1 (X64) \n\tsandbox of airflow-provider-mssql-cdc\n"
+    "\tDeveloper Edition (64-bit) on Linux"
+)
+
+
+@dataclass(slots=True)
+class Configuration:
+    """sp_configure: the options the sandbox honours."""
+
+    max_text_repl_size: int = 65536
+    show_advanced: bool = False
+
+
+@dataclass(slots=True)
+class Principal:
+    """A login."""
+
+    name: str
+    password: str = field(repr=False)
+    sysadmin: bool = False
+    default_database: str = "master"
+
+
+@dataclass(slots=True)
+class SessionInfo:
+    """A row of sys.dm_exec_sessions."""
+
+    session_id: int
+    login: Login
+    login_time: datetime.datetime
+
+
+class Instance:
+    """Everything that sessions share.
+
+    :param user: the sysadmin login
+    :param clock: the server's local time, naive
+    """
+
+    def __init__(
+        self, user: str, password: str, clock: Callable[[], datetime.datetime], capture_interval: float | None
+    ) -> None:
+        self.clock = clock
+        self.storage = Storage(clock)
+        self.agent = Agent(clock=clock, capture_interval=capture_interval)
+        self.configuration = Configuration()
+        self.started = clock()
+        self.logins: dict[str, Principal] = {user.casefold(): Principal(user, password, True)}
+        self.sessions: dict[int, SessionInfo] = {}
+        self._lock = threading.Lock()
+        for database in self.storage.databases.values():
+            self.agent.attach(database.cdc)
+
+    def create_database(self, name: str) -> Database:
+        """Create a database whose CDC jobs the Agent runs."""
+        database = self.storage.create_database(name)
+        self.agent.attach(database.cdc)
+        return database
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and its jobs."""
+        database = self.storage.databases.get(name.casefold())
+        self.storage.drop_database(name)
+        if database is not None:
+            self.agent.detach(database.cdc)
+
+    def authenticate(self, login: Login) -> tuple[Principal, Database]:
+        """The login's principal and first database.
+
+        :raises SqlError: 18456 wrong name or password, 4060 no such database
+        """
+        principal = self.logins.get(login.user.casefold())
+        if principal is None or principal.password != login.password:
+            raise SqlError(18456, f"Login failed for user '{login.user}'.", severity=14)
+        name = login.database or principal.default_database
+        database = self.storage.databases.get(name.casefold())
+        if database is None or not self.may_use(principal, database):
+            message = f'Cannot open database "{name}" requested by the login. The login failed.'
+            raise SqlError(4060, message, severity=11)
+        return principal, database
+
+    def may_use(self, principal: Principal, database: Database) -> bool:
+        """Whether a login has a user in a database."""
+        if principal.sysadmin or database.name in ("master", "tempdb", "msdb"):
+            return True
+        return principal.name.casefold() in {login.casefold() for login in database.catalog.users.values()}
+
+    def open_session(self, login: Login) -> SessionInfo:
+        """Number a new session."""
+        with self._lock:
+            number = next(i for i in range(51, 32767) if i not in self.sessions)
+            info = SessionInfo(number, login, self.clock())
+            self.sessions[number] = info
+            return info
+
+    def close_session(self, info: SessionInfo) -> None:
+        """Forget a session."""
+        with self._lock:
+            self.sessions.pop(info.session_id, None)
+
+    def close(self) -> None:
+        """Stop the Agent and let go of the storage."""
+        self.agent.stop()
+        self.storage.close()

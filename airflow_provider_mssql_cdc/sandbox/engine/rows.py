@@ -1,0 +1,179 @@
+"""Writing rows: constraints as SQL Server checks them, row images for the log, and the write to DuckDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.ddl import check_lob_size
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
+from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation, TransactionManager
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.types import MAX
+
+_STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
+
+
+def physical(table: TableDef, name: str) -> str:
+    """A column's name in DuckDB."""
+    return next(f"c{c.column_id}" for c in table.columns if c.name.casefold() == name.casefold())
+
+
+def stored_name(database: Database, entry: TableEntry) -> str:
+    """The table's full name in DuckDB."""
+    return f"{database.duck}.main.{entry.storage}"
+
+
+class RowWriter:
+    """Applies the rows of one statement to one table.
+
+    :param max_text_repl_size: the server option, in bytes, that limits LOB values of tracked tables
+    """
+
+    def __init__(
+        self, manager: TransactionManager, database: Database, entry: TableEntry, max_text_repl_size: int
+    ) -> None:
+        self._manager, self._database, self._entry = manager, database, entry
+        self._table = entry.table
+        self._limit = max_text_repl_size
+        self._name = stored_name(database, entry)
+
+    def insert(self, rows: pa.Table) -> int:
+        """Insert rows, which have the table's Arrow schema.
+
+        :raises SqlError: 515, 2627, 2601, 7139
+        """
+        self._check(rows, "INSERT")
+        self._check_keys(rows, None, self._table.indexes)
+        ids = self._database.new_row_ids(rows.num_rows)
+        staged = _staged(self._table, rows, pa.array(ids, pa.int64()))
+        columns = ", ".join(staged.column_names)
+        sql = f"INSERT INTO {self._name} ({columns}) SELECT {columns} FROM {STAGE}"
+        if rows.num_rows:
+            self._manager.apply(Operation(sql, staged, RowImages(self._table, None, rows)))
+        return rows.num_rows
+
+    def delete(self, ids: pa.Array, before: pa.Table) -> int:
+        """Delete rows by their row identifiers; ``before`` holds their values."""
+        if before.num_rows:
+            sql = f"DELETE FROM {self._name} WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM {STAGE})"
+            self._manager.apply(Operation(sql, pa.table({ROW_ID: ids}), RowImages(self._table, before, None)))
+        return before.num_rows
+
+    def update(self, ids: pa.Array, before: pa.Table, after: pa.Table, changed: set[str]) -> int:
+        """Give rows new values, all at once.
+
+        :param changed: names of the columns that the statement sets
+        :raises SqlError: 515, 2627, 2601, 7139
+        """
+        if not before.num_rows:
+            return 0
+        self._check(after, "UPDATE")
+        touched = tuple(
+            index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns)
+        )
+        self._check_keys(after, ids, touched)
+        staged = _staged(self._table, after, ids)
+        sets = ", ".join(f"{c} = n.{c}" for c in (physical(self._table, name) for name in sorted(changed)))
+        sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
+        self._manager.apply(Operation(sql, staged, RowImages(self._table, before, after)))
+        return before.num_rows
+
+    def _check(self, rows: pa.Table, verb: str) -> None:
+        for column in self._table.columns:
+            if not column.nullable and column.computed is None and rows.column(column.name).null_count:
+                full = f"{self._database.name}.{self._table.schema}.{self._table.name}"
+                message = (
+                    f"Cannot insert the value NULL into column '{column.name}', table '{full}'; "
+                    f"column does not allow nulls. {verb} fails."
+                )
+                raise SqlError(515, message, state=2)
+        if self._database.cdc.is_tracked(self._table.object_id):
+            check_lob_size(self._limit, self._table, rows)
+
+    def _check_keys(self, rows: pa.Table, ids: pa.Array | None, indexes: tuple[IndexDef, ...]) -> None:
+        unique = [index for index in indexes if index.unique or index.primary_key]
+        if not unique or not rows.num_rows:
+            return
+        connection = self._manager.connection
+        connection.register(STAGE, _staged(self._table, rows, ids))
+        try:
+            for index in unique:
+                self._check_key(connection, index, ids is not None)
+        finally:
+            connection.unregister(STAGE)
+
+    def _check_key(self, connection: duckdb.DuckDBPyConnection, index: IndexDef, updating: bool) -> None:
+        columns = [(physical(self._table, name), self._key(name)) for name in index.columns]
+        keys = ", ".join(expression.format(name) for name, expression in columns)
+        shown = ", ".join(f"any_value({name})" for name, _ in columns)
+        # NULLs are equal to each other in a unique index
+        same = " AND ".join(f"{e.format('t.' + n)} IS NOT DISTINCT FROM {e.format('n.' + n)}" for n, e in columns)
+        others = f" AND t.{ROW_ID} NOT IN (SELECT {ROW_ID} FROM {STAGE})" if updating else ""
+        twice = f"SELECT {shown} FROM {STAGE} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1"
+        values = ", ".join(f"n.{name}" for name, _ in columns)
+        taken = f"SELECT {values} FROM {STAGE} AS n JOIN {self._name} AS t ON {same}{others} LIMIT 1"
+        for query in (twice, taken):
+            found = connection.execute(query).fetchall()
+            if found:
+                raise self._duplicate(index, found[0])
+
+    def _key(self, name: str) -> str:
+        column = next(c for c in self._table.columns if c.name.casefold() == name.casefold())
+        return "t_key({})" if column.type.name in _STRINGS else "{}"
+
+    def _duplicate(self, index: IndexDef, values: tuple[Any, ...]) -> SqlError:
+        shown = ", ".join(_shown(value) for value in values)
+        table = f"{self._table.schema}.{self._table.name}"
+        if index.primary_key or index.name in self._entry.unique_constraints:
+            word = "PRIMARY KEY" if index.primary_key else "UNIQUE KEY"
+            message = (
+                f"Violation of {word} constraint '{index.name}'. Cannot insert duplicate key in object '{table}'. "
+                f"The duplicate key value is ({shown})."
+            )
+            return SqlError(2627, message, severity=14)
+        message = (
+            f"Cannot insert duplicate key row in object '{table}' with unique index '{index.name}'. "
+            f"The duplicate key value is ({shown})."
+        )
+        return SqlError(2601, message, severity=14)
+
+
+def _staged(table: TableDef, rows: pa.Table, ids: pa.Array | None) -> pa.Table:
+    arrays = [rows.column(column.name) for column in table.columns]
+    names = [f"c{column.column_id}" for column in table.columns]
+    if ids is not None:
+        arrays.append(ids)
+        names.append(ROW_ID)
+    return pa.Table.from_arrays(arrays, names)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "<NULL>"
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    return str(value)
+
+
+def checked_length(table: TableDef, database: str, rows: pa.Table) -> None:
+    """Check the lengths of rows that did not come through T-SQL (bulk seeding).
+
+    :raises SqlError: 2628 for text, 8152 for bytes that are too long
+    """
+    for column in table.columns:
+        length = column.type.length
+        values = rows.column(column.name)
+        if length in (0, MAX) or not values.num_chunks:
+            continue
+        text = pa.types.is_string(values.type)
+        longest = pc.max(pc.utf8_length(values) if text else pc.binary_length(values)).as_py() or 0
+        if longest > length:
+            full = f"{database}.{table.schema}.{table.name}"
+            message = f"String or binary data would be truncated in table '{full}', column '{column.name}'."
+            raise SqlError(2628 if text else 8152, message)

@@ -1,0 +1,235 @@
+"""Databases and their tables: an immutable catalogue per database over one DuckDB instance in memory."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
+from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+
+ROW_ID = "_rid"
+SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb")
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A user table with what ``TableDef`` does not say.
+
+    :param identity: seed and increment of the identity column
+    :param default_names: constraint name of the default of each column
+    :param unique_constraints: names of the indexes that are UNIQUE constraints
+    """
+
+    table: TableDef
+    created: datetime.datetime
+    modified: datetime.datetime
+    next_column_id: int
+    identity: tuple[int, int] = (1, 1)
+    default_names: Mapping[str, str] = field(default_factory=dict)
+    unique_constraints: frozenset[str] = frozenset()
+
+    @property
+    def storage(self) -> str:
+        """The table's name in DuckDB."""
+        return f"t_{self.table.object_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What a database holds; replaced as a whole when a transaction that changed it commits."""
+
+    schemas: Mapping[str, int] = field(default_factory=lambda: {"dbo": 1, "guest": 2, "INFORMATION_SCHEMA": 3, "sys": 4})
+    tables: Mapping[int, TableEntry] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    grants: frozenset[tuple[str, str, str]] = frozenset()
+
+    def find(self, schema: str, name: str) -> TableEntry | None:
+        """A user table by name; names compare without case."""
+        wanted = (schema.casefold(), name.casefold())
+        return next(
+            (e for e in self.tables.values() if (e.table.schema.casefold(), e.table.name.casefold()) == wanted), None
+        )
+
+    def schema_name(self, name: str) -> str | None:
+        """A schema's name as it was created."""
+        return next((known for known in self.schemas if known.casefold() == name.casefold()), None)
+
+
+class WriteLock:
+    """One writer per database at a time, from its first write to the end of its transaction."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._owner: object | None = None
+
+    def acquire(self, owner: object, timeout: float | None, cancelled: Callable[[], bool]) -> None:
+        """Wait for the lock; an owner that has it already goes on.
+
+        :param timeout: seconds, None for ever
+        :raises SqlError: 1222 when the time is over
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._condition:
+            while self._owner not in (None, owner):
+                left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
+                if left <= 0:
+                    raise SqlError(1222, "Lock request time out period exceeded.", state=51)
+                if cancelled():
+                    raise SqlError(3617, "The operation was cancelled.", severity=11)
+                self._condition.wait(left)
+            self._owner = owner
+
+    def release(self, owner: object) -> None:
+        """Give the lock up, if the owner has it."""
+        with self._condition:
+            if self._owner is owner:
+                self._owner = None
+                self._condition.notify_all()
+
+
+class Database:
+    """One SQL Server database."""
+
+    def __init__(self, name: str, database_id: int, storage: Storage) -> None:
+        self.name, self.database_id = name, database_id
+        self.duck = f"db{database_id}"
+        self.created = storage.clock()
+        self.catalog = Catalog()
+        self.write_lock = WriteLock()
+        self.version = 0
+        self.recovery_fork_guid = str(uuid.uuid4()).upper()
+        self.snapshot_isolation = False
+        self.read_committed_snapshot = False
+        self.cdc = CdcDatabase(name, database_id, clock=storage.clock, new_object_id=storage.new_object_id)
+        self._rowversion = itertools.count(2001)
+        self._row_id = 0
+        self._identities: dict[int, int | None] = {}
+        self._counters = threading.Lock()
+
+    def new_row_ids(self, count: int) -> range:
+        """Row identifiers for new rows, ascending."""
+        with self._counters:
+            start = self._row_id
+            self._row_id += count
+        return range(start, start + count)
+
+    def new_rowversions(self, count: int) -> list[bytes]:
+        """The next values of the database's rowversion counter."""
+        return [next(self._rowversion).to_bytes(8) for _ in range(count)]
+
+    def identities(self, entry: TableEntry, count: int) -> list[int]:
+        """The next identity values of a table; a rollback does not give them back."""
+        seed, increment = entry.identity
+        with self._counters:
+            last = self._identities.get(entry.table.object_id)
+            first = seed if last is None else last + increment
+            if count:
+                self._identities[entry.table.object_id] = first + increment * (count - 1)
+        return [first + increment * i for i in range(count)]
+
+    def note_identity(self, entry: TableEntry, value: int) -> None:
+        """An identity value was given explicitly: the counter goes on from it if it lies ahead."""
+        increment = entry.identity[1]
+        with self._counters:
+            last = self._identities.get(entry.table.object_id)
+            if last is None or (value > last if increment > 0 else value < last):
+                self._identities[entry.table.object_id] = value
+
+    def last_identity(self, object_id: int) -> int | None:
+        """The last identity value a table gave out (IDENT_CURRENT)."""
+        with self._counters:
+            return self._identities.get(object_id)
+
+    def reset_identity(self, object_id: int) -> None:
+        """TRUNCATE TABLE begins at the seed again."""
+        with self._counters:
+            self._identities.pop(object_id, None)
+
+
+class Storage:
+    """The DuckDB instance and the databases in it.
+
+    :param clock: the server's local time, naive
+    """
+
+    def __init__(self, clock: Callable[[], datetime.datetime]) -> None:
+        self.clock = clock
+        # the wire and the clients share the machine; two threads keep a scan quick without taking all of it
+        self._connection = duckdb.connect(config={"threads": 2})
+        create_macros(self._connection)
+        self._object_ids = itertools.count(901578250, 16)
+        self._lock = threading.Lock()
+        self._transactions = itertools.count(1000)
+        self.databases: dict[str, Database] = {}
+        for name in SYSTEM_DATABASES:
+            self.create_database(name)
+
+    def new_object_id(self) -> int:
+        """An object id that nothing else has."""
+        return next(self._object_ids)
+
+    def new_transaction_id(self) -> int:
+        """A transaction id."""
+        return next(self._transactions)
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own to the DuckDB instance."""
+        return self._connection.cursor()
+
+    def create_database(self, name: str) -> Database:
+        """Create a database.
+
+        :raises SqlError: 1801 if there is one of that name
+        """
+        with self._lock:
+            if name.casefold() in self.databases:
+                message = f"Database '{name}' already exists. Choose a different database name."
+                raise SqlError(1801, message, state=3)
+            used = {database.database_id for database in self.databases.values()}
+            database = Database(name, next(i for i in itertools.count(1) if i not in used), self)
+            self._connection.cursor().execute(f"ATTACH ':memory:' AS {database.duck}")
+            self.databases = {**self.databases, name.casefold(): database}
+            return database
+
+    def drop_database(self, name: str) -> None:
+        """Drop a database and all it holds.
+
+        :raises SqlError: 3701 unknown database, 3708 system database
+        """
+        with self._lock:
+            database = self.databases.get(name.casefold())
+            if database is None:
+                message = f"Cannot drop the database '{name}', because it does not exist or you do not have permission."
+                raise SqlError(3701, message, severity=11)
+            if name.casefold() in SYSTEM_DATABASES:
+                raise SqlError(3708, f"Cannot drop the database '{name}' because it is a system database.")
+            if database.cdc.enabled:
+                database.cdc.disable()
+            self.databases = {key: value for key, value in self.databases.items() if key != name.casefold()}
+            self._connection.cursor().execute(f"DETACH {database.duck}")
+
+    def database(self, name: str) -> Database:
+        """A database by name.
+
+        :raises SqlError: 911
+        """
+        found = self.databases.get(name.casefold())
+        if found is None:
+            message = f"Database '{name}' does not exist. Make sure that the name is entered correctly."
+            raise SqlError(911, message)
+        return found
+
+    def close(self) -> None:
+        """Let go of DuckDB."""
+        self._connection.close()

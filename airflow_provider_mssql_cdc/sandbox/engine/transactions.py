@@ -1,0 +1,214 @@
+"""A session's transaction over DuckDB: write lock, statement atomicity, save points, and what COMMIT puts in the log."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+
+STAGE = "staged_rows"
+
+
+@dataclass(slots=True)
+class Operation:
+    """One write as DuckDB ran it, so that it can be run again; and what it means to the log.
+
+    :param rows: registered as ``staged_rows`` while the statement runs
+    :param on_commit: what happens outside DuckDB when the transaction commits
+    """
+
+    sql: str
+    rows: pa.Table | None = None
+    record: RowImages | TableAltered | None = None
+    on_commit: Callable[[], None] | None = None
+
+
+@dataclass(slots=True)
+class SavePoint:
+    """A named place in a transaction."""
+
+    name: str
+    operations: int
+    catalog: Catalog | None
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """What an open transaction has done so far."""
+
+    begin_time: datetime.datetime
+    database: Database | None = None
+    catalog: Catalog | None = None
+    operations: list[Operation] = field(default_factory=list)
+    savepoints: list[SavePoint] = field(default_factory=list)
+    in_duckdb: bool = False
+    snapshot_version: dict[str, int] = field(default_factory=dict)
+
+
+class TransactionManager:
+    """One session's way to write.
+
+    DuckDB gives up a whole transaction at any error and has no save points. So each write is kept as an operation,
+    and after an error or a ROLLBACK to a save point DuckDB's transaction is built again from the operations that
+    still count. The write lock is held all the while, so nothing else can come between.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.connection = storage.connect()
+        self.open: OpenTransaction | None = None
+        self.lock_timeout: float | None = None
+        self.cancelled: Callable[[], bool] = lambda: False
+
+    def catalog(self, database: Database) -> Catalog:
+        """A database's catalogue as this session sees it."""
+        if self.open is not None and self.open.database is database and self.open.catalog is not None:
+            return self.open.catalog
+        return database.catalog
+
+    def begin(self) -> None:
+        """Start a transaction; DuckDB's begins with the first write, or with the first read under ``snapshot``."""
+        self.open = OpenTransaction(self.storage.clock())
+
+    def snapshot(self) -> None:
+        """Read everything in this transaction as of now (SNAPSHOT, REPEATABLE READ, SERIALIZABLE)."""
+        assert self.open is not None
+        if not self.open.in_duckdb:
+            self.open.snapshot_version = {d.duck: d.version for d in self.storage.databases.values()}
+            self._begin_duckdb()
+            # DuckDB takes a database's snapshot when a transaction first touches it; this touches all
+            self.connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
+
+    def enter(self, database: Database) -> OpenTransaction:
+        """Be ready to write to a database: take its lock, and open DuckDB's transaction.
+
+        :raises SqlError: 1222 lock time-out; 3960 where a snapshot is older than the last commit
+        """
+        transaction = self.open
+        assert transaction is not None
+        if transaction.database is database:
+            return transaction
+        if transaction.database is not None:
+            raise SqlError(50000, "not supported by the sandbox: writes to two databases in one transaction")
+        database.write_lock.acquire(self, self.lock_timeout, self.cancelled)
+        seen = transaction.snapshot_version.get(database.duck)
+        if seen is not None and seen != database.version:
+            database.write_lock.release(self)
+            message = (
+                "Snapshot isolation transaction aborted due to update conflict: the database was changed by another "
+                "transaction after the snapshot was taken."
+            )
+            raise SqlError(3960, message)
+        transaction.database, transaction.catalog = database, database.catalog
+        transaction.begin_time = self.storage.clock()
+        if not transaction.in_duckdb:
+            self._begin_duckdb()
+        return transaction
+
+    def _begin_duckdb(self) -> None:
+        assert self.open is not None
+        self.connection.execute("BEGIN TRANSACTION")
+        self.open.in_duckdb = True
+
+    def apply(self, operation: Operation) -> None:
+        """Run one write and keep it."""
+        assert self.open is not None
+        self._run(operation)
+        self.open.operations.append(operation)
+
+    def _run(self, operation: Operation) -> None:
+        if operation.rows is None:
+            for statement in filter(None, operation.sql.split(";\n")):
+                self.connection.execute(statement)
+            return
+        self.connection.register(STAGE, operation.rows)
+        try:
+            self.connection.execute(operation.sql)
+        finally:
+            self.connection.unregister(STAGE)
+
+    def mark(self) -> SavePoint:
+        """The place where a statement begins."""
+        assert self.open is not None
+        return SavePoint("", len(self.open.operations), self.open.catalog)
+
+    def undo_to(self, mark: SavePoint) -> None:
+        """Take back what was done since a mark, and mend DuckDB's transaction after an error."""
+        transaction = self.open
+        assert transaction is not None
+        if not transaction.in_duckdb:
+            return
+        if transaction.database is not None:
+            transaction.catalog = mark.catalog or transaction.database.catalog  # nobody else commits meanwhile
+        del transaction.operations[mark.operations :]
+        self.connection.execute("ROLLBACK")
+        self.connection.execute("BEGIN TRANSACTION")
+        for operation in transaction.operations:
+            self._run(operation)
+
+    def save(self, name: str) -> None:
+        """SAVE TRANSACTION."""
+        assert self.open is not None
+        self.open.savepoints.append(SavePoint(name, len(self.open.operations), self.open.catalog))
+
+    def rollback_to(self, name: str) -> bool:
+        """ROLLBACK to the newest save point of a name; False where there is none."""
+        assert self.open is not None
+        points = self.open.savepoints
+        for index in range(len(points) - 1, -1, -1):
+            if points[index].name.casefold() == name.casefold():
+                point = points[index]
+                del points[index + 1 :]
+                if len(self.open.operations) > point.operations:
+                    self.undo_to(point)
+                return True
+        return False
+
+    def commit(self) -> None:
+        """Make everything visible; the log gets the transaction while the lock is held, so in commit order."""
+        transaction = self.open
+        assert transaction is not None
+        self.open = None
+        database = transaction.database
+        try:
+            if transaction.in_duckdb:
+                self.connection.execute("COMMIT")
+            if database is not None and transaction.catalog is not None:
+                database.catalog = transaction.catalog
+                database.version += bool(transaction.operations)
+                records = [operation.record for operation in transaction.operations if operation.record is not None]
+                if records:
+                    number = self.storage.new_transaction_id()
+                    database.cdc.append(Transaction(number, transaction.begin_time, records))
+                for operation in transaction.operations:
+                    if operation.on_commit is not None:
+                        operation.on_commit()
+        finally:
+            if database is not None:
+                database.write_lock.release(self)
+
+    def rollback(self) -> None:
+        """Undo the whole transaction."""
+        transaction, self.open = self.open, None
+        if transaction is None:
+            return
+        try:
+            if transaction.in_duckdb:
+                self.connection.execute("ROLLBACK")
+        except duckdb.Error:
+            pass  # DuckDB had given the transaction up by itself
+        finally:
+            if transaction.database is not None:
+                transaction.database.write_lock.release(self)
+
+    def close(self) -> None:
+        """Roll back and close the connection."""
+        self.rollback()
+        self.connection.close()

@@ -1,0 +1,178 @@
+"""The sandbox as one object: a SQL Server stand-in on a port of the loopback interface."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import urllib.parse
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, Instance
+from airflow_provider_mssql_cdc.sandbox.engine.rows import checked_length
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
+from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
+
+
+class _Backend:
+    """What the wire asks of the instance."""
+
+    server_name = SERVER_NAME
+    version = VERSION
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    def login(self, login: Login) -> Session:
+        return SqlSession(self._instance, login)
+
+
+class Sandbox:
+    """An embedded SQL Server stand-in with CDC that real clients connect to.
+
+    A test tool, not a database: everything is in memory and gone when it stops. What it does not simulate it refuses.
+
+    :param host: address to listen on
+    :param port: 0 for a free one; ``port`` names it after the start
+    :param user: the sysadmin login
+    :param password: its password; made up if None
+    :param database: a database to create at start, None for none
+    :param capture_interval: seconds between log scans of the capture job; None takes the job's polling interval
+    :param agent_running: whether SQL Server Agent runs, and with it the capture and cleanup jobs
+    :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
+    :param clock: the server's local time, naive; UTC by default
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        user: str = "sa",
+        password: str | None = None,
+        database: str | None = "shop",
+        capture_interval: float | None = 0.2,
+        agent_running: bool = True,
+        encryption: Literal["off", "on"] = "off",
+        clock: Callable[[], datetime.datetime] | None = None,
+    ) -> None:
+        self.host, self.user = host, user
+        self.password = password if password is not None else secrets.token_urlsafe(16)
+        self.database = database
+        self._agent_running = agent_running
+        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval)
+        self._server = TdsServer(_Backend(self.instance), host=host, port=port, encryption=encryption)
+        if database is not None:
+            self.instance.create_database(database)
+
+    def __enter__(self) -> Sandbox:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Listen, and start the Agent."""
+        if self._agent_running:
+            self.instance.agent.start()
+        self._server.start()
+
+    def stop(self) -> None:
+        """End all connections, stop the Agent, and forget everything."""
+        self._server.stop()
+        self.instance.close()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return self._server.port
+
+    @property
+    def capture(self) -> Agent:
+        """SQL Server Agent: hold, release, step, stop and start the capture."""
+        return self.instance.agent
+
+    @property
+    def authority_path(self) -> str:
+        """The PEM file of the authority that signed the server's certificate."""
+        return str(self._server.authority_path)
+
+    def connection_uri(self, database: str | None = None) -> str:
+        """An Airflow connection URI of type mssql."""
+        name = database or self.database or "master"
+        user, password = (urllib.parse.quote(text, safe="") for text in (self.user, self.password))
+        return f"mssql://{user}:{password}@{self.host}:{self.port}/{urllib.parse.quote(name, safe='')}"
+
+    def create_database(self, name: str) -> None:
+        """Create a database."""
+        self.instance.create_database(name)
+
+    def cdc(self, database: str | None = None) -> Any:
+        """A database's CDC core, for tests that look behind the SQL."""
+        return self._database(database).cdc
+
+    def step(self, database: str | None = None) -> int:
+        """One log scan now; how many transactions it took."""
+        return self.instance.agent.step(self._database(database).cdc)
+
+    def _database(self, name: str | None) -> Database:
+        return self.instance.storage.database(name or self.database or "master")
+
+    def execute(self, sql: str, database: str | None = None) -> list[pa.Table]:
+        """Run a batch as the sysadmin, without the network; its result sets, by column name.
+
+        :raises SqlError: the first error
+        """
+        session = SqlSession(self.instance, Login(self.user, self.password, database or self.database or "master"))
+        try:
+            return _collected(session.batch(sql))
+        finally:
+            session.close()
+
+    def seed(self, database: str | None, table: str, rows: pa.Table) -> int:
+        """Insert Arrow rows into a table in one transaction, columns by name; a tracked table logs them as inserts.
+
+        :param table: as T-SQL names it
+        :param rows: columns of the table's Arrow types (see ``sandbox.types``) or castable to them; left-out columns
+            get NULL, and an identity column its next values
+        :returns: how many rows
+        :raises SqlError: as an INSERT does
+        """
+        session = SqlSession(self.instance, Login(self.user, self.password, database or self.database or "master"))
+        try:
+            return session.load(table, rows, checked_length)
+        finally:
+            session.close()
+
+
+def _collected(outcomes: Any) -> list[pa.Table]:
+    tables, error = [], None
+    for outcome in outcomes:
+        if isinstance(outcome, ResultSet):
+            names = [column.name for column in outcome.columns]
+            schema = pa.schema([pa.field(str(i), c.type.arrow) for i, c in enumerate(outcome.columns)])
+            batches = [
+                pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in outcome.batches
+            ]
+            tables.append(pa.Table.from_batches(batches, schema).rename_columns(names))
+        elif isinstance(outcome, Message) and outcome.severity > 10 and error is None:
+            error = SqlError(
+                outcome.number, outcome.text, severity=outcome.severity, state=outcome.state,
+                procedure=outcome.procedure, line=outcome.line,
+            )  # fmt: skip
+    if error is not None:
+        raise error
+    return tables
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -1,0 +1,108 @@
+"""Aggregate and window functions with SQL Server's result types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import operators
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, FLOAT, INT, decimal, display, duck, kind
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+AGGREGATES = frozenset({"count", "count_big", "sum", "avg", "min", "max"})
+_RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
+_OFFSETS = frozenset({"lag", "lead", "first_value", "last_value"})
+
+
+def aggregate(
+    ctx: Context, scope: Scope, name: str, nodes: list[exp.Expr], scalar: Callable[..., Expr], over: str = ""
+) -> Expr:
+    """Compile an aggregate; with ``over`` as a window function."""
+    if len(nodes) != 1:
+        raise SqlError(174, f"The {name} function requires 1 argument(s).", severity=15)
+    node, distinct = nodes[0], ""
+    if isinstance(node, exp.Distinct):
+        if len(node.expressions) != 1:
+            raise unsupported("DISTINCT over several expressions")
+        node, distinct = node.expressions[0], "DISTINCT "
+    if isinstance(node, exp.Star):
+        if name not in ("count", "count_big"):
+            raise SqlError(102, "Incorrect syntax near '*'.", severity=15)
+        return _count(name, f"count(*) {over}")
+    groups, scope.groups = scope.groups, None  # an aggregate's argument sees the rows, not the groups
+    try:
+        value = scalar(ctx, scope, node)
+    finally:
+        scope.groups = groups
+    if value.untyped:
+        raise SqlError(8117, f"Operand data type NULL is invalid for {name} operator.")
+    if name in ("count", "count_big"):
+        counted = operators.key(value.sql, value.type) if distinct else value.sql
+        return _count(name, f"count({distinct}{counted}) {over}")
+    if name in ("min", "max"):
+        return _extreme(name, value, over)
+    return _total(name, value, distinct, over)
+
+
+def _count(name: str, sql: str) -> Expr:
+    type_ = INT if name == "count" else BIGINT
+    return Expr(f"CAST({sql.strip()} AS {duck(type_)})", type_, False)
+
+
+def _extreme(name: str, value: Expr, over: str) -> Expr:
+    if kind(value.type) == "bit":
+        raise SqlError(8117, f"Operand data type bit is invalid for {name} operator.")
+    if kind(value.type) in ("str", "guid") or value.type.name == "datetimeoffset":
+        # ties under the collation are broken by the value, so that the answer is always the same
+        sql = f"arg_{name}({value.sql}, {operators.sort_key(value)}) {over}"
+    else:
+        sql = f"{name}({value.sql}) {over}"
+    return Expr(sql.strip(), value.type, True)
+
+
+def _total(name: str, value: Expr, distinct: str, over: str) -> Expr:
+    family = kind(value.type)
+    if family not in ("int", "dec", "float"):
+        raise SqlError(8117, f"Operand data type {display(value.type)} is invalid for {name} operator.")
+    result: SqlType
+    if family == "int":
+        result = BIGINT if value.type == BIGINT else INT
+    elif family == "float":
+        result = FLOAT
+    elif value.type.name == "decimal":
+        result = decimal(38, value.type.scale)
+    else:
+        result = SqlType("money")
+    total = f"sum({distinct}{value.sql}) {over}".strip()
+    if name == "sum":
+        return Expr(f"CAST({total} AS {duck(result)})", result, True)
+    rows = f"count({distinct}{value.sql}) {over}".strip()
+    if family == "int":
+        return Expr(f"CAST(({total} // {rows}) AS {duck(result)})", result, True)
+    if family == "float":
+        return Expr(f"({total} / {rows})", result, True)
+    scale = max(6, result.scale) if result.name == "decimal" else 4
+    shift = 10 ** (scale - value.type.scale) if result.name == "decimal" else 1
+    average = decimal(38, scale) if result.name == "decimal" else result
+    unscaled = f"(t_unscaled({total}) * {shift}::HUGEINT) // {rows}"
+    return Expr(f"CAST(t_scaled({unscaled}, {10**scale}::HUGEINT, {scale}) AS {duck(average)})", average, True)
+
+
+def window(ctx: Context, scope: Scope, name: str, nodes: list[Any], over: str, scalar: Callable[..., Expr]) -> Expr:
+    """Compile a window function."""
+    if name in _RANKINGS:
+        return Expr(f"{name}() {over}", BIGINT, False)
+    if name in AGGREGATES:
+        return aggregate(ctx, scope, name, nodes, scalar, over)
+    if name in _OFFSETS:
+        arguments = [scalar(ctx, scope, node) for node in nodes]
+        value = arguments[0]
+        rest = [arguments[1].to(INT)] if len(arguments) > 1 else []
+        rest += [arguments[2].to(value.type)] if len(arguments) > 2 else []
+        return Expr(f"{name}({', '.join([value.sql, *rest])}) {over}", value.type, True)
+    raise unsupported(f"the window function {name.upper()}")

@@ -1,0 +1,299 @@
+"""EXEC and RPC: arguments, sp_executesql and prepared statements, and the procedures of the catalogue."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.sandbox.catalog import procedures
+from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, Parameter, ReturnStatus, ReturnValue, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT, kind, nvarchar
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+SPECIAL_PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 15: "sp_unprepare"}
+
+
+@dataclass(slots=True)
+class Argument:
+    """An argument of a call.
+
+    :param variable: the variable that an OUTPUT argument is assigned to, in a batch
+    """
+
+    name: str
+    type: SqlType
+    value: Any
+    output: bool = False
+    default: bool = False
+    variable: str = ""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Prepared statements of a session: text and parameter declarations by handle."""
+
+    statements: dict[int, tuple[str, str]] = field(default_factory=dict)
+    last: int = 0
+
+    def add(self, text: str, declarations: str) -> int:
+        """Keep a statement; its handle."""
+        self.last += 1
+        self.statements[self.last] = (text, declarations)
+        return self.last
+
+
+def literal_of(value: Any, type_: SqlType) -> str:
+    """A value as a DuckDB literal of its type."""
+    if isinstance(value, float) and kind(type_) == "dec":
+        value = decimal.Decimal(repr(value))
+    return literal(value, type_)
+
+
+def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+    """Run EXEC: a procedure, or a string."""
+    cursor = statement.cursor()
+    if cursor.take("EXEC") or cursor.take("EXECUTE"):
+        pass
+    result = ""
+    if cursor.token.kind == "variable" and cursor.peek().text == "=":
+        result = cursor.next().text[1:]
+        cursor.next()
+    if cursor.at("("):
+        yield from _execute_string(interpreter, cursor)
+        return
+    if cursor.token.kind == "variable":
+        name = str(interpreter.env.variable(cursor.next().text[1:])[1])
+        parts = tuple(part.strip("[]") for part in name.split("."))
+    else:
+        parts = cursor.dotted()
+    arguments = _arguments(interpreter, cursor)
+    if interpreter.settings.fmtonly:
+        return
+    for outcome in call(interpreter, parts, arguments):
+        if isinstance(outcome, ReturnValue):
+            target = arguments[outcome.ordinal].variable
+            if target:
+                interpreter.assign(target, outcome.value, Expr("", outcome.type))
+            continue
+        if isinstance(outcome, ReturnStatus) and result:
+            interpreter.assign(result, outcome.value, Expr("", INT))
+        yield outcome
+
+
+def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcome]:
+    inner = cursor.group()
+    cursor.end()
+    expr = interpreter.evaluate(cursor.source(inner), cursor.token.line)
+    text = interpreter.env.evaluate(Expr(expr.to(nvarchar(MAX)), nvarchar(MAX), constant=True))
+    yield from _scoped(interpreter, str(text or ""), {})
+
+
+def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
+    """Run a batch with variables of its own."""
+    env = interpreter.env
+    outer, env.variables = env.variables, variables
+    settings = interpreter.settings.rowcount
+    env.forget()
+    try:
+        yield from interpreter.run(text)
+    finally:
+        env.variables = outer
+        interpreter.settings.rowcount = settings
+
+
+def _arguments(interpreter: Interpreter, cursor: Cursor) -> list[Argument]:
+    arguments: list[Argument] = []
+    while cursor.token.kind != "end" and not cursor.at("WITH"):
+        name = ""
+        if cursor.token.kind == "variable" and cursor.peek().text == "=":
+            name = cursor.next().text
+            cursor.next()
+        arguments.append(_argument(interpreter, cursor, name))
+        if not cursor.take(","):
+            break
+    if cursor.take("WITH", "RECOMPILE"):
+        pass
+    cursor.end()
+    return arguments
+
+
+def _argument(interpreter: Interpreter, cursor: Cursor, name: str) -> Argument:
+    token = cursor.next()
+    if token.kind == "variable":
+        if token.text.startswith("@@"):
+            expr = interpreter.env.global_variable(token.text[2:].lower())
+            return Argument(name, expr.type, interpreter.env.evaluate(expr))
+        type_, value = interpreter.env.variable(token.text[1:])
+        output = cursor.take("OUTPUT") or cursor.take("OUT")
+        return Argument(name, type_, value, output, variable=token.text[1:] if output else "")
+    if token.upper == "DEFAULT":
+        return Argument(name, INT, None, default=True)
+    if token.upper == "NULL":
+        return Argument(name, nvarchar(1), None)
+    if token.upper in ("-", "+") and cursor.token.kind == "number":
+        token = cursor.next()
+        expr = interpreter.evaluate(f"-{token.text}")
+    elif token.kind in ("string", "number", "binary"):
+        expr = interpreter.evaluate(token.text)
+    elif token.is_name:
+        return Argument(name, nvarchar(4000), token.name)  # a bare word is a string
+    else:
+        raise syntax_error(token)
+    return Argument(name, expr.type, interpreter.env.evaluate(expr))
+
+
+def rpc(interpreter: Interpreter, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
+    """Run a procedure called by RPC."""
+    if isinstance(procedure, int):
+        if procedure not in SPECIAL_PROCEDURES:
+            raise unsupported(f"the special procedure {procedure} (server cursors)")
+        parts: tuple[str, ...] = (SPECIAL_PROCEDURES[procedure],)
+    else:
+        parts = Cursor(tokenize(procedure), procedure).dotted()
+    arguments = []
+    for each in parameters:
+        name = each.name if not each.name or each.name.startswith("@") else f"@{each.name}"
+        arguments.append(Argument(name, each.type, each.value, each.output, each.default))
+    yield from call(interpreter, parts, arguments)
+
+
+def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
+    """Call a procedure by its name; OUTPUT values come back as ReturnValue with the argument's position."""
+    name = parts[-1].lower()
+    if name in _STATEMENTS:
+        yield from _STATEMENTS[name](interpreter, arguments)
+        return
+    yield from procedures.call(interpreter, parts, arguments)
+
+
+def _text(argument: Argument | None, name: str) -> str:
+    if argument is None or not isinstance(argument.value, str):
+        raise SqlError(214, f"Procedure expects parameter '{name}' of type 'ntext/nchar/nvarchar'.", state=2)
+    return argument.value
+
+
+def _pick(arguments: list[Argument], position: int, *names: str) -> Argument | None:
+    for each in arguments:
+        if each.name.lower() in names:
+            return each
+    if position < len(arguments) and (not arguments[position].name or arguments[position].name.lower() not in names):
+        return arguments[position] if not arguments[position].name else None
+    return None
+
+
+def declared(text: str) -> list[tuple[str, SqlType, bool]]:
+    """Parameter declarations: name, type, and whether OUTPUT."""
+    cursor = Cursor(tokenize(text), text)
+    result = []
+    while cursor.token.kind != "end":
+        token = cursor.next()
+        if token.kind != "variable":
+            raise syntax_error(token)
+        cursor.take("AS")
+        type_ = data_type(cursor)
+        output = cursor.take("OUTPUT") or cursor.take("OUT")
+        if cursor.take("READONLY"):
+            raise unsupported("table-valued parameters")
+        result.append((token.text[1:], type_, output))
+        if not cursor.take(","):
+            cursor.end()
+    return result
+
+
+def _run_text(
+    interpreter: Interpreter, text: str, declarations: str, given: list[Argument], offset: int
+) -> Iterator[Outcome]:
+    expected = declared(declarations)
+    variables: dict[str, tuple[SqlType, Any]] = {}
+    outputs: list[tuple[int, str, SqlType]] = []
+    for position, argument in enumerate(given):
+        wanted = argument.name[1:].casefold() if argument.name else None
+        index = next((i for i, (n, _, _) in enumerate(expected) if n.casefold() == wanted), None) if wanted else position
+        if index is None or index >= len(expected):
+            shown = argument.name or "(unnamed)"
+            raise SqlError(8145, f"{shown} is not a parameter for procedure .", state=2)
+        name, type_, output = expected[index]
+        variables[name.casefold()] = (type_, _as_type(interpreter, argument, type_))
+        if output and argument.output:
+            outputs.append((offset + position, name, type_))
+    for name, _, _ in expected:
+        if name.casefold() not in variables:
+            message = f"The parameterized query '({declarations}){text}' expects the parameter '@{name}', which was not supplied."
+            raise SqlError(8178, message[:2000])
+    yield from _scoped(interpreter, text, variables)
+    yield ReturnStatus(0)
+    for position, name, type_ in outputs:
+        yield ReturnValue(f"@{name}", type_, variables[name.casefold()][1], position)
+
+
+def _as_type(interpreter: Interpreter, argument: Argument, type_: SqlType) -> Any:
+    if argument.value is None or argument.type == type_:
+        return argument.value
+    if kind(argument.type) == kind(type_) == "str" and type_.length == MAX:
+        return argument.value
+    source = Expr(literal_of(argument.value, argument.type), argument.type, constant=True)
+    return interpreter.env.evaluate(Expr(source.to(type_), type_, constant=True))
+
+
+def _sp_executesql(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+    text = _text(_pick(arguments, 0, "@stmt", "@statement"), "@statement")
+    second = _pick(arguments, 1, "@params", "@parameters")
+    declarations = second.value if second is not None else ""
+    yield from _run_text(interpreter, text, declarations or "", arguments[2:], 2)
+
+
+def _sp_prepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+    declarations, text = arguments[1].value or "", _text(arguments[2], "@stmt")
+    handle = interpreter.prepared.add(text, declarations)
+    yield ReturnStatus(0)
+    yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
+
+
+def _prepared(interpreter: Interpreter, handle: Any) -> tuple[str, str]:
+    found = interpreter.prepared.statements.get(handle)
+    if found is None:
+        raise SqlError(8179, f"Could not find prepared statement with handle {handle}.")
+    return found
+
+
+def _sp_execute(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+    text, declarations = _prepared(interpreter, arguments[0].value)
+    yield from _run_text(interpreter, text, declarations, arguments[1:], 1)
+
+
+def _sp_prepexec(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+    # a handle passed in is one to drop
+    interpreter.prepared.statements.pop(arguments[0].value, None)
+    declarations, text = arguments[1].value or "", _text(arguments[2], "@stmt")
+    handle = interpreter.prepared.add(text, declarations)
+    outcomes = _run_text(interpreter, text, declarations, arguments[3:], 3)
+    for outcome in outcomes:
+        yield outcome
+        if isinstance(outcome, ReturnStatus):
+            yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
+
+
+def _sp_unprepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+    _prepared(interpreter, arguments[0].value)
+    del interpreter.prepared.statements[arguments[0].value]
+    yield ReturnStatus(0)
+
+
+_STATEMENTS = {
+    "sp_executesql": _sp_executesql,
+    "sp_prepare": _sp_prepare,
+    "sp_execute": _sp_execute,
+    "sp_prepexec": _sp_prepexec,
+    "sp_unprepare": _sp_unprepare,
+}

@@ -1,0 +1,326 @@
+"""Conversions between any two types, as DuckDB SQL (docs: CAST and CONVERT)."""
+
+from __future__ import annotations
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, display, duck, is_unicode, kind
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
+
+_BASE_1900 = 599266080000000000
+_DAY = 864000000000
+
+
+def unsupported(what: str, line: int = 1) -> SqlError:
+    """The error for a construct that the sandbox does not simulate."""
+    return SqlError(50000, f"not supported by the sandbox: {what}", line=line)
+
+
+def convert(sql: str, source: SqlType, target: SqlType, *, style: int = 0, safe: bool = False) -> str:
+    """An expression of one type as an expression of another, as an explicit CONVERT does it.
+
+    :param style: CONVERT's style
+    :param safe: TRY_CAST and TRY_CONVERT: NULL instead of an error
+    :raises SqlError: 529 where SQL Server has no such conversion; 50000 where the sandbox has none
+    """
+    if source == target and (kind(source) != "str" or not safe):
+        return sql
+    converted = _convert(sql, source, target, style)
+    return f"TRY({converted})" if safe else converted
+
+
+def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
+    pair = (kind(source), kind(target))
+    if pair[1] == "str":
+        return _fit(_to_text(sql, source, target, style), source, target)
+    if pair == ("bin", "bin"):
+        return fit_binary(sql, source, target)
+    if pair == ("str", "time") or pair == ("time", "time"):
+        return _to_temporal(sql, source, target)
+    if pair[0] in _NUMERIC and pair[1] in _NUMERIC:
+        return _number(sql, source, target)
+    if pair[0] == "str":
+        return _from_text(sql, source, target, style)
+    if pair == ("guid", "bin"):
+        return fit_binary(_guid_bytes(sql), SqlType("binary", 16), target)
+    if pair == ("bin", "guid"):
+        return _bytes_guid(sql)
+    if pair[0] in ("int", "bit") and pair[1] == "bin":
+        return _int_to_binary(sql, source, target)
+    if pair[0] == "bin" and pair[1] in ("int", "bit"):
+        return _binary_to_int(sql, target)
+    if pair == ("guid", "guid"):
+        return sql
+    if pair[0] in ("int", "bit") and target.name in ("datetime", "smalldatetime"):
+        return _from_ticks(f"({_BASE_1900} + CAST({sql} AS BIGINT) * {_DAY})", target)
+    if "float" in pair or "dec" in pair or pair == ("time", "bin"):
+        raise unsupported(f"conversion from {display(source)} to {display(target)}")
+    message = f"Explicit conversion from data type {display(source)} to {display(target)} is not allowed."
+    raise SqlError(529, message, state=2)
+
+
+_NUMERIC = ("bit", "int", "dec", "float")
+
+
+def _number(sql: str, source: SqlType, target: SqlType) -> str:
+    if kind(target) == "bit":
+        return f"({sql} <> 0)"
+    if kind(source) == "bit":
+        return f"CAST(CAST({sql} AS UTINYINT) AS {duck(target)})"
+    if kind(target) == "int" and kind(source) in ("dec", "float") and source.name not in ("money", "smallmoney"):
+        return f"CAST(trunc({sql}) AS {duck(target)})"  # numbers lose their fraction; money rounds
+    return f"CAST({sql} AS {duck(target)})"
+
+
+def _fail(number: int, message: str, sql: str) -> str:
+    return f"CASE WHEN {sql} IS NOT NULL THEN t_error({number}, {message}) END"
+
+
+def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
+    name = display(target)
+    trimmed = f"trim({sql})"
+    bad_value = (
+        f"{text(f'Conversion failed when converting the {display(source)} value ')} || chr(39) || {sql} || chr(39) "
+        f"|| {text(f' to data type {name}.')}"
+    )
+    if kind(target) == "bit":
+        flag = (
+            f"CASE WHEN lower({trimmed}) = 'true' THEN TRUE WHEN lower({trimmed}) = 'false' THEN FALSE "
+            f"WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') THEN CAST({trimmed} AS HUGEINT) <> 0 "
+        )
+        return f"{flag} ELSE {_fail(245, bad_value, sql)} END"
+    if kind(target) == "int":
+        return (
+            f"CASE WHEN {trimmed} = '' THEN 0 WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') "
+            f"THEN CAST({trimmed} AS {duck(target)}) ELSE {_fail(245, bad_value, sql)} END"
+        )
+    if kind(target) in ("dec", "float"):
+        pattern = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)" + ("([eE][+-]?[0-9]+)?" if kind(target) == "float" else "")
+        message = text(f"Error converting data type {display(source)} to {name}.")
+        return (
+            f"CASE WHEN regexp_full_match({trimmed}, '{pattern}') THEN CAST({trimmed} AS {duck(target)}) "
+            f"ELSE {_fail(8114, message, sql)} END"
+        )
+    if kind(target) == "guid":
+        return f"t_guid({sql})"
+    if kind(target) == "bin":
+        if style == 1:
+            data = f"unhex(CASE WHEN {sql} LIKE '0x%' OR {sql} LIKE '0X%' THEN substr({sql}, 3) " + (
+                f"ELSE {_fail(8114, text('Error converting data type varchar to varbinary.'), sql)} END)"
+            )
+        elif style == 2:
+            data = f"unhex({sql})"
+        elif is_unicode(source):
+            raise unsupported("conversion of nvarchar to binary without a hexadecimal style")
+        else:
+            message = text("not supported by the sandbox: conversion of non-ASCII text to binary")
+            data = f"CASE WHEN strlen({sql}) = length({sql}) THEN encode({sql}) ELSE {_fail(50000, message, sql)} END"
+        return fit_binary(data, SqlType("varbinary", MAX), target)
+    raise unsupported(f"conversion from {display(source)} to {display(target)}")
+
+
+def _to_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
+    family = kind(source)
+    if family == "str":
+        return sql
+    if family == "guid":
+        return sql
+    if family == "bit":
+        return f"CASE WHEN {sql} THEN '1' WHEN NOT {sql} THEN '0' END"
+    if family == "int":
+        shown = f"CAST({sql} AS VARCHAR)"
+        if target.length != MAX and not is_unicode(target):
+            return f"CASE WHEN length({shown}) > {target.length} THEN '*' ELSE {shown} END"
+        return _overflow(shown, target, "int", 8115)
+    if family == "dec":
+        places = 2 if source.name in ("money", "smallmoney") and style == 0 else None
+        value = f"CAST({sql} AS DECIMAL(38,{places}))" if places else sql
+        return _overflow(f"CAST({value} AS VARCHAR)", target, display(source), 8115)
+    if family == "float":
+        plain = f"abs({sql}) >= 0.0001 AND abs({sql}) < 1000000 OR {sql} = 0"
+        message = text("not supported by the sandbox: this float as text")
+        return f"CASE WHEN {plain} THEN format('{{:.6g}}', {sql}) ELSE {_fail(50000, message, sql)} END"
+    if family == "bin":
+        return _binary_to_text(sql, target, style)
+    return _temporal_to_text(sql, source, style)
+
+
+def _overflow(shown: str, target: SqlType, name: str, number: int) -> str:
+    if target.length == MAX or target.length >= 41:
+        return shown
+    message = text(f"Arithmetic overflow error converting {name} to data type {display(target)}.")
+    return f"CASE WHEN length({shown}) > {target.length} THEN t_error({number}, {message}) ELSE {shown} END"
+
+
+def _fit(sql: str, source: SqlType, target: SqlType) -> str:
+    """Text in a target's character set and length; what is too long is cut."""
+    if not is_unicode(target) and (kind(source) != "str" or is_unicode(source)) and kind(source) == "str":
+        sql = f"t_cp1252({sql})"
+    if target.length == MAX or target.name in ("text", "ntext", "xml"):
+        return sql
+    same_family = kind(source) == "str" and source.length != MAX and 0 < source.length <= target.length
+    if not same_family:
+        sql = f"t_left16({sql}, {target.length})" if is_unicode(target) else f"left({sql}, {target.length})"
+    if target.name in ("char", "nchar"):
+        sql = f"rpad({sql}, greatest({target.length}, length({sql})), ' ')"
+    return sql
+
+
+def fit_binary(sql: str, source: SqlType, target: SqlType) -> str:
+    """Bytes in a target's length: cut on the right, and zero-padded on the right for binary(n)."""
+    length = 8 if target.name == "rowversion" else target.length
+    if length in (MAX, 0):
+        return sql
+    fixed = target.name in ("binary", "rowversion")
+    if source.length == length and (source.name == "binary" or not fixed):
+        return sql
+    if not fixed and source.length != MAX and source.length <= length:
+        return sql
+    cut = f"({sql})[1:{length}]"
+    if not fixed:
+        return cut
+    return f"({cut} || repeat('\\x00'::BLOB, {length} - octet_length({cut})))"
+
+
+def _binary_to_text(sql: str, target: SqlType, style: int) -> str:
+    if style == 1:
+        return f"'0x' || hex({sql})"
+    if style == 2:
+        return f"hex({sql})"
+    if is_unicode(target):
+        raise unsupported("conversion of binary to nvarchar without a hexadecimal style")
+    message = text("not supported by the sandbox: non-ASCII bytes as text")
+    ascii_only = f"NOT regexp_matches(hex({sql}), '^(..)*[89A-F].')"
+    return f"CASE WHEN {ascii_only} THEN decode({sql}) ELSE {_fail(50000, message, sql)} END"
+
+
+def _int_to_binary(sql: str, source: SqlType, target: SqlType) -> str:
+    size = INT_BYTES[source.name]
+    number = f"CAST(CAST({sql} AS {duck(source)}) AS BIGINT)"
+    digits = f"right(lpad(to_hex({number}), 16, '0'), {2 * size})"
+    length = 8 if target.name == "rowversion" else target.length
+    if target.name != "varbinary":
+        digits = f"right(lpad({digits}, {2 * max(length, size)}, '0'), {2 * length})"
+    elif length != MAX and length < size:
+        digits = f"right({digits}, {2 * length})"
+    return f"unhex({digits})"
+
+
+def _binary_to_int(sql: str, target: SqlType) -> str:
+    size = INT_BYTES[target.name]
+    digits = f"right('{'0' * 2 * size}' || hex({sql}), {2 * size})"
+    if target.name == "bit":
+        return f"(right(hex({sql}), 2) <> '00')"
+    if target.name == "tinyint":
+        return f"CAST(CAST('0x' || {digits} AS HUGEINT) AS UTINYINT)"
+    return f"CAST(t_int_of_hex({digits}, {8 * size}) AS {duck(target)})"
+
+
+def _guid_bytes(sql: str) -> str:
+    order = (7, 5, 3, 1, 12, 10, 17, 15, 20, 22, 25, 27, 29, 31, 33, 35)
+    return "unhex(" + " || ".join(f"substr({sql}, {start}, 2)" for start in order) + ")"
+
+
+def _bytes_guid(sql: str) -> str:
+    shown = f"rpad(hex({sql}), 32, '0')"
+    parts = [f"substr({shown}, {start}, 2)" for start in (7, 5, 3, 1)]
+    parts += ["'-'", *(f"substr({shown}, {start}, 2)" for start in (11, 9)), "'-'"]
+    parts += [*(f"substr({shown}, {start}, 2)" for start in (15, 13)), "'-'", f"substr({shown}, 17, 4)", "'-'"]
+    return "(" + " || ".join([*parts, f"substr({shown}, 21, 12)"]) + ")"
+
+
+def to_ticks(sql: str, source: SqlType) -> str:
+    """A date or time as local ticks since 0001-01-01; a time lies on 1900-01-01."""
+    if source.name == "date":
+        return f"t_ticks(CAST({sql} AS TIMESTAMP))"
+    if source.name == "datetime":
+        return f"t_from_third({sql})"
+    if source.name == "smalldatetime":
+        return f"t_ticks({sql})"
+    if source.name == "time":
+        return f"({sql} + {_BASE_1900})"
+    if source.name == "datetimeoffset":
+        return f"({sql}).utc_ticks + CAST(({sql}).offset_minutes AS BIGINT) * 600000000"
+    return sql
+
+
+def _from_ticks(ticks: str, target: SqlType) -> str:
+    unit = 10 ** (7 - target.scale)
+    if target.name == "date":
+        return f"CAST(t_timestamp({ticks}) AS DATE)"
+    if target.name == "datetime":
+        return f"t_third(t_round({ticks}, 10) // 10)"
+    if target.name == "smalldatetime":
+        # 29.998 s still rounds down (docs: smalldatetime)
+        return f"t_timestamp((({ticks} + 300010000) // 600000000) * 600000000)"
+    rounded = f"({ticks})" if unit == 1 else f"t_round({ticks}, {unit})"
+    if target.name == "time":
+        return f"({rounded} % {_DAY})"
+    if target.name == "datetimeoffset":
+        return f"struct_pack(utc_ticks := {rounded}, offset_minutes := CAST(0 AS SMALLINT))"
+    return rounded
+
+
+def _to_temporal(sql: str, source: SqlType, target: SqlType) -> str:
+    if kind(source) == "str":
+        return _text_to_temporal(sql, target)
+    if source.name == target.name == "datetimeoffset":
+        unit = 10 ** (7 - target.scale)
+        rounded = f"t_round(({sql}).utc_ticks, {unit})"
+        return f"struct_pack(utc_ticks := {rounded}, offset_minutes := ({sql}).offset_minutes)"
+    if source.name == target.name and target.scale >= source.scale:
+        return sql
+    if {source.name, target.name} == {"date", "time"}:
+        message = f"Explicit conversion from data type {source.name} to {target.name} is not allowed."
+        raise SqlError(529, message, state=2)
+    converted = _from_ticks(to_ticks(sql, source), target)
+    return f"CASE WHEN {sql} IS NOT NULL THEN {converted} END" if target.name == "datetimeoffset" else converted
+
+
+def _text_to_temporal(sql: str, target: SqlType) -> str:
+    message = text("Conversion failed when converting date and/or time from character string.")
+    ticks = f"coalesce(t_parse({sql}), {_fail(241, message, sql)})"
+    if target.name == "datetimeoffset":
+        unit = 10 ** (7 - target.scale)
+        utc = f"t_round({ticks} - CAST(t_parse_offset({sql}) AS BIGINT) * 600000000, {unit})"
+        packed = f"struct_pack(utc_ticks := {utc}, offset_minutes := CAST(t_parse_offset({sql}) AS SMALLINT))"
+        return f"CASE WHEN {sql} IS NOT NULL THEN {packed} END"
+    if target.name == "datetime":
+        low = text("The conversion of a varchar data type to a datetime data type resulted in an out-of-range value.")
+        ticks = f"CASE WHEN {ticks} < 552877920000000000 THEN t_error(242, {low}) ELSE {ticks} END"
+    return _from_ticks(f"({ticks})", target)
+
+
+def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
+    ticks = to_ticks(sql, source)
+    if source.name == "datetime":
+        ticks = f"t_ticks({sql})"
+    day, clock = f"t_date_text({ticks})", f"t_time_text({ticks})"
+    fraction = f"t_fraction({ticks}, {source.scale})"
+    offset = f"t_offset_text(({sql}).offset_minutes)" if source.name == "datetimeoffset" else "''"
+    old = source.name in ("datetime", "smalldatetime")
+    millis = f"'.' || lpad(CAST(({ticks} // 10000) % 1000 AS VARCHAR), 3, '0')"
+    if style in (23, 112):
+        return day if style == 23 else f"replace({day}, '-', '')"
+    if source.name == "date" and style in (0, 20, 21, 120, 121, 126, 127):
+        return day
+    if source.name == "time" and style in (0, 20, 21, 120, 121, 126, 127):
+        return f"{clock}" if style in (20, 120) else f"{clock} || {fraction}"
+    if style in (20, 120):
+        return f"{day} || ' ' || {clock}" + (f" || ' ' || {offset}" if source.name == "datetimeoffset" else "")
+    if style in (21, 25, 121) or (style == 0 and not old):
+        tail = f" || ' ' || {offset}" if source.name == "datetimeoffset" else ""
+        return f"{day} || ' ' || {clock} || " + (millis if old else fraction) + tail
+    if style in (126, 127) and source.name != "datetimeoffset":
+        # styles 126 and 127 leave a zero fraction of datetime out
+        short = f"CASE WHEN ({ticks} // 10000) % 1000 = 0 THEN '' ELSE {millis} END" if old else fraction
+        return f"{day} || 'T' || {clock} || {short}"
+    if style == 126:
+        return f"{day} || 'T' || {clock} || {fraction} || {offset}"
+    if style in (0, 100) and old:
+        stamp = f"t_timestamp({ticks})"
+        return (
+            f"strftime({stamp}, '%b ') || lpad(strftime({stamp}, '%-d'), 2, ' ') || strftime({stamp}, ' %Y ') "
+            f"|| lpad(strftime({stamp}, '%-I'), 2, ' ') || strftime({stamp}, ':%M%p')"
+        )
+    raise unsupported(f"CONVERT style {style} for {display(source)}")

@@ -1,0 +1,202 @@
+"""The grammar of table definitions: columns, constraints and indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+_TWO_WORD_TYPES = ("DOUBLE PRECISION", "CHARACTER VARYING", "CHAR VARYING", "NATIONAL CHAR", "NATIONAL CHARACTER")
+
+
+@dataclass(slots=True)
+class KeySpec:
+    """PRIMARY KEY, UNIQUE or an index; the name '' asks for a made-up one."""
+
+    name: str
+    columns: list[str]
+    primary_key: bool = False
+    unique: bool = False
+    clustered: bool | None = None
+    constraint: bool = True
+
+
+@dataclass(slots=True)
+class ColumnSpec:
+    """A column as written; ``type`` is None for a computed one."""
+
+    name: str
+    type: SqlType | None
+    nullable: bool | None = None
+    identity: tuple[int, int] | None = None
+    computed: str | None = None
+    default: str | None = None
+    default_name: str = ""
+    collation: str | None = None
+
+
+@dataclass(slots=True)
+class DefaultSpec:
+    """ADD CONSTRAINT ... DEFAULT expression FOR column."""
+
+    name: str
+    expression: str
+    column: str
+
+
+@dataclass(slots=True)
+class TableSpec:
+    """What stands between the parentheses of CREATE TABLE, or after ADD."""
+
+    columns: list[ColumnSpec] = field(default_factory=list)
+    keys: list[KeySpec] = field(default_factory=list)
+    defaults: list[DefaultSpec] = field(default_factory=list)
+
+
+def data_type(cursor: Cursor, default_length: int = 1) -> SqlType:
+    """Read a data type."""
+    line = cursor.token.line
+    parts = cursor.dotted()
+    name = parts[-1]
+    if f"{name} {cursor.token.text}".upper() in _TWO_WORD_TYPES:
+        name = f"{name} {cursor.next().text}"
+    arguments = [token.text for token in cursor.group() if token.text != ","] if cursor.at("(") else []
+    return named(name, arguments, default_length=default_length, line=line)
+
+
+def elements(cursor: Cursor) -> TableSpec:
+    """Read columns and constraints, separated by commas, to the end of the cursor."""
+    spec = TableSpec()
+    while True:
+        _element(cursor, spec)
+        if not cursor.take(","):
+            break
+    cursor.end()
+    return spec
+
+
+def _element(cursor: Cursor, spec: TableSpec) -> None:
+    name = cursor.name() if cursor.take("CONSTRAINT") else ""
+    if cursor.at("PRIMARY", "KEY") or cursor.at("UNIQUE"):
+        spec.keys.append(_key(cursor, name, None))
+    elif cursor.take("DEFAULT"):
+        expression = _expression(cursor)
+        cursor.expect("FOR")
+        spec.defaults.append(DefaultSpec(name, expression, cursor.name()))
+    elif cursor.at("CHECK") or cursor.at("FOREIGN") or cursor.at("INDEX") or cursor.at("PERIOD"):
+        raise unsupported(f"{cursor.token.upper} in a table definition", cursor.token.line)
+    elif name:
+        raise syntax_error(cursor.token)
+    else:
+        _column(cursor, spec)
+
+
+def key_columns(cursor: Cursor) -> list[str]:
+    """Read (column [ASC], ...)."""
+    inner = Cursor([*cursor.group(), cursor.tokens[-1]], cursor.text)
+    columns = []
+    while True:
+        columns.append(inner.name())
+        if inner.at("DESC"):
+            raise unsupported("descending index keys", inner.token.line)
+        inner.take("ASC")
+        if not inner.take(","):
+            return columns
+
+
+def _key(cursor: Cursor, name: str, column: str | None) -> KeySpec:
+    primary = cursor.take("PRIMARY", "KEY")
+    if not primary:
+        cursor.expect("UNIQUE")
+    clustered = True if cursor.take("CLUSTERED") else False if cursor.take("NONCLUSTERED") else None
+    columns = key_columns(cursor) if cursor.at("(") else [column or ""]
+    if cursor.take("WITH"):
+        cursor.group()
+    if cursor.take("ON"):
+        cursor.name()
+    if not all(columns):
+        raise syntax_error(cursor.token)
+    return KeySpec(name, columns, primary, True, clustered)
+
+
+def _expression(cursor: Cursor) -> str:
+    """The text of a default: a group, or a literal, variable-free function call or name."""
+    start = cursor.token.start
+    if cursor.at("("):
+        return cursor.source(_with_parentheses(cursor))
+    if cursor.at("-") or cursor.at("+"):
+        cursor.next()
+    cursor.next()
+    while cursor.take("."):
+        cursor.next()
+    if cursor.at("("):
+        cursor.group()
+    return cursor.text[start : cursor.tokens[cursor.position - 1].end]
+
+
+def _with_parentheses(cursor: Cursor) -> list:  # type: ignore[type-arg]
+    start = cursor.position
+    cursor.group()
+    return cursor.tokens[start : cursor.position]
+
+
+def _column(cursor: Cursor, spec: TableSpec) -> None:
+    column = ColumnSpec(cursor.name(), None)
+    if cursor.take("AS"):
+        column.computed = cursor.source(_with_parentheses(cursor))
+        cursor.take("PERSISTED")
+        column.nullable = False if cursor.take("NOT", "NULL") else None
+    elif cursor.at(",") or cursor.token.kind == "end":
+        if column.name.lower() != "timestamp":
+            raise syntax_error(cursor.token)
+        column.type = named("rowversion", [])
+    else:
+        column.type = data_type(cursor)
+    spec.columns.append(column)
+    while not cursor.at(",") and cursor.token.kind != "end":
+        _column_constraint(cursor, column, spec)
+
+
+def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> None:
+    name = cursor.name() if cursor.take("CONSTRAINT") else ""
+    if cursor.take("NOT", "NULL"):
+        column.nullable = False
+    elif cursor.take("NULL"):
+        column.nullable = True
+    elif cursor.take("IDENTITY"):
+        numbers = "".join(t.text for t in cursor.group()).split(",") if cursor.at("(") else ["1", "1"]
+        column.identity = (int(numbers[0]), int(numbers[1]))
+        if cursor.at("NOT", "FOR"):
+            raise unsupported("NOT FOR REPLICATION", cursor.token.line)
+    elif cursor.take("DEFAULT"):
+        column.default, column.default_name = _expression(cursor), name
+        cursor.take("WITH", "VALUES")
+    elif cursor.at("PRIMARY", "KEY") or cursor.at("UNIQUE"):
+        spec.keys.append(_key(cursor, name, column.name))
+    elif cursor.take("COLLATE"):
+        column.collation = cursor.name()
+        if "_ci_as" not in column.collation.lower() or "utf8" in column.collation.lower():
+            raise unsupported(f"the column collation {column.collation}", cursor.token.line)
+    elif cursor.take("ROWGUIDCOL"):
+        pass
+    else:
+        raise unsupported(f"{cursor.token.text.upper()} in a column definition", cursor.token.line)
+
+
+def check_columns(columns: list[ColumnSpec], table: str) -> None:
+    """Refuse definitions that no table can have.
+
+    :raises SqlError: 2705 a name twice, 2744 two identity columns
+    """
+    seen = set()
+    for column in columns:
+        if column.name.casefold() in seen:
+            message = f"Column names in each table must be unique. Column name '{column.name}' in table '{table}' is specified more than once."
+            raise SqlError(2705, message, state=3)
+        seen.add(column.name.casefold())
+    if sum(column.identity is not None for column in columns) > 1:
+        raise SqlError(2744, f"Multiple identity columns specified for table '{table}'.", state=2)

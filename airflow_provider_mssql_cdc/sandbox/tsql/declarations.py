@@ -1,0 +1,229 @@
+"""DECLARE, USE, RAISERROR, and the statements that define things: databases, schemas, tables, indexes, principals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+
+from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Message, Outcome, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import principals, tables
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+
+def declare(interpreter: Interpreter, statement: Statement) -> None:
+    """DECLARE @name type [= value], ..."""
+    cursor = statement.cursor()
+    cursor.next()
+    while True:
+        token = cursor.next()
+        if token.kind != "variable":
+            raise unsupported("DECLARE of a cursor", token.line)
+        cursor.take("AS")
+        if cursor.at("TABLE"):
+            raise unsupported("table variables", token.line)
+        name, type_ = token.text[1:], data_type(cursor)
+        if name.casefold() in interpreter.env.variables:
+            message = f"The variable name '{token.text}' has already been declared."
+            raise SqlError(134, message, severity=15, line=token.line)
+        interpreter.env.variables[name.casefold()] = (type_, None)
+        if cursor.take("="):
+            start, depth = cursor.token, 0
+            while cursor.token.kind != "end" and not (depth == 0 and cursor.at(",")):
+                depth += {"(": 1, ")": -1}.get(cursor.next().text, 0)
+            expr = interpreter.evaluate(
+                cursor.text[start.start : cursor.tokens[cursor.position - 1].end], statement.line
+            )
+            interpreter.assign(name, interpreter.reading(lambda e=expr: interpreter.env.evaluate(e)), expr)  # type: ignore[misc]
+        if not cursor.take(","):
+            break
+    cursor.end()
+
+
+def raise_error(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+    """RAISERROR('text', severity, state) and THROW number, 'text', state."""
+    cursor = statement.cursor()
+    word = cursor.next().upper
+    inner = cursor.group() if word == "RAISERROR" else list(statement.tokens[1:])
+    if word == "RAISERROR" and cursor.at("WITH"):
+        cursor.next()
+        if not (cursor.take("NOWAIT") or cursor.take("LOG") or cursor.take("SETERROR")):
+            raise syntax_error(cursor.token)
+    parts: list[list[str]] = [[]]
+    for token in inner:
+        if token.text == ",":
+            parts.append([])
+        else:
+            parts[-1].append(token.text)
+    if len(parts) != 3:
+        raise unsupported(f"{word} with other than three arguments", statement.line)
+    values = [interpreter.env.evaluate(interpreter.evaluate(" ".join(part), statement.line)) for part in parts]
+    if word == "THROW":
+        raise SqlError(int(values[0]), str(values[1]), severity=16, state=int(values[2]), line=statement.line)
+    if not isinstance(values[0], str):
+        raise unsupported("RAISERROR with a message number", statement.line)
+    severity, state = int(values[1]), max(int(values[2]), 1)
+    text = values[0].replace("%%", "%")
+    if severity > 10:
+        raise SqlError(50000, text, severity=severity, state=state, line=statement.line)
+    yield Message(50000, text, severity, state, line=statement.line)
+
+
+def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+    """Run a statement that is neither a query nor about control flow or transactions."""
+    cursor = statement.cursor()
+    words = [token.upper for token in statement.tokens[:3]]
+    verb = words[0]
+    if verb == "USE":
+        cursor.next()
+        yield from _use(interpreter, cursor.name())
+        return
+    if verb == "RECONFIGURE":
+        yield RowCount()
+        return
+    action = _ACTIONS.get((verb, words[1] if len(words) > 1 else ""))
+    if verb == "CREATE" and words[1:] and set(words[1:]) & {"INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"}:
+        action = tables.create_index
+    if verb in ("GRANT", "REVOKE", "DENY"):
+        action = principals.grant
+    if action is None:
+        raise unsupported(f"{' '.join(words[:2])}", statement.line)
+    if interpreter.settings.fmtonly:
+        return
+    action(interpreter, statement)
+    yield RowCount()
+
+
+def _use(interpreter: Interpreter, name: str) -> Iterator[Outcome]:
+    old = interpreter.env.current.name
+    database = interpreter.env.database_named(name)
+    interpreter.env.current = database
+    yield DatabaseChanged(old, database.name)
+    yield RowCount()
+
+
+def _require_no_transaction(interpreter: Interpreter, what: str) -> None:
+    if interpreter.env.trancount:
+        raise SqlError(226, f"{what} statement not allowed within multi-statement transaction.", state=6)
+
+
+def _create_database(interpreter: Interpreter, statement: Statement) -> None:
+    cursor = statement.cursor()
+    cursor.expect("CREATE", "DATABASE")
+    name = cursor.name()
+    cursor.end()
+    _require_no_transaction(interpreter, "CREATE DATABASE")
+    _require_sysadmin(interpreter, "CREATE DATABASE", "master")
+    interpreter.env.instance.create_database(name)
+
+
+def _require_sysadmin(interpreter: Interpreter, what: str, database: str) -> None:
+    if not interpreter.env.principal.sysadmin:
+        raise SqlError(262, f"{what} permission denied in database '{database}'.", severity=14)
+
+
+def _drop_database(interpreter: Interpreter, statement: Statement) -> None:
+    cursor = statement.cursor()
+    cursor.expect("DROP", "DATABASE")
+    lenient = cursor.take("IF", "EXISTS")
+    name = cursor.name()
+    cursor.end()
+    _require_no_transaction(interpreter, "DROP DATABASE")
+    _require_sysadmin(interpreter, "DROP DATABASE", name)
+    if lenient and name.casefold() not in interpreter.env.instance.storage.databases:
+        return
+    interpreter.env.instance.drop_database(name)
+
+
+_IGNORED_DATABASE_OPTIONS = frozenset({"RECOVERY", "SINGLE_USER", "MULTI_USER", "AUTO_CLOSE", "AUTO_SHRINK"})
+
+
+def _alter_database(interpreter: Interpreter, statement: Statement) -> None:
+    cursor = statement.cursor()
+    cursor.expect("ALTER", "DATABASE")
+    name = cursor.name()
+    database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
+    cursor.expect("SET")
+    option = cursor.name().upper()
+    if option in ("ALLOW_SNAPSHOT_ISOLATION", "READ_COMMITTED_SNAPSHOT"):
+        on = cursor.take("ON")
+        if not on:
+            cursor.expect("OFF")
+        if option == "ALLOW_SNAPSHOT_ISOLATION":
+            database.snapshot_isolation = on
+        else:
+            database.read_committed_snapshot = on
+    elif option not in _IGNORED_DATABASE_OPTIONS:
+        raise unsupported(f"ALTER DATABASE SET {option}", statement.line)
+
+
+def _create_schema(interpreter: Interpreter, statement: Statement) -> None:
+    cursor = statement.cursor()
+    cursor.expect("CREATE", "SCHEMA")
+    name = cursor.name()
+    if cursor.take("AUTHORIZATION"):
+        cursor.name()
+    cursor.end()
+
+    def action() -> None:
+        transaction = interpreter.env.manager.enter(interpreter.env.current)
+        catalog = transaction.catalog
+        assert catalog is not None
+        if catalog.schema_name(name) is not None:
+            raise SqlError(2714, f"There is already an object named '{name}' in the database.", state=6)
+        number = max([4, *catalog.schemas.values()]) + 1
+        tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
+
+    interpreter.atomically(action)
+
+
+def _drop_schema(interpreter: Interpreter, statement: Statement) -> None:
+    cursor = statement.cursor()
+    cursor.expect("DROP", "SCHEMA")
+    lenient = cursor.take("IF", "EXISTS")
+    name = cursor.name()
+    cursor.end()
+
+    def action() -> None:
+        transaction = interpreter.env.manager.enter(interpreter.env.current)
+        catalog = transaction.catalog
+        assert catalog is not None
+        known = catalog.schema_name(name)
+        if known is None:
+            if lenient:
+                return
+            message = f"Cannot drop the schema '{name}', because it does not exist or you do not have permission."
+            raise SqlError(15151, message)
+        used = [entry for entry in catalog.tables.values() if entry.table.schema == known]
+        if used:
+            message = f"Cannot drop schema '{name}' because it is being referenced by object '{used[0].table.name}'."
+            raise SqlError(3729, message)
+        schemas = {key: value for key, value in catalog.schemas.items() if key != known}
+        tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
+
+    interpreter.atomically(action)
+
+
+_ACTIONS: dict[tuple[str, str], Callable[[Interpreter, Statement], None]] = {
+    ("CREATE", "DATABASE"): _create_database,
+    ("DROP", "DATABASE"): _drop_database,
+    ("ALTER", "DATABASE"): _alter_database,
+    ("CREATE", "SCHEMA"): _create_schema,
+    ("DROP", "SCHEMA"): _drop_schema,
+    ("CREATE", "TABLE"): tables.create_table,
+    ("ALTER", "TABLE"): tables.alter_table,
+    ("DROP", "TABLE"): tables.drop_table,
+    ("DROP", "INDEX"): tables.drop_index,
+    ("TRUNCATE", "TABLE"): tables.truncate_table,
+    ("CREATE", "LOGIN"): principals.create_login,
+    ("CREATE", "USER"): principals.create_user,
+    ("CREATE", "ROLE"): principals.create_role,
+    ("ALTER", "ROLE"): principals.alter_role,
+}

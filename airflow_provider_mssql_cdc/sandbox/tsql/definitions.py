@@ -1,0 +1,213 @@
+"""Changes of table definitions: the new definition, and the DuckDB statement that follows it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import zlib
+from collections.abc import Callable
+
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, TableEntry
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import ColumnSpec, DefaultSpec, KeySpec, TableSpec
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+COLLATION = "SQL_Latin1_General_CP1_CI_AS"
+ComputedType = Callable[[str, list[ColumnDef]], tuple[SqlType, bool]]
+
+
+def object_id_of(owner: int, name: str) -> int:
+    """A stable object id for a constraint, which has no storage of its own."""
+    return (zlib.crc32(f"{owner}.{name}".encode()) & 0x3FFFFFFF) + 0x40000000
+
+
+def _made_name(prefix: str, table: str, owner: int, detail: str = "") -> str:
+    return f"{prefix}__{table[:9]}__{detail}{object_id_of(owner, prefix + detail):08X}"
+
+
+def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_type: ComputedType) -> ColumnDef:
+    if spec.computed is not None:
+        type_, nullable = computed_type(spec.computed, before)
+        return ColumnDef(column_id, spec.name, type_, spec.nullable is None and nullable, computed=spec.computed)
+    assert spec.type is not None
+    nullable = spec.nullable is not False and spec.identity is None and spec.type.name != "rowversion"
+    collation = spec.collation or (COLLATION if kind(spec.type) == "str" and spec.type.name != "xml" else None)
+    identity = spec.identity is not None
+    return ColumnDef(column_id, spec.name, spec.type, nullable, identity, None, spec.default, collation)
+
+
+def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
+    indexes, columns = list(table.indexes), list(table.columns)
+    for key in keys:
+        if key.primary_key and any(index.primary_key for index in indexes):
+            raise SqlError(1779, f"Table '{table.name}' already has a primary key defined on it.", state=0)
+        names = []
+        for wanted in key.columns:
+            found = next((c for c in columns if c.name.casefold() == wanted.casefold()), None)
+            if found is None:
+                raise SqlError(1911, f"Column name '{wanted}' does not exist in the target table or view.")
+            names.append(found.name)
+            if key.primary_key:
+                columns[columns.index(found)] = dataclasses.replace(found, nullable=False)
+        prefix = "PK" if key.primary_key else "UQ"
+        name = key.name or _made_name(prefix, table.name, table.object_id, "".join(names)[:8] if prefix == "UQ" else "")
+        if any(index.name.casefold() == name.casefold() for index in indexes):
+            message = f"There is already an object named '{name}' in the database."
+            raise SqlError(2714 if key.constraint else 1913, message, state=5)
+        has_clustered = any(index.clustered for index in indexes)
+        clustered = key.clustered if key.clustered is not None else key.primary_key and not has_clustered
+        if clustered and has_clustered:
+            message = f"Cannot create more than one clustered index on table '{table.name}'."
+            raise SqlError(1902, message, state=3)
+        indexes.append(IndexDef(name, tuple(names), key.unique, key.primary_key, clustered))
+    return dataclasses.replace(table, columns=tuple(columns), indexes=tuple(indexes))
+
+
+def create_table(
+    object_id: int, schema: str, name: str, spec: TableSpec, now: datetime.datetime, computed_type: ComputedType
+) -> TableEntry:
+    """The definition that CREATE TABLE makes."""
+    columns: list[ColumnDef] = []
+    for column_id, column in enumerate(spec.columns, 1):
+        columns.append(_column(column, column_id, columns, computed_type))
+    table = _with_keys(TableDef(object_id, schema, name, tuple(columns)), spec.keys)
+    return TableEntry(
+        table,
+        now,
+        now,
+        len(columns) + 1,
+        next((c.identity for c in spec.columns if c.identity), (1, 1)),
+        _default_names(table, spec.columns),
+        frozenset(_constraint_names(table, spec.keys)),
+    )
+
+
+def _constraint_names(table: TableDef, keys: list[KeySpec]) -> list[str]:
+    added = table.indexes[len(table.indexes) - len(keys) :] if keys else ()
+    return [
+        index.name for index, key in zip(added, keys, strict=True) if key.unique and key.constraint and not key.primary_key
+    ]
+
+
+def _default_names(table: TableDef, columns: list[ColumnSpec]) -> dict[str, str]:
+    return {
+        c.name: c.default_name or _made_name("DF", table.name, table.object_id, c.name[:5])
+        for c in columns
+        if c.default is not None
+    }
+
+
+def storage_columns(table: TableDef) -> str:
+    """The column list of the table in DuckDB; the row identifier keeps the order of insertion."""
+    columns = [f"c{column.column_id} {duck(column.type)}" for column in table.columns]
+    return ", ".join([*columns, f"{ROW_ID} BIGINT"])
+
+
+def add_elements(
+    entry: TableEntry, spec: TableSpec, now: datetime.datetime, computed_type: ComputedType
+) -> TableEntry:
+    """ALTER TABLE ... ADD: the definition afterwards."""
+    table = entry.table
+    for column in spec.columns:
+        if any(known.name.casefold() == column.name.casefold() for known in table.columns):
+            message = f"Column names in each table must be unique. Column name '{column.name}' in table '{table.name}' is specified more than once."
+            raise SqlError(2705, message, state=4)
+    columns = list(table.columns)
+    for offset, column in enumerate(spec.columns):
+        columns.append(_column(column, entry.next_column_id + offset, columns, computed_type))
+    changed = _with_keys(dataclasses.replace(table, columns=tuple(columns)), spec.keys)
+    names = {**entry.default_names, **_default_names(changed, spec.columns)}
+    for default in spec.defaults:
+        changed = _with_default(changed, default)
+        column = _find(changed, default.column)
+        names[column.name] = default.name or _made_name("DF", table.name, table.object_id, column.name[:5])
+    identity = next((c.identity for c in spec.columns if c.identity), entry.identity)
+    return dataclasses.replace(
+        entry,
+        table=changed,
+        modified=now,
+        next_column_id=entry.next_column_id + len(spec.columns),
+        identity=identity,
+        default_names=names,
+        unique_constraints=entry.unique_constraints | frozenset(_constraint_names(changed, spec.keys)),
+    )
+
+
+def _find(table: TableDef, name: str) -> ColumnDef:
+    found = next((c for c in table.columns if c.name.casefold() == name.casefold()), None)
+    if found is None:
+        raise SqlError(4924, f"ALTER TABLE failed because column '{name}' does not exist in table '{table.name}'.")
+    return found
+
+
+def _with_default(table: TableDef, default: DefaultSpec) -> TableDef:
+    column = _find(table, default.column)
+    if column.default is not None:
+        raise SqlError(1781, "Column already has a DEFAULT bound to it.")
+    return replace_column(table, column, dataclasses.replace(column, default=default.expression))
+
+
+def replace_column(table: TableDef, old: ColumnDef, new: ColumnDef) -> TableDef:
+    """A table with one column exchanged."""
+    return dataclasses.replace(table, columns=tuple(new if c is old else c for c in table.columns))
+
+
+def drop_column(entry: TableEntry, name: str, now: datetime.datetime) -> tuple[TableEntry, str]:
+    """ALTER TABLE ... DROP COLUMN: the definition afterwards and the DuckDB change.
+
+    :raises SqlError: 4924 no such column; 5074 something depends on it
+    """
+    column = _find(entry.table, name)
+    users = [index.name for index in entry.table.indexes if column.name in index.columns]
+    users += [entry.default_names[column.name]] if column.name in entry.default_names else []
+    if users:
+        raise SqlError(5074, f"The object '{users[0]}' is dependent on column '{column.name}'.")
+    table = dataclasses.replace(entry.table, columns=tuple(c for c in entry.table.columns if c is not column))
+    return dataclasses.replace(entry, table=table, modified=now), f"DROP COLUMN c{column.column_id}"
+
+
+def alter_column(
+    entry: TableEntry, name: str, type_: SqlType, nullable: bool, now: datetime.datetime
+) -> tuple[TableEntry, str]:
+    """ALTER TABLE ... ALTER COLUMN: the definition afterwards and the DuckDB change.
+
+    :raises SqlError: 4924, 5074 where a key depends on the column, 4928 for columns that cannot be altered
+    """
+    column = _find(entry.table, name)
+    if column.computed is not None or column.type.name == "rowversion":
+        word = "COMPUTED" if column.computed else "timestamp"
+        raise SqlError(4928, f"Cannot alter column '{column.name}' because it is '{word}'.")
+    users = [index.name for index in entry.table.indexes if column.name in index.columns]
+    if users and type_ != column.type:
+        raise SqlError(5074, f"The object '{users[0]}' is dependent on column '{column.name}'.")
+    physical = f"c{column.column_id}"
+    new = dataclasses.replace(column, type=type_, nullable=nullable)
+    table = replace_column(entry.table, column, new)
+    sql = f"ALTER COLUMN {physical} TYPE {duck(type_)} USING {convert(physical, column.type, type_)}"
+    return dataclasses.replace(entry, table=table, modified=now), sql if type_ != column.type else ""
+
+
+def drop_index(entry: TableEntry, name: str, now: datetime.datetime) -> TableEntry | None:
+    """The table without an index or constraint; None where it has none of that name."""
+    wanted = name.casefold()
+    table = entry.table
+    kept = tuple(index for index in table.indexes if index.name.casefold() != wanted)
+    if len(kept) < len(table.indexes):
+        changed = dataclasses.replace(table, indexes=kept)
+        unique = frozenset(each for each in entry.unique_constraints if each.casefold() != wanted)
+        return dataclasses.replace(entry, table=changed, modified=now, unique_constraints=unique)
+    column = next((c for c, constraint in entry.default_names.items() if constraint.casefold() == wanted), None)
+    if column is None:
+        return None
+    old = _find(table, column)
+    changed = replace_column(table, old, dataclasses.replace(old, default=None))
+    names = {c: constraint for c, constraint in entry.default_names.items() if c != column}
+    return dataclasses.replace(entry, table=changed, modified=now, default_names=names)
+
+
+def add_index(entry: TableEntry, key: KeySpec, now: datetime.datetime) -> TableEntry:
+    """The table with an index more."""
+    return dataclasses.replace(entry, table=_with_keys(entry.table, [key]), modified=now)

@@ -1,0 +1,350 @@
+"""INSERT, UPDATE and DELETE: which rows they touch and with which values; the engine then writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import query
+from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Relation, Scope, Source, null, only
+from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
+
+_STAGED = "written_rows"
+
+
+class WriteEnvironment(Protocol):
+    """What DML needs of its session beyond compiling expressions."""
+
+    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
+        """The user table to write to, its database locked; 208, or 259 for catalogue objects."""
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Run a query in the session's transaction."""
+
+    def staged(self, name: str, rows: pa.Table) -> Any:
+        """A context in which a query can read rows under a name."""
+
+    def writer(self, database: Database, entry: TableEntry) -> RowWriter:
+        """What applies the rows."""
+
+    def identity_insert(self, entry: TableEntry) -> bool:
+        """Whether SET IDENTITY_INSERT is ON for the table."""
+
+    def inserted_identity(self, value: int) -> None:
+        """Note the last identity value for SCOPE_IDENTITY()."""
+
+
+@dataclasses.dataclass(slots=True)
+class Written:
+    """What a statement did: how many rows, and what its OUTPUT clause returns."""
+
+    count: int
+    output: tuple[list[tuple[str, Expr]], pa.Table] | None = None
+
+
+def default_of(ctx: Context, column: ColumnDef) -> Expr:
+    """A column's default as an expression; NULL where it has none."""
+    if column.default is None:
+        return null()
+    return scalar(ctx, Scope(), parse(f"SELECT {column.default}").expressions[0])
+
+
+def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: tuple[list[Expr], str] | None = None) -> Written:
+    """Run an INSERT.
+
+    :param source: rows of INSERT ... EXEC: their columns and the DuckDB name they are staged under
+    """
+    only(node, "this", "expression", "default", "returning", "with_")
+    schema = node.this if isinstance(node.this, exp.Schema) else None
+    database, entry = env.target(table_parts(schema.this if schema else node.this))
+    table = entry.table
+    listed = [_column(table, name.name) for name in schema.expressions] if schema else None
+    identity_given = env.identity_insert(entry)
+    columns = listed or [
+        c for c in table.columns if c.computed is None and c.type.name != "rowversion" and (not c.identity or identity_given)
+    ]
+    _check_targets(columns, table, identity_given)
+    if node.args.get("default"):
+        columns = []
+    rows = _source_rows(ctx, node, columns, source)
+    given = {column.column_id: expr for column, expr in zip(columns, rows[0], strict=True)}
+    full = f"{database.name}.{table.schema}.{table.name}"
+    items = []
+    for column in table.columns:
+        if column.computed is not None or column.type.name == "rowversion" or (column.identity and column.column_id not in given):
+            continue
+        value = given.get(column.column_id) or default_of(ctx, column)
+        items.append((column, assign(value, column, full)))
+    sql = f"SELECT {', '.join(f'{sql} AS c{column.column_id}' for column, sql in items) or '1 AS _none'}{rows[1]}"
+    fetched = env.fetch(sql)
+    complete = _complete(ctx, env, database, entry, fetched, [column for column, _ in items])
+    count = env.writer(database, entry).insert(complete)
+    identity = next((c for c in table.columns if c.identity), None)
+    if identity is not None and count:
+        last = int(complete.column(identity.name)[count - 1].as_py())
+        if identity.column_id in given:
+            database.note_identity(entry, last)
+        env.inserted_identity(last)
+    return Written(count, _output(ctx, env, node, table, None, complete))
+
+
+def _column(table: TableDef, name: str) -> ColumnDef:
+    for column in table.columns:
+        if column.name.casefold() == name.casefold():
+            return column
+    raise SqlError(207, f"Invalid column name '{name}'.")
+
+
+def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:
+    for column in columns:
+        if columns.count(column) > 1:
+            message = f"The column name '{column.name}' is specified more than once in the SET clause or column list of an INSERT."
+            raise SqlError(264, message)
+        if column.computed is not None:
+            message = f'The column "{column.name}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
+            raise SqlError(271, message)
+        if column.type.name == "rowversion":
+            raise SqlError(273, "Cannot insert an explicit value into a timestamp column.")
+        if column.identity and not identity_given:
+            message = f"Cannot insert explicit value for identity column in table '{table.name}' when IDENTITY_INSERT is set to OFF."
+            raise SqlError(544, message)
+
+
+def _source_rows(
+    ctx: Context, node: exp.Expr, columns: list[ColumnDef], source: tuple[list[Expr], str] | None
+) -> tuple[list[Expr], str]:
+    """Expressions for the target columns, and the FROM text they read."""
+    alias = ctx.alias()
+    if source is not None:
+        exprs, text = source[0], f" FROM {source[1]}"
+    elif node.args.get("default"):
+        return [], ""
+    elif isinstance(node.expression, exp.Values):
+        exprs, text = _value_rows(ctx, node.expression, columns, alias)
+    elif node.expression is None:
+        raise SqlError(102, "Incorrect syntax near 'INSERT'.", severity=15)
+    else:
+        scope = Scope()
+        if node.args.get("with_"):
+            query.declare_ctes(ctx, scope, node)
+        compiled = query.compile_query(ctx, scope, node.expression)
+        exprs = [
+            dataclasses.replace(expr, sql=f"{alias}.k{i}") if not expr.untyped else null()
+            for i, (_, expr) in enumerate(compiled.columns, 1)
+        ]
+        text = f" FROM ({compiled.sql}) AS {alias}"
+    if len(exprs) != len(columns):
+        fewer = len(exprs) < len(columns)
+        message = f"There are {'more' if fewer else 'fewer'} columns in the INSERT statement than values specified in the VALUES clause."
+        raise SqlError(109 if fewer else 110, message, severity=15)
+    return exprs, text
+
+
+def _value_rows(ctx: Context, node: exp.Expr, columns: list[ColumnDef], alias: str) -> tuple[list[Expr], str]:
+    lines: list[list[Expr]] = []
+    for row in node.expressions:
+        cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+        if len(cells) != len(columns):
+            message = "The number of values does not match the number of columns of the INSERT statement."
+            raise SqlError(109 if len(cells) < len(columns) else 110, message, severity=15)
+        lines.append(
+            [
+                default_of(ctx, column) if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT" else scalar(ctx, Scope(), cell)
+                for cell, column in zip(cells, columns, strict=True)
+            ]
+        )
+    if len(lines) == 1:
+        return lines[0], ""
+    types = [query.operators.common_type(*column) for column in zip(*lines, strict=True)]
+    rows = ", ".join(
+        "(" + ", ".join(cell.to(type_) for cell, type_ in zip(line, types, strict=True)) + ")" for line in lines
+    )
+    names = ", ".join(f"k{i}" for i in range(1, len(types) + 1))
+    exprs = [
+        Expr(f"{alias}.k{i}", type_, untyped=all(line[i - 1].untyped for line in lines)) for i, type_ in enumerate(types, 1)
+    ]
+    return exprs, f" FROM (VALUES {rows}) AS {alias}({names})"
+
+
+def _complete(
+    ctx: Context, env: WriteEnvironment, database: Database, entry: TableEntry, rows: pa.Table, present: list[ColumnDef]
+) -> pa.Table:
+    """Rows with identity, rowversion and computed columns, in the table's Arrow schema."""
+    arrays: dict[int, Any] = {column.column_id: rows.column(i) for i, column in enumerate(present)}
+    count = rows.num_rows
+    for column in entry.table.columns:
+        if column.column_id in arrays or column.computed is not None:
+            continue
+        if column.type.name == "rowversion":
+            arrays[column.column_id] = pa.array(database.new_rowversions(count), pa.binary())
+        else:
+            arrays[column.column_id] = pa.array(database.identities(entry, count)).cast(column.type.arrow)
+    return computed(ctx, env, entry.table, arrays, count)
+
+
+def computed(ctx: Context, env: WriteEnvironment, table: TableDef, arrays: dict[int, Any], count: int) -> pa.Table:
+    """The table's rows from their stored columns; computed ones are worked out."""
+    derived = [column for column in table.columns if column.computed is not None]
+    if derived:
+        stored = [column for column in table.columns if column.computed is None]
+        staged = pa.Table.from_arrays([arrays[c.column_id] for c in stored], [f"c{c.column_id}" for c in stored])
+        exprs = [compile_computed(ctx, column.computed or "", stored) for column in derived]
+        items = ", ".join(f"{expr.to(c.type)} AS c{c.column_id}" for expr, c in zip(exprs, derived, strict=True))
+        with env.staged(_STAGED, staged):
+            values = env.fetch(f"SELECT {items} FROM {_STAGED}")
+        for position, column in enumerate(derived):
+            arrays[column.column_id] = values.column(position)
+    columns = [_typed(arrays[c.column_id], c.type.arrow) for c in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.arrow_schema)
+
+
+def _typed(values: Any, type_: pa.DataType) -> Any:
+    return values if values.type == type_ else values.cast(type_)
+
+
+def compile_computed(ctx: Context, text: str, columns: list[ColumnDef]) -> Expr:
+    """A computed column's expression over the stored columns, by their DuckDB names."""
+    source = Source("", [(c.name, Expr(f"c{c.column_id}", c.type, c.nullable)) for c in columns])
+    return scalar(ctx, Scope([source]), parse(f"SELECT {text}").expressions[0])
+
+
+def _modified(ctx: Context, node: exp.Expr, name: exp.Expr) -> tuple[Scope, str, Relation, str]:
+    """The scope of an UPDATE or DELETE, its FROM text, the relation it writes to and that relation's alias."""
+    scope = Scope()
+    if node.args.get("with_"):
+        query.declare_ctes(ctx, scope, node)
+    source = node.args.get("from_")
+    if source is None:
+        target = node.this.copy()
+        source = exp.From(this=target)
+    where = node.args["where"].copy() if node.args.get("where") else None
+    fake = exp.Select(from_=source.copy(), where=where)
+    clause = from_clause(ctx, scope, fake, Bounds())
+    wanted = name.alias_or_name.casefold()
+    for alias, label in zip(clause.relations, [s.alias for s in scope.sources], strict=False):
+        if label.casefold() == wanted:
+            return scope, clause.sql, clause.relations[alias], alias
+    parts = table_parts(name)  # type: ignore[arg-type]
+    named = [alias for alias, each in clause.relations.items() if each.hidden and each.name.casefold() == parts[2].casefold()]
+    if len(named) == 1:
+        return scope, clause.sql, clause.relations[named[0]], named[0]
+    raise SqlError(208, f"Invalid object name '{name.name}'.")
+
+
+def _affected(ctx: Context, scope: Scope, node: exp.Expr, text: str, relation: Relation, alias: str, more: list[str]) -> str:
+    if not relation.hidden:
+        raise unsupported("changing rows of a view or function")
+    where = f" WHERE {predicate(ctx, scope, node.args['where'].this)}" if node.args.get("where") else ""
+    head = [f"{alias}.{relation.hidden} AS {ROW_ID}"]
+    head += [f"{alias}.{physical} AS {physical}" for _, physical in relation.columns]
+    once = f"DISTINCT ON ({alias}.{relation.hidden}) " if "JOIN" in text or ", " in text else ""
+    return f"SELECT {once}{', '.join(head + more)} FROM {text}{where}"
+
+
+def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
+    """Run a DELETE."""
+    only(node, "this", "where", "tables", "returning", "with_")
+    tables = node.args.get("tables") or []
+    if len(tables) > 1 or (tables and tables[0].name.lower() == "top"):
+        raise unsupported("DELETE TOP")
+    if tables:
+        fake = exp.Select(from_=exp.From(this=node.this.copy()), where=node.args.get("where"))
+        name, shaped = tables[0], fake
+    else:
+        name, shaped = node.this, node
+    scope, text, relation, alias = _modified(ctx, shaped, name)
+    database, entry = env.target(relation.parts)
+    rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, []))
+    before = _images(entry.table, rows, "c")
+    count = env.writer(database, entry).delete(rows.column(ROW_ID), before)
+    return Written(count, _output(ctx, env, node, entry.table, before, None))
+
+
+def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
+    """Run an UPDATE: all new values are worked out from the old rows before any is written."""
+    only(node, "this", "expressions", "from_", "where", "returning", "with_")
+    scope, text, relation, alias = _modified(ctx, node, node.this)
+    database, entry = env.target(relation.parts)
+    table = entry.table
+    full = f"{database.name}.{table.schema}.{table.name}"
+    sets: dict[int, str] = {}
+    for item in node.expressions:
+        if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
+            raise unsupported("this form of SET in an UPDATE")
+        column = _column(table, item.this.name)
+        _check_updated(column, table)
+        value = item.expression
+        is_default = isinstance(value, exp.Column) and value.name.upper() == "DEFAULT" and not value.args.get("table")
+        expr = default_of(ctx, column) if is_default or isinstance(value, exp.Var) else scalar(ctx, scope, value)
+        sets[column.column_id] = assign(expr, column, full)
+    more = [f"{sql} AS a{column_id}" for column_id, sql in sets.items()]
+    rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, more))
+    before = _images(table, rows, "c")
+    arrays: dict[int, Any] = {}
+    for column in table.columns:
+        prefix = "a" if column.column_id in sets else "c"
+        arrays[column.column_id] = rows.column(f"{prefix}{column.column_id}")
+        if column.type.name == "rowversion":
+            arrays[column.column_id] = pa.array(database.new_rowversions(rows.num_rows), pa.binary())
+    after = computed(ctx, env, table, arrays, rows.num_rows)
+    changed = {
+        c.name.casefold()
+        for c in table.columns
+        if c.column_id in sets or c.computed is not None or c.type.name == "rowversion"
+    }
+    count = env.writer(database, entry).update(rows.column(ROW_ID), before, after, changed)
+    return Written(count, _output(ctx, env, node, table, before, after))
+
+
+def _check_updated(column: ColumnDef, table: TableDef) -> None:
+    if column.identity:
+        raise SqlError(8102, f"Cannot update identity column '{column.name}'.")
+    if column.computed is not None:
+        message = f'The column "{column.name}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
+        raise SqlError(271, message)
+    if column.type.name == "rowversion":
+        raise SqlError(272, "Cannot update a timestamp column.")
+
+
+def _images(table: TableDef, rows: pa.Table, prefix: str) -> pa.Table:
+    arrays = [_typed(rows.column(f"{prefix}{c.column_id}"), c.type.arrow) for c in table.columns]
+    return pa.Table.from_arrays(arrays, schema=table.arrow_schema)
+
+
+def _output(
+    ctx: Context,
+    env: WriteEnvironment,
+    node: exp.Expr,
+    table: TableDef,
+    before: pa.Table | None,
+    after: pa.Table | None,
+) -> tuple[list[tuple[str, Expr]], pa.Table] | None:
+    clause = node.args.get("returning")
+    if clause is None:
+        return None
+    only(clause, "expressions")
+    scope, arrays, names = Scope(), [], []
+    for label, prefix, rows in (("deleted", "d", before), ("inserted", "i", after)):
+        if rows is not None:
+            scope.sources.append(
+                Source(label, [(c.name, Expr(f"{prefix}{c.column_id}", c.type, c.nullable)) for c in table.columns])
+            )
+            arrays += rows.columns
+            names += [f"{prefix}{c.column_id}" for c in table.columns]
+    columns = query.projections(ctx, scope, clause)
+    with env.staged(_STAGED, pa.Table.from_arrays(arrays, names)):
+        items = ", ".join(f"{expr.to(expr.type)} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
+        return columns, env.fetch(f"SELECT {items} FROM {_STAGED}")
+
+

@@ -1,0 +1,267 @@
+"""A session's side of compiling and running statements: names, variables, tables and DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
+from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
+from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, Relation
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+_SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
+_RAISED = re.compile(r"SQL:(\d+):(.*)", re.DOTALL)
+
+
+def translated(error: duckdb.Error) -> SqlError:
+    """A DuckDB error as SQL Server reports what caused it."""
+    text = str(error)
+    raised = _RAISED.search(text)
+    if raised:
+        severity = 14 if raised[1] in ("229",) else 16
+        return SqlError(int(raised[1]), raised[2].strip(), severity=severity)
+    if isinstance(error, duckdb.InterruptException):
+        return SqlError(3617, "The operation was cancelled by the client.", severity=11)
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
+        return SqlError(8115, "Arithmetic overflow error converting expression to data type.", state=2)
+    if "must appear in the GROUP BY" in text:
+        message = "A column is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause."
+        return SqlError(8120, message)
+    if "More than one row returned by a subquery" in text:
+        return SqlError(512, "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.")
+    if "aggregate" in text.lower() and "WHERE" in text:
+        return SqlError(147, "An aggregate may not appear in the WHERE clause.", severity=15)
+    return SqlError(50000, f"not supported by the sandbox: {text.splitlines()[0]}")
+
+
+class Environment:
+    """What one session knows; implements what expressions, queries and DML ask for."""
+
+    def __init__(self, instance: Instance, principal: Principal, database: Database, info: SessionInfo) -> None:
+        self.instance, self.principal, self.current, self.info = instance, principal, database, info
+        self.manager = TransactionManager(instance.storage)
+        self.variables: dict[str, tuple[SqlType, Any]] = {}
+        self.isolation = IsolationLevel.READ_COMMITTED
+        self.trancount = 0
+        self.rowcount = 0
+        self.last_error = 0
+        self.scope_identity: int | None = None
+        self.last_insert_identity: int | None = None
+        self.identity_insert_table: int | None = None
+        self.procedure_depth = 0
+        self.cancelled = threading.Event()
+        self.manager.cancelled = self.cancelled.is_set
+        self._names = itertools.count(1)
+        self._registered: list[str] = []
+        self._batches: list[pa.RecordBatchReader] = []
+
+    # Names
+
+    def database_named(self, name: str) -> Database:
+        """A database by name, '' for the current one."""
+        if not name or name.casefold() == self.current.name.casefold():
+            return self.current
+        database = self.instance.storage.database(name)
+        if not self.instance.may_use(self.principal, database):
+            message = f'The server principal "{self.principal.name}" is not able to access the database "{name}" under the current security context.'
+            raise SqlError(916, message, severity=14)
+        return database
+
+    def catalog(self, database: Database) -> Catalog:
+        """The catalogue as this session's transaction sees it."""
+        return self.manager.catalog(database)
+
+    def table(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry] | None:
+        """A user table by name."""
+        database = self.database_named(parts[0])
+        entry = self.catalog(database).find(parts[1] or "dbo", parts[2])
+        return None if entry is None else (database, entry)
+
+    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
+        """The user table to write to, its database locked for writing.
+
+        :raises SqlError: 208, 259 for catalogue objects, 229 without the right
+        """
+        if parts[1].casefold() in ("sys", "information_schema", "cdc"):
+            raise SqlError(259, "Ad hoc updates to system catalogs are not allowed.")
+        self.manager.enter(self.database_named(parts[0]))
+        found = self.table(parts)
+        if found is None:
+            raise SqlError(208, f"Invalid object name '{'.'.join(filter(None, parts))}'.")
+        if not self.is_owner(found[0]):
+            raise self._denied("INSERT", found[1].table.name, found[0], found[1].table.schema)
+        return found
+
+    def is_owner(self, database: Database) -> bool:
+        """Whether the session may do everything in a database: sysadmin or db_owner."""
+        return self.principal.sysadmin or self.user_in_role(database, "db_owner")
+
+    def user_name(self, database: Database) -> str:
+        """The session's user in a database."""
+        if self.principal.sysadmin:
+            return "dbo"
+        users = self.catalog(database).users
+        return next((u for u, login in users.items() if login.casefold() == self.principal.name.casefold()), "guest")
+
+    def user_in_role(self, database: Database, role: str) -> bool:
+        """Whether the session's user is a member of a role."""
+        members = next((m for r, m in self.catalog(database).roles.items() if r.casefold() == role.casefold()), frozenset())
+        return self.user_name(database).casefold() in {member.casefold() for member in members}
+
+    def may_select(self, database: Database, schema: str, name: str) -> bool:
+        """Whether the session may read an object."""
+        if self.is_owner(database):
+            return True
+        user = self.user_name(database).casefold()
+        for grantee, granted_schema, granted_name in self.catalog(database).grants:
+            right = grantee.casefold() == user or self.user_in_role(database, grantee)
+            if right and granted_schema.casefold() == schema.casefold() and granted_name.casefold() in ("", name.casefold()):
+                return True
+        return self.user_in_role(database, "db_datareader")
+
+    def _denied(self, right: str, name: str, database: Database, schema: str) -> SqlError:
+        message = f"The {right} permission was denied on the object '{name}', database '{database.name}', schema '{schema}'."
+        return SqlError(229, message, severity=14, state=5)
+
+    # Reading
+
+    def relation(self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None]) -> Relation:
+        """A table, view or change table to read from."""
+        database, schema = self.database_named(parts[0]), parts[1] or "dbo"
+        self._see_snapshot()
+        full = ".".join(filter(None, parts))
+        if schema.casefold() == "cdc":
+            found = changes.change_relation(self, database, parts[2], bounds, full)
+            if not self.may_select(database, "cdc", parts[2]) and found.batches is not None:
+                raise self._denied("SELECT", parts[2], database, "cdc")
+            return found
+        entry = self.catalog(database).find(schema, parts[2])
+        if entry is not None:
+            if not self.may_select(database, entry.table.schema, entry.table.name):
+                raise self._denied("SELECT", entry.table.name, database, entry.table.schema)
+            columns = [
+                (Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns
+            ]
+            place = (database.name, entry.table.schema, entry.table.name)
+            return Relation(stored_name(database, entry), columns, hidden=ROW_ID, parts=place)
+        view = views.find(self, database, schema, parts[2])
+        if view is None:
+            raise SqlError(208, f"Invalid object name '{full}'.")
+        return self.arrow_relation(*view)
+
+    def arrow_relation(self, columns: list[Column], rows: Any) -> Relation:
+        """Arrow rows as something to read from in this statement."""
+        names = [f"x{i}" for i in range(1, len(columns) + 1)]
+        if isinstance(rows, pa.Table):
+            rows = rows.rename_columns(names)
+        return Relation(self.register(rows), list(zip(columns, names, strict=True)))
+
+    def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
+        """A table-valued function of the catalogue or of CDC."""
+        database = self.database_named(parts[0])
+        found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments)
+        if found is None:
+            full = ".".join(filter(None, parts))
+            raise SqlError(208, f"Invalid object name '{full}'.")
+        return self.arrow_relation(*found)
+
+    def register(self, rows: Any) -> str:
+        """Make Arrow rows readable in this statement's queries; their name."""
+        name = f"r{next(self._names)}"
+        self.manager.connection.register(name, rows)
+        self._registered.append(name)
+        return name
+
+    @contextlib.contextmanager
+    def staged(self, name: str, rows: pa.Table) -> Iterator[None]:
+        """Make rows readable under a name meanwhile."""
+        self.manager.connection.register(name, rows)
+        try:
+            yield
+        finally:
+            self.manager.connection.unregister(name)
+
+    def _see_snapshot(self) -> None:
+        if self.trancount and self.isolation in _SNAPSHOTS:
+            self.manager.snapshot()
+
+    def fetch(self, sql: str) -> pa.Table:
+        """Run a query and take all its rows."""
+        self.finish_reading()
+        return self.manager.connection.sql(sql).to_arrow_table()
+
+    def read(self, sql: str) -> pa.RecordBatchReader:
+        """Run a query whose rows are taken as they come."""
+        self.finish_reading()
+        reader = self.manager.connection.sql(sql).to_arrow_reader(65536)
+        self._batches.append(reader)
+        return reader
+
+    def finish_reading(self) -> None:
+        """Close what is still being read: DuckDB runs one query per connection."""
+        for reader in self._batches:
+            reader.close()
+        self._batches.clear()
+
+    def forget(self) -> None:
+        """The statement is over: close its results, and drop what was registered for it."""
+        self.finish_reading()
+        for name in self._registered:
+            self.manager.connection.unregister(name)
+        self._registered.clear()
+
+    # Writing
+
+    def writer(self, database: Database, entry: TableEntry) -> RowWriter:
+        """What applies rows to a table."""
+        return RowWriter(self.manager, database, entry, self.instance.configuration.max_text_repl_size)
+
+    def identity_insert(self, entry: TableEntry) -> bool:
+        """SET IDENTITY_INSERT"""
+        return self.identity_insert_table == entry.table.object_id
+
+    def inserted_identity(self, value: int) -> None:
+        """Note the last identity value."""
+        self.scope_identity = self.last_insert_identity = value
+
+    # Values
+
+    def variable(self, name: str) -> tuple[SqlType, Any]:
+        """A variable.
+
+        :raises SqlError: 137
+        """
+        found = self.variables.get(name.casefold())
+        if found is None:
+            raise SqlError(137, f'Must declare the scalar variable "@{name}".', severity=15, state=2)
+        return found
+
+    def global_variable(self, name: str) -> Expr:
+        """@@name"""
+        return functions.global_variable(self, name)
+
+    def function(self, parts: tuple[str, ...], arguments: list[Expr]) -> Expr | None:
+        """A metadata or system function."""
+        return functions.system_function(self, parts, arguments)
+
+    def evaluate(self, expr: Expr) -> Any:
+        """The value of a constant expression in Arrow form."""
+        if expr.untyped:
+            return None
+        self.finish_reading()
+        value = self.manager.connection.sql(f"SELECT {expr.sql} AS k1").to_arrow_table().column(0)[0].as_py()
+        if isinstance(value, dict):
+            return value["utc_ticks"], value["offset_minutes"]
+        return value

@@ -1,0 +1,346 @@
+"""Scalar expressions and search conditions, compiled from syntax trees to typed DuckDB SQL."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import functions, operators
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
+    FLOAT,
+    INT,
+    decimal,
+    duck,
+    kind,
+    nvarchar,
+    varbinary,
+    varchar,
+)
+from airflow_provider_mssql_cdc.sandbox.types import MAX
+
+_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_BITWISE = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "xor"}
+_COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+
+
+def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    """Compile a value expression.
+
+    :raises SqlError: what SQL Server raises when it compiles the statement, or 50000 for what is not simulated
+    """
+    compiled = _scalar(ctx, scope, node)
+    if scope.groups is not None and compiled.sql in scope.groups:
+        return dataclasses.replace(compiled, sql=scope.groups[compiled.sql])
+    return compiled
+
+
+def _scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    if type(node) in _ARITHMETIC:
+        left, right = scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
+        return operators.calculate(_ARITHMETIC[type(node)], left, right)
+    if type(node) in _BITWISE:
+        left, right = scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
+        return operators.bitwise(_BITWISE[type(node)], left, right)
+    handler = _SCALARS.get(type(node))
+    if handler is not None:
+        return handler(ctx, scope, node)
+    if isinstance(node, (exp.Predicate, exp.Connector, exp.Not)):
+        raise SqlError(102, "Incorrect syntax near a condition where a value is expected.", severity=15)
+    raise unsupported(f"the expression {node.sql(dialect='tsql')[:100]}")
+
+
+def number(text: str) -> Expr:
+    """A numeric literal: int if it fits, else numeric; float with an exponent."""
+    if "e" in text.lower():
+        return constant(float(text), FLOAT)
+    if "." in text:
+        whole, _, fraction = text.partition(".")
+        digits = len(whole.lstrip("0")) + len(fraction)
+        return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
+    value = int(text)
+    if value < 2**31:
+        return constant(value, INT)
+    return constant(Decimal(value), decimal(len(str(value)), 0))
+
+
+def _literal(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    if node.args["is_string"]:
+        return constant(node.name, varchar(max(1, len(node.name)) if len(node.name) <= 8000 else MAX))
+    return number(node.name)
+
+
+def _national(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    units = len(node.name.encode("utf-16-le")) // 2
+    return constant(node.name, nvarchar(max(1, units) if units <= 4000 else MAX))
+
+
+def _hex(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    digits = node.name
+    value = bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+    return constant(value, varbinary(max(1, len(value)) if len(value) <= 8000 else MAX))
+
+
+def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    if node.name.lower() == "0x" and not node.args.get("table"):
+        return constant(b"", varbinary(1))
+    if node.args.get("join_mark"):
+        raise unsupported("(+) joins")
+    return scope.column(node.name, node.args["table"].name if node.args.get("table") else "")
+
+
+def _parameter(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    if isinstance(node.this, exp.Parameter):
+        return ctx.environment.global_variable(node.this.name.lower())
+    type_, value = ctx.environment.variable(node.name)
+    return constant(value, type_)
+
+
+def _negative(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    inner = scalar(ctx, scope, node.this)
+    if isinstance(inner.value, (int, float, Decimal)) and not isinstance(inner.value, bool):
+        return constant(-inner.value, inner.type)
+    if kind(inner.type) not in ("int", "dec", "float"):
+        raise SqlError(8117, f"Operand data type {inner.type.name} is invalid for minus operator.")
+    return Expr(f"CAST(-({inner.sql}) AS {duck(inner.type)})", inner.type, inner.nullable, constant=inner.constant)
+
+
+def _bitwise_not(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    inner = scalar(ctx, scope, node.this)
+    if kind(inner.type) == "bit":
+        return Expr(f"(NOT {inner.sql})", inner.type, inner.nullable, constant=inner.constant)
+    if inner.type.name == "tinyint" or kind(inner.type) != "int":
+        raise unsupported(f"~ of {inner.type.name}")
+    return Expr(f"(~{inner.sql})", inner.type, inner.nullable, constant=inner.constant)
+
+
+def _paren(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    return scalar(ctx, scope, node.this)
+
+
+def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    only(node, "this", "to", "safe")
+    target = sql_type(node.args["to"], 30)
+    return _converted(scalar(ctx, scope, node.this), target, 0, isinstance(node, exp.TryCast))
+
+
+def _convert(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    only(node, "this", "expression", "style", "safe")
+    style = node.args.get("style")
+    number = ctx.value(scalar(ctx, scope, style), "a CONVERT style") if style is not None else 0
+    source = scalar(ctx, scope, node.args["expression"])
+    return _converted(source, sql_type(node.this, 30), int(number or 0), bool(node.args.get("safe")))
+
+
+def _converted(source: Expr, target: Any, style: int, safe: bool) -> Expr:
+    if source.untyped:
+        return constant(None, target)
+    sql = convert(source.sql, source.type, target, style=style, safe=safe)
+    return Expr(sql, target, source.nullable or safe, constant=source.constant)
+
+
+def case(branches: list[tuple[str, Expr]], default: Expr, is_constant: bool) -> Expr:
+    """CASE from compiled conditions and values."""
+    values = [value for _, value in branches] + [default]
+    target = operators.common_type(*values)
+    whens = " ".join(f"WHEN {condition} THEN {value.to(target)}" for condition, value in branches)
+    nullable = any(value.nullable for value in values)
+    return Expr(f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=is_constant)
+
+
+def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    subject = scalar(ctx, scope, node.this) if node.this else None
+    branches, is_constant = [], subject.constant if subject else False
+    for branch in node.args["ifs"]:
+        if subject is None:
+            condition = predicate(ctx, scope, branch.this)
+        else:
+            condition = operators.compare("=", subject, scalar(ctx, scope, branch.this))
+        branches.append((condition, scalar(ctx, scope, branch.args["true"])))
+    default = node.args.get("default")
+    otherwise = scalar(ctx, scope, default) if default is not None else null()
+    is_constant = not scope.sources and not list(node.find_all(exp.Column, exp.Select))
+    return case(branches, otherwise, is_constant)
+
+
+def _subquery(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    only(node, "this")
+    inner = ctx_query(ctx, scope, node.this)
+    if len(inner.columns) != 1:
+        message = (
+            "Only one expression can be specified in the select list when the subquery is not introduced with EXISTS."
+        )
+        raise SqlError(116, message)
+    _, column = inner.columns[0]
+    return Expr(f"({inner.sql})", column.type, True, constant=not inner.correlated)
+
+
+def ctx_query(ctx: Context, scope: Scope, node: exp.Expr) -> Any:
+    """Compile a nested query (the import is late, since queries are made of expressions)."""
+    from airflow_provider_mssql_cdc.sandbox.tsql import query
+
+    return query.nested(ctx, scope, node)
+
+
+def _function(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    only(node, "this", "expressions")
+    return functions.call(ctx, scope, (str(node.this),), node.expressions, scalar, predicate)
+
+
+def _dotted(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    parts: list[str] = []
+    walk: exp.Expr = node
+    while isinstance(walk, exp.Dot):
+        last = walk.expression
+        if isinstance(last, exp.Anonymous):
+            call = last
+        else:
+            parts.insert(0, last.name)
+        walk = walk.this
+    parts.insert(0, walk.name)
+    if not isinstance(node.expression, exp.Anonymous):
+        raise SqlError(4104, f'The multi-part identifier "{node.sql(dialect="tsql")}" could not be bound.')
+    return functions.call(ctx, scope, (*parts, str(call.this)), call.expressions, scalar, predicate)
+
+
+def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    only(node, "this", "partition_by", "order", "spec", "over")
+    partition = [operators.sort_key(scalar(ctx, scope, part)) for part in node.args.get("partition_by") or []]
+    order = node.args.get("order")
+    ordering = [ordered(scalar(ctx, scope, item.this), item) for item in order.expressions] if order else []
+    clauses = [f"PARTITION BY {', '.join(partition)}"] if partition else []
+    clauses += [f"ORDER BY {', '.join(ordering)}"] if ordering else []
+    if node.args.get("spec"):
+        spec = node.args["spec"]
+        if spec.args.get("exclude"):
+            raise unsupported("EXCLUDE in a window frame")
+        edges = [
+            f"{spec.args[edge] if isinstance(spec.args[edge], str) else number(spec.args[edge].name).sql} "
+            f"{spec.args.get(edge + '_side') or ''}"
+            for edge in ("start", "end")
+            if spec.args.get(edge)
+        ]
+        clauses.append(f"{spec.args['kind']} " + (f"BETWEEN {edges[0]} AND {edges[1]}" if len(edges) == 2 else edges[0]))
+    return functions.window(ctx, scope, node.this, f"OVER ({' '.join(clauses)})", bool(order), scalar)
+
+
+def ordered(expr: Expr, item: exp.Expr) -> str:
+    """One item of ORDER BY; NULL sorts lowest."""
+    key = operators.sort_key(expr)
+    return f"{key} DESC NULLS LAST" if item.args.get("desc") else f"{key} ASC NULLS FIRST"
+
+
+def _collate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    inner = scalar(ctx, scope, node.this)
+    name = node.expression.name.lower()
+    if kind(inner.type) != "str":
+        raise SqlError(447, f"Expression type {inner.type.name} is invalid for COLLATE clause.")
+    if name.endswith(("_bin", "_bin2")):
+        return dataclasses.replace(inner, binary_collation=True)
+    if name in ("database_default", "catalog_default") or "_ci_as" in name:
+        return inner
+    raise unsupported(f"the collation {node.expression.name}")
+
+
+
+
+_SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {
+    exp.Literal: _literal,
+    exp.National: _national,
+    exp.HexString: _hex,
+    exp.Null: lambda ctx, scope, node: null(),
+    exp.Column: _column,
+    exp.Parameter: _parameter,
+    exp.Neg: _negative,
+    exp.BitwiseNot: _bitwise_not,
+    exp.Paren: _paren,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Convert: _convert,
+    exp.Case: _case,
+    exp.Subquery: _subquery,
+    exp.Anonymous: _function,
+    exp.Dot: _dotted,
+    exp.Window: _window,
+    exp.Collate: _collate,
+    exp.CurrentTimestamp: lambda ctx, scope, node: functions.call(ctx, scope, ("getdate",), [], scalar, predicate),
+    exp.CurrentUser: lambda ctx, scope, node: functions.call(ctx, scope, ("user_name",), [], scalar, predicate),
+}
+
+
+def predicate(ctx: Context, scope: Scope, node: exp.Expr) -> str:
+    """Compile a search condition to a DuckDB predicate."""
+    if type(node) in _COMPARISON:
+        return _comparison(ctx, scope, node)
+    if isinstance(node, exp.And | exp.Or):
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        return f"({predicate(ctx, scope, node.this)} {word} {predicate(ctx, scope, node.expression)})"
+    if isinstance(node, exp.Not):
+        return f"(NOT {predicate(ctx, scope, node.this)})"
+    if isinstance(node, exp.Paren):
+        return predicate(ctx, scope, node.this)
+    if isinstance(node, exp.Is):
+        if not isinstance(node.expression, exp.Null):
+            raise unsupported("IS other than IS NULL")
+        return f"({scalar(ctx, scope, node.this).sql} IS NULL)"
+    if isinstance(node, exp.Exists):
+        return f"EXISTS ({ctx_query(ctx, scope, node.this).sql})"
+    if isinstance(node, exp.In):
+        return _in(ctx, scope, node)
+    if isinstance(node, exp.Between):
+        only(node, "this", "low", "high")
+        value, low, high = (scalar(ctx, scope, node.args[part]) for part in ("this", "low", "high"))
+        return f"({operators.compare('>=', value, low)} AND {operators.compare('<=', value, high)})"
+    if isinstance(node, exp.Like):
+        return _like(ctx, scope, node, None)
+    if isinstance(node, exp.Escape) and isinstance(node.this, exp.Like):
+        return _like(ctx, scope, node.this, node.expression)
+    if isinstance(node, exp.Column | exp.Literal | exp.Anonymous | exp.Parameter | exp.Case | exp.Cast):
+        message = "An expression of non-boolean type specified in a context where a condition is expected."
+        raise SqlError(4145, message, severity=15)
+    raise unsupported(f"the condition {node.sql(dialect='tsql')[:100]}")
+
+
+def _comparison(ctx: Context, scope: Scope, node: exp.Expr) -> str:
+    left = scalar(ctx, scope, node.this)
+    operator = _COMPARISON[type(node)]
+    if isinstance(node.expression, exp.Any | exp.All):
+        raise unsupported("ANY, SOME and ALL")
+    return operators.compare(operator, left, scalar(ctx, scope, node.expression))
+
+
+def _in(ctx: Context, scope: Scope, node: exp.Expr) -> str:
+    only(node, "this", "expressions", "query")
+    value = scalar(ctx, scope, node.this)
+    if node.args.get("query"):
+        inner = ctx_query(ctx, scope, node.args["query"].this)
+        if len(inner.columns) != 1:
+            raise SqlError(116, "Only one expression can be specified in the select list of a subquery of IN.")
+        alias = ctx.alias()
+        _, column = inner.columns[0]
+        one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"))
+        return f"({one} IN (SELECT {other} FROM ({inner.sql}) AS {alias}))"
+    items = [scalar(ctx, scope, item) for item in node.expressions]
+    target = operators.common_type(value, *items)
+    if kind(target) in ("int", "str"):
+        pairs = [operators.sides(value, item) for item in items]
+        if len({one for one, _ in pairs}) == 1:
+            return f"({pairs[0][0]} IN ({', '.join(other for _, other in pairs)}))"
+    return "(" + " OR ".join(operators.compare("=", value, item) for item in items) + ")"
+
+
+def _like(ctx: Context, scope: Scope, node: exp.Expr, escape: exp.Expr | None) -> str:
+    only(node, "this", "expression")
+    pattern = scalar(ctx, scope, node.expression)
+    mark = ctx.value(scalar(ctx, scope, escape), "an ESCAPE character") if escape is not None else None
+    value = scalar(ctx, scope, node.this)
+    if pattern.constant:
+        return operators.like(value, ctx.value(pattern, "a LIKE pattern"), mark)
+    return operators.like_pattern(value, pattern, mark)

@@ -1,0 +1,122 @@
+"""Calls of functions: IIF, ISNULL and the like here, scalar and aggregate ones by their tables, the rest by the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, operators
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.dates import DATE_FUNCTIONS
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, null
+from airflow_provider_mssql_cdc.sandbox.tsql.strings import SCALAR_FUNCTIONS
+
+Compile = Callable[[Context, Scope, Any], Expr]
+
+
+def call(
+    ctx: Context,
+    scope: Scope,
+    parts: tuple[str, ...],
+    nodes: list[exp.Expr],
+    scalar: Compile,
+    predicate: Callable[[Context, Scope, Any], str],
+) -> Expr:
+    """Compile a function call.
+
+    :param parts: the name, with its schema and database where given
+    :raises SqlError: 195 for an unknown built-in function, 208 or 4121 for an unknown qualified one
+    """
+    name = parts[-1].lower()
+    if len(parts) == 1:
+        if name in _SPECIAL:
+            return _SPECIAL[name](ctx, scope, nodes, scalar, predicate)
+        if name in aggregates.AGGREGATES:
+            return aggregates.aggregate(ctx, scope, name, nodes, scalar)
+        if name in DATE_FUNCTIONS:
+            return DATE_FUNCTIONS[name](ctx, scope, nodes, scalar)
+    arguments = [scalar(ctx, scope, node) for node in nodes]
+    if len(parts) == 1 and name in SCALAR_FUNCTIONS:
+        low, high, function = SCALAR_FUNCTIONS[name]
+        if not low <= len(arguments) <= high:
+            raise SqlError(174, f"The {name} function requires {low} argument(s).", severity=15)
+        return function(arguments)
+    found = ctx.environment.function(parts, arguments)
+    if found is not None:
+        return found
+    if len(parts) > 1:
+        shown = ".".join(parts)
+        message = f'Cannot find either column "{parts[0]}" or the user-defined function or aggregate "{shown}", or the name is ambiguous.'
+        raise SqlError(4121, message)
+    raise SqlError(195, f"'{parts[0]}' is not a recognized built-in function name.", severity=15)
+
+
+def _iif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
+    yes, no = scalar(ctx, scope, nodes[1]), scalar(ctx, scope, nodes[2])
+    return _choice([(predicate(ctx, scope, nodes[0]), yes)], no)
+
+
+def _choice(branches: list[tuple[str, Expr]], default: Expr) -> Expr:
+    values = [value for _, value in branches] + [default]
+    target = operators.common_type(*values)
+    whens = " ".join(f"WHEN {condition} THEN {value.to(target)}" for condition, value in branches)
+    nullable = any(value.nullable for value in values)
+    return Expr(
+        f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=all(v.constant for v in values)
+    )
+
+
+def _coalesce(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
+    values = [scalar(ctx, scope, node) for node in nodes]
+    if all(value.untyped for value in values):
+        raise SqlError(4127, "At least one of the arguments to COALESCE must be an expression that is not NULL.")
+    target = operators.common_type(*values)
+    sql = f"coalesce({', '.join(value.to(target) for value in values)})"
+    nullable = all(value.nullable for value in values)
+    return Expr(sql, target, nullable, constant=all(value.constant for value in values))
+
+
+def _isnull(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
+    if len(nodes) != 2:
+        raise SqlError(174, "The isnull function requires 2 argument(s).", severity=15)
+    first, second = (scalar(ctx, scope, node) for node in nodes)
+    if first.untyped:
+        return second
+    sql = f"coalesce({first.sql}, {second.to(first.type)})"  # the type is the first argument's, cut to its length
+    nullable = first.nullable and second.nullable
+    return Expr(sql, first.type, nullable, constant=first.constant and second.constant)
+
+
+def _nullif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
+    first, second = (scalar(ctx, scope, node) for node in nodes)
+    equal = operators.compare("=", first, second)
+    sql = f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END"
+    return Expr(sql, first.type, True, constant=first.constant and second.constant)
+
+
+def _choose(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
+    index = scalar(ctx, scope, nodes[0])
+    values = [scalar(ctx, scope, node) for node in nodes[1:]]
+    return _choice([(f"{index.sql} = {i}", value) for i, value in enumerate(values, 1)], null())
+
+
+_SPECIAL: dict[str, Callable[..., Expr]] = {
+    "iif": _iif,
+    "coalesce": _coalesce,
+    "isnull": _isnull,
+    "nullif": _nullif,
+    "choose": _choose,
+}
+
+
+def window(ctx: Context, scope: Scope, node: exp.Expr, over: str, is_ordered: bool, scalar: Compile) -> Expr:
+    """Compile a ranking or aggregate function with its OVER clause."""
+    if not isinstance(node, exp.Anonymous):
+        raise unsupported("this window function")
+    name = str(node.this).lower()
+    if name in ("row_number", "rank", "dense_rank", "ntile") and not is_ordered:
+        raise SqlError(4112, f"The function '{name.upper()}' must have an OVER clause with ORDER BY.", severity=15)
+    return aggregates.window(ctx, scope, name, node.expressions, over, scalar)

@@ -1,0 +1,413 @@
+"""Runs a batch: control flow, transactions, variables, queries and DML, one statement after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import (
+    Column,
+    Message,
+    Outcome,
+    ResultSet,
+    RowCount,
+    SqlError,
+    TransactionChanged,
+)
+from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, read_batch
+from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+# errors that end the batch; those above severity 16 end the connection, which the sandbox never does
+_ABORT_BATCH = frozenset({102, 105, 113, 137, 195, 207, 208, 209, 241, 242, 245, 295, 313, 1205, 3617, 3960, 4104, 4121, 8114, 8169})
+_ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 8114, 8169})
+_STARTS_IMPLICIT = frozenset("SELECT INSERT UPDATE DELETE WITH CREATE ALTER DROP TRUNCATE GRANT REVOKE".split())
+
+
+class BatchAborted(Exception):
+    """The rest of the batch is not run."""
+
+
+class Returned(Exception):
+    """RETURN was run."""
+
+
+class Interpreter:
+    """Executes batches for one session."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.env = environment
+        self.settings = Settings()
+        self.prepared = calls.Prepared()
+        self.descriptor = 0
+        self._transaction_name = ""
+        self._handlers: dict[str, Callable[[Statement], Iterator[Outcome]]] = {
+            "SELECT": self._query,
+            "WITH": self._query,
+            "INSERT": self._query,
+            "UPDATE": self._query,
+            "DELETE": self._query,
+            "DECLARE": self._declare,
+            "SET": self._set,
+            "PRINT": self._print,
+            "RAISERROR": self._raise,
+            "THROW": self._raise,
+            "BEGIN": self._begin,
+            "COMMIT": self._commit,
+            "ROLLBACK": self._rollback,
+            "SAVE": self._save,
+            "RETURN": self._return,
+            "EXEC": self._exec,
+        }
+
+    def run(self, text: str) -> Iterator[Outcome]:
+        """Run a batch with the session's variables; its outcomes, errors among them as messages."""
+        try:
+            block = read_batch(text)
+        except SqlError as error:
+            yield self._message(error)
+            raise BatchAborted from error
+        try:
+            yield from self._block(block)
+        except Returned:
+            return
+
+    def _block(self, node: Node) -> Iterator[Outcome]:
+        if isinstance(node, Block):
+            for each in node.body:
+                yield from self._block(each)
+        elif isinstance(node, If):
+            try:
+                holds = self._condition(node.condition, node.line)
+            except (SqlError, duckdb.Error) as error:
+                yield from self._failed(error, node.line)
+                return
+            finally:
+                self.env.forget()
+            if holds:
+                yield from self._block(node.then)
+            elif node.otherwise is not None:
+                yield from self._block(node.otherwise)
+        else:
+            yield from self._statement(node)
+
+    def _condition(self, text: str, line: int) -> bool:
+        tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
+        sql = predicate(self.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
+        return bool(self.env.fetch(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END AS k1").column(0)[0].as_py())
+
+    def context(self) -> Context:
+        """A new statement's compilation context."""
+        return Context(self.env)
+
+    def _statement(self, statement: Statement) -> Iterator[Outcome]:
+        if self.env.cancelled.is_set():
+            raise BatchAborted
+        if self.settings.implicit_transactions and not self.env.trancount and statement.verb in _STARTS_IMPLICIT:
+            yield from self.begin()
+        handler = self._handlers.get(statement.verb)
+        try:
+            if handler is not None:
+                yield from handler(statement)
+            else:
+                yield from declarations.run(self, statement)
+            if statement.verb not in ("DECLARE", "PRINT", "RETURN", "IF"):
+                self.env.last_error = 0
+        except (SqlError, duckdb.Error) as error:
+            yield from self._failed(error, statement.line)
+        finally:
+            self.env.forget()
+
+    def _message(self, error: SqlError) -> Message:
+        return Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
+
+    def _failed(self, error: SqlError | duckdb.Error, line: int) -> Iterator[Outcome]:
+        problem = translated(error) if isinstance(error, duckdb.Error) else error
+        if problem.line <= 1:
+            problem.line = line
+        self.env.last_error, self.env.rowcount = problem.number, 0
+        yield self._message(problem)
+        if problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
+            yield Message(3621, "The statement has been terminated.", 0)
+        aborts = problem.number in _ABORT_TRANSACTION or (self.settings.xact_abort and problem.number != 50000)
+        if aborts and self.env.trancount:
+            yield from self.end_transaction("rollback")
+        yield RowCount()
+        if aborts or problem.number in _ABORT_BATCH or problem.severity >= 20:
+            raise BatchAborted
+
+    # Queries and DML
+
+    def _query(self, statement: Statement) -> Iterator[Outcome]:
+        if any(token.upper in ("EXEC", "EXECUTE") for token in statement.tokens) and statement.verb == "INSERT":
+            raise unsupported("INSERT ... EXEC")
+        tree = parse(statement.text, statement.line)
+        if isinstance(tree, exp.Query):
+            yield from self._select(tree)
+            return
+        if self.settings.fmtonly:
+            return
+        if self.settings.rowcount:
+            raise unsupported("SET ROWCOUNT for INSERT, UPDATE and DELETE")
+        run = {exp.Insert: dml.insert, exp.Update: dml.update, exp.Delete: dml.delete}.get(type(tree))  # type: ignore[call-overload]
+        if run is None:
+            raise unsupported(f"the statement {tree.key.upper()}")
+        written: dml.Written = self.atomically(lambda: run(self.context(), self.env, tree))
+        self.env.rowcount = written.count
+        if written.output is not None:
+            columns, rows = written.output
+            yield ResultSet(_columns(columns), iter(rows.to_batches(65536)))
+        yield self._done(written.count, tree.key.upper())
+
+    def atomically(self, action: Callable[[], Any]) -> Any:
+        """Run a writing statement: alone in its own transaction, or as a step of the open one, all or nothing."""
+        manager = self.env.manager
+        if manager.open is None:
+            manager.begin()
+            try:
+                result = action()
+            except BaseException:
+                self.env.finish_reading()
+                manager.rollback()
+                raise
+            manager.commit()
+            return result
+        mark = manager.mark()
+        try:
+            return action()
+        except BaseException:
+            self.env.finish_reading()
+            manager.undo_to(mark)
+            raise
+
+    def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
+        assigned = self._assignments(tree)
+        if assigned is not None:
+            yield from assigned
+            return
+        query = self.reading(lambda: compile_query(self.context(), Scope(), tree))
+        columns = _columns(query.columns)
+        if self.settings.fmtonly:
+            yield ResultSet(columns, iter(()))
+            yield RowCount(0)
+            return
+        batches = self.reading(lambda: self._batches(query, columns))
+        counted = _Counter(batches)
+        yield ResultSet(columns, iter(counted))
+        self.env.rowcount = counted.rows
+        yield self._done(counted.rows, "SELECT")
+
+    def reading(self, action: Callable[[], Any]) -> Any:
+        """Run a read; an error in an open transaction must not cost what it has written."""
+        manager = self.env.manager
+        if manager.open is None or not manager.open.in_duckdb:
+            return action()
+        mark = manager.mark()
+        try:
+            return action()
+        except duckdb.Error:
+            self.env.finish_reading()
+            manager.undo_to(mark)
+            raise
+
+    def _batches(self, query: Query, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        if query.direct is not None and not self.settings.rowcount:
+            return (_typed(batch, columns) for batch in query.direct())
+        sql = f"SELECT * FROM ({query.sql}) LIMIT {self.settings.rowcount}" if self.settings.rowcount else query.sql
+        reader = self.env.read(sql)
+        first = next(reader, None)  # most errors show here, before the client is told of columns
+        return self._stream(first, reader, columns)
+
+    def _stream(
+        self, first: pa.RecordBatch | None, reader: pa.RecordBatchReader, columns: list[Column]
+    ) -> Iterator[pa.RecordBatch]:
+        batch = first
+        while batch is not None:
+            yield _typed(batch, columns)
+            if self.env.cancelled.is_set():
+                return
+            try:
+                batch = next(reader, None)
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                raise translated(duckdb.Error(str(error))) from error
+
+    def _done(self, rows: int, command: str) -> RowCount:
+        return RowCount(None if self.settings.nocount else rows, suppress=self.settings.nocount, command=command)
+
+    def _assignments(self, tree: exp.Expr) -> Iterator[Outcome] | None:
+        """SELECT @a = x, ...: the values of the last row; no row leaves the variables alone."""
+        items = tree.expressions if isinstance(tree, exp.Select) else []
+        if not items or not all(isinstance(i, exp.EQ) and isinstance(i.this, exp.Parameter) for i in items):
+            return None
+        shaped = tree.copy()
+        shaped.set("expressions", [exp.alias_(item.expression.copy(), f"v{n}") for n, item in enumerate(items)])
+        query = self.reading(lambda: compile_query(self.context(), Scope(), shaped))
+        rows = self.reading(lambda: self.env.fetch(query.sql))
+        for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
+            if rows.num_rows:
+                value = _plain(rows.column(position)[rows.num_rows - 1].as_py())
+                self.assign(item.this.name, value, expr)
+        self.env.rowcount = rows.num_rows
+        return iter([RowCount()])
+
+    # Variables
+
+    def evaluate(self, text: str, line: int = 1) -> Expr:
+        """An expression of T-SQL as a typed constant."""
+        tree = parse(f"SELECT {text}", line)
+        if len(tree.expressions) != 1:
+            raise SqlError(102, "Incorrect syntax near ','.", severity=15, line=line)
+        return scalar(self.context(), Scope(), tree.expressions[0])
+
+    def assign(self, name: str, value: Any, expr: Expr) -> None:
+        """Give a variable a value, converted to its type."""
+        type_, _ = self.env.variable(name)
+        if value is not None and expr.type != type_:
+            typed = Expr(calls.literal_of(value, expr.type), expr.type, constant=True)
+            value = self.env.evaluate(Expr(typed.to(type_), type_, constant=True))
+        self.env.variables[name.casefold()] = (type_, value)
+
+    def _declare(self, statement: Statement) -> Iterator[Outcome]:
+        declarations.declare(self, statement)
+        yield from ()
+
+    def _set(self, statement: Statement) -> Iterator[Outcome]:
+        yield from run_set(self, statement)
+        yield RowCount()
+
+    def _print(self, statement: Statement) -> Iterator[Outcome]:
+        cursor = statement.cursor()
+        cursor.next()
+        expr = self.evaluate(cursor.text[cursor.token.start : statement.tokens[-1].end], statement.line)
+        value = self.env.evaluate(Expr(expr.to(SqlType("nvarchar", -1)), SqlType("nvarchar", -1), constant=True))
+        yield Message(0, " " if value is None else value, 0, line=statement.line)
+
+    def _raise(self, statement: Statement) -> Iterator[Outcome]:
+        yield from declarations.raise_error(self, statement)
+        yield RowCount()
+
+    def _return(self, statement: Statement) -> Iterator[Outcome]:
+        if len(statement.tokens) > 1:
+            raise SqlError(178, "A RETURN statement with a return value cannot be used in this context.", severity=15)
+        yield from ()
+        raise Returned
+
+    # Transactions
+
+    def begin(self) -> Iterator[Outcome]:
+        """Start a transaction, or count one more."""
+        self.env.trancount += 1
+        if self.env.trancount == 1:
+            self.env.manager.begin()
+            self.descriptor += 1
+            yield TransactionChanged("begin", self.descriptor)
+
+    def end_transaction(self, kind: str) -> Iterator[Outcome]:
+        """Commit or roll back the whole transaction."""
+        self.env.finish_reading()
+        self.env.trancount = 0
+        if kind == "commit":
+            self.env.manager.commit()
+        else:
+            self.env.manager.rollback()
+        yield TransactionChanged(kind, self.descriptor)
+
+    def commit(self) -> Iterator[Outcome]:
+        """COMMIT: only the outermost one counts."""
+        if not self.env.trancount:
+            message = "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION."
+            raise SqlError(3902, message)
+        if self.env.trancount > 1:
+            self.env.trancount -= 1
+            return
+        yield from self.end_transaction("commit")
+
+    def rollback(self, name: str = "") -> Iterator[Outcome]:
+        """ROLLBACK: all, whatever the nesting; or to a save point."""
+        if not self.env.trancount:
+            message = "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION."
+            raise SqlError(3903, message)
+        if name and self.env.manager.rollback_to(name):
+            return
+        if name and name.casefold() != self._transaction_name.casefold():
+            raise SqlError(6401, f"Cannot roll back {name}. No transaction or savepoint of that name was found.")
+        yield from self.end_transaction("rollback")
+
+    def _name(self, cursor: Cursor) -> str:
+        cursor.next()
+        if not (cursor.take("TRAN") or cursor.take("TRANSACTION")):
+            cursor.take("WORK")
+        if cursor.token.kind == "variable":
+            return str(self.env.variable(cursor.next().text[1:])[1])
+        return cursor.name() if cursor.token.is_name else ""
+
+    def _begin(self, statement: Statement) -> Iterator[Outcome]:
+        name = self._name(statement.cursor())
+        if not self.env.trancount:
+            self._transaction_name = name
+        yield from self.begin()
+        yield RowCount()
+
+    def _commit(self, statement: Statement) -> Iterator[Outcome]:
+        yield from self.commit()
+        yield RowCount()
+
+    def _rollback(self, statement: Statement) -> Iterator[Outcome]:
+        yield from self.rollback(self._name(statement.cursor()))
+        yield RowCount()
+
+    def save(self, name: str) -> None:
+        """SAVE TRANSACTION"""
+        if not self.env.trancount:
+            raise SqlError(628, "Cannot issue SAVE TRANSACTION when there is no active transaction.")
+        self.env.manager.save(name)
+
+    def _save(self, statement: Statement) -> Iterator[Outcome]:
+        self.save(self._name(statement.cursor()))
+        yield RowCount()
+
+    def _exec(self, statement: Statement) -> Iterator[Outcome]:
+        yield from calls.execute(self, statement)
+
+
+class _Counter:
+    """Counts the rows that pass."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches, self.rows = batches, 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _columns(columns: list[tuple[str, Expr]]) -> list[Column]:
+    return [Column(name, expr.type, expr.nullable, expr.identity) for name, expr in columns]
+
+
+def _typed(batch: pa.RecordBatch, columns: list[Column]) -> pa.RecordBatch:
+    """A batch in exactly the columns' Arrow types."""
+    if all(field.type == column.type.arrow for field, column in zip(batch.schema, columns, strict=True)):
+        return batch
+    arrays = [
+        array if array.type == column.type.arrow else array.cast(column.type.arrow)
+        for array, column in zip(batch.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [f"k{i}" for i in range(1, len(columns) + 1)])
+
+
+def _plain(value: Any) -> Any:
+    return (value["utc_ticks"], value["offset_minutes"]) if isinstance(value, dict) else value

@@ -1,0 +1,230 @@
+"""Comparison, arithmetic and sort keys of typed expressions."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import arithmetic, as_decimal, common, display, duck, kind
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
+
+
+def common_type(*expressions: Expr) -> SqlType:
+    """The type several expressions share; bare NULLs do not count."""
+    typed = [expression.type for expression in expressions if not expression.untyped]
+    if not typed:
+        return expressions[0].type
+    result = typed[0]
+    for type_ in typed[1:]:
+        result = common(result, type_)
+    return result
+
+
+def key(sql: str, type_: SqlType, *, binary_collation: bool = False) -> str:
+    """What stands for a value in equality, grouping, DISTINCT and ORDER BY."""
+    if kind(type_) == "str":
+        if type_.name in ("text", "ntext", "xml"):
+            message = "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE operator."
+            raise SqlError(306, message, state=2)
+        return f"rtrim({sql}, ' ')" if binary_collation else f"t_key({sql})"
+    if type_.name in ("datetimeoffset",):
+        return f"({sql}).utc_ticks"
+    return sql
+
+
+def sort_key(expr: Expr) -> str:
+    """What ORDER BY sorts by."""
+    if expr.type.name == "uniqueidentifier":
+        return f"t_guidkey({expr.sql})"
+    if kind(expr.type) == "bin" and expr.type.name not in ("binary", "rowversion"):
+        return f"t_binkey({expr.sql})"
+    return key(expr.sql, expr.type, binary_collation=expr.binary_collation)
+
+
+def _binary_sides(left: Expr, right: Expr) -> tuple[str, str]:
+    def size(expr: Expr) -> int:
+        return 8 if expr.type.name == "rowversion" else expr.type.length if expr.type.name == "binary" else 0
+
+    for one, other, swap in ((left, right, False), (right, left, True)):
+        width = size(one)
+        known = other.value
+        if width and isinstance(known, bytes) and len(known) <= width:
+            pair = (one.sql, blob(known.ljust(width, b"\x00")))
+            return (pair[1], pair[0]) if swap else pair
+        if width and width == size(other):
+            return left.sql, right.sql
+    return f"t_binkey({left.sql})", f"t_binkey({right.sql})"
+
+
+def sides(left: Expr, right: Expr) -> tuple[str, str]:
+    """Two expressions as DuckDB SQL that compares as SQL Server compares them."""
+    if left.untyped or right.untyped:
+        return left.sql, right.sql
+    if kind(left.type) == "bin" and kind(right.type) == "bin":
+        return _binary_sides(left, right)
+    target = common(left.type, right.type)
+    if kind(target) == "str":
+        # no conversion: a longer text must not be cut to compare it
+        raw = left.binary_collation or right.binary_collation
+        return tuple(  # type: ignore[return-value]
+            key(side.sql if kind(side.type) == "str" else side.to(target), target, binary_collation=raw)
+            for side in (left, right)
+        )
+    pair = [convert(side.sql, side.type, target) for side in (left, right)]
+    if target.name == "uniqueidentifier":
+        return f"t_guidkey({pair[0]})", f"t_guidkey({pair[1]})"
+    return key(pair[0], target), key(pair[1], target)
+
+
+def compare(operator: str, left: Expr, right: Expr) -> str:
+    """A comparison as a DuckDB predicate."""
+    one, other = sides(left, right)
+    return f"({one} {operator} {other})"
+
+
+_STRING_CAPS = {"varchar": 8000, "nvarchar": 4000, "varbinary": 8000}
+
+
+def _concatenate(left: Expr, right: Expr) -> Expr:
+    wide = common(left.type, right.type)
+    if kind(wide) == "bin":
+        name = "varbinary"
+    else:
+        name = "nvarchar" if wide.name in ("nvarchar", "nchar", "sysname") else "varchar"
+    if wide.name in ("text", "ntext", "image", "xml"):
+        raise SqlError(402, f"The data types {wide.name} and {wide.name} are incompatible in the add operator.")
+    lengths = [128 if side.type.name == "sysname" else side.type.length for side in (left, right)]
+    length = MAX if MAX in lengths else min(sum(lengths), _STRING_CAPS[name])
+    result = SqlType(name, length)
+    nullable = left.nullable or right.nullable
+    sql = f"({left.sql} || {right.sql})"
+    if length != MAX and sum(lengths) > length:
+        sql = convert(sql, SqlType(name, MAX), result)
+    return Expr(sql, result, nullable, constant=left.constant and right.constant)
+
+
+_DAY_UNITS = {"datetime", "smalldatetime"}
+
+
+def calculate(operator: str, left: Expr, right: Expr) -> Expr:
+    """Arithmetic, or concatenation where both sides are strings or both are binary."""
+    if left.untyped or right.untyped:
+        other = right if left.untyped else left
+        return Expr(f"CAST(NULL AS {duck(other.type)})", other.type, constant=left.constant and right.constant)
+    kinds = {kind(left.type), kind(right.type)}
+    if operator == "+" and (kinds == {"str"} or kinds == {"bin"}):
+        return _concatenate(left, right)
+    if kinds & {"time", "guid"} or kinds == {"bin"} or kinds == {"str"}:
+        if operator in "+-" and left.type.name in _DAY_UNITS and kind(right.type) == "int":
+            return Expr(f"({left.sql} {operator} to_days(CAST({right.sql} AS INTEGER)))", left.type, True)
+        names = f"{display(left.type)} and {display(right.type)}"
+        raise SqlError(402, f"The data types {names} are incompatible in the {operator} operator.")
+    numbers = []
+    for side, other in ((left, right), (right, left)):
+        if kind(side.type) in ("str", "bin"):
+            side = Expr(side.to(other.type), other.type, side.nullable, constant=side.constant)
+        numbers.append(side)
+    return _numeric(operator, numbers[0], numbers[1])
+
+
+def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
+    result = arithmetic(operator, left.type, right.type)
+    constant = left.constant and right.constant
+    if result.name == "decimal":
+        sql = _decimal(operator, left, right, result)
+    else:
+        one, other = left.to(result), right.to(result)
+        if operator in "/%":
+            other = _nonzero(other)
+        if operator == "/" and result.name in ("money", "smallmoney"):
+            raise unsupported("division of money")
+        if operator == "%" and kind(result) == "float":
+            raise SqlError(402, f"The data types {display(left.type)} and {display(right.type)} are incompatible.")
+        symbol = "//" if operator == "/" and kind(result) == "int" else operator
+        sql = f"CAST(({one} {symbol} {other}) AS {duck(result)})"
+    return Expr(sql, result, left.nullable or right.nullable, constant=constant)
+
+
+def _nonzero(sql: str) -> str:
+    if re.fullmatch(r"CAST\([1-9][0-9.]* AS [A-Z()0-9,]+\)", sql):
+        return sql
+    return f"CASE WHEN {sql} = 0 THEN t_error(8134, {text('Divide by zero error encountered.')}) ELSE {sql} END"
+
+
+def _decimal(operator: str, left: Expr, right: Expr, result: SqlType) -> str:
+    a, b = as_decimal(left.type), as_decimal(right.type)
+    one, other = left.to(a), right.to(b)
+    target = duck(result)
+    if operator in "+-":
+        if max(a.scale, b.scale) != result.scale:
+            raise unsupported("decimal arithmetic beyond 38 digits")
+        return f"CAST((CAST({one} AS {target}) {operator} CAST({other} AS {target})) AS {target})"
+    if operator == "*":
+        if a.precision + b.precision > 38:
+            raise unsupported("decimal multiplication beyond 38 digits")
+        width = min(38, max(19, a.precision + b.precision))
+        return (
+            f"CAST((CAST({one} AS DECIMAL({width},{a.scale})) * CAST({other} AS DECIMAL({width},{b.scale}))) "
+            f"AS {target})"
+        )
+    other = _nonzero(other)
+    shift = result.scale - a.scale + b.scale
+    if operator == "%":
+        raise unsupported("modulo of decimals")
+    if a.precision + shift > 38:
+        raise unsupported("decimal division beyond 38 digits")
+    # decimal division cuts, it does not round
+    unscaled = f"(t_unscaled({one}) * {10**shift}::HUGEINT) // t_unscaled({other})"
+    return f"CAST(t_scaled({unscaled}, {10**result.scale}::HUGEINT, {result.scale}) AS {target})"
+
+
+def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
+    """&, | and ^ of integers."""
+    result = common(left.type, right.type)
+    if kind(result) == "bit" and operator != "xor":
+        result = SqlType("tinyint")
+    if kind(result) != "int":
+        raise SqlError(402, f"The data types {display(left.type)} and {display(right.type)} are incompatible.")
+    one, other = left.to(result), right.to(result)
+    sql = f"xor({one}, {other})" if operator == "xor" else f"({one} {operator} {other})"
+    return Expr(f"CAST({sql} AS {duck(result)})", result, left.nullable or right.nullable)
+
+
+def like(value: Expr, pattern: str | None, escape: str | None) -> str:
+    """LIKE with a known pattern, as a regular expression (docs: LIKE: %, _, [], [^])."""
+    if pattern is None:
+        return "CAST(NULL AS BOOLEAN)"
+    parts, position = [], 0
+    while position < len(pattern):
+        char = pattern[position]
+        if escape and char == escape and position + 1 < len(pattern):
+            position += 1
+            parts.append(re.escape(pattern[position]))
+        elif char == "%":
+            parts.append("(?s:.*)")
+        elif char == "_":
+            parts.append("(?s:.)")
+        elif char == "[" and "]" in pattern[position + 1 :]:
+            end = pattern.index("]", position + 1)
+            inner = pattern[position + 1 : end]
+            negate = inner.startswith("^")
+            body = re.sub(r"([\\\[\]^])", r"\\\1", inner[1:] if negate else inner)
+            parts.append(f"[{'^' if negate else ''}{body}]")
+            position = end
+        else:
+            parts.append(re.escape(char))
+        position += 1
+    flags = "" if value.binary_collation else "(?i)"
+    if kind(value.type) != "str":
+        value = Expr(value.to(SqlType("varchar", 8000)), SqlType("varchar", 8000))
+    return f"regexp_full_match({value.sql}, {text(flags + ''.join(parts))})"
+
+
+def like_pattern(value: Expr, pattern: Expr, escape: str | None) -> str:
+    """LIKE with a pattern that comes from a row."""
+    if kind(value.type) != "str" or kind(pattern.type) != "str" or value.binary_collation:
+        raise unsupported("this LIKE with a pattern that is not a constant")
+    return f"regexp_full_match({value.sql}, t_like({pattern.sql}, {text(escape or '')}))"

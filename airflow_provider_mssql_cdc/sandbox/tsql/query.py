@@ -1,0 +1,307 @@
+"""SELECT statements, set operations and common table expressions, compiled to DuckDB."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import operators
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Scope, only
+from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, conjuncts, from_clause
+
+_SELECT_PARTS = (
+    "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_",
+    "options",
+)  # fmt: skip
+_HARMLESS_OPTIONS = ("RECOMPILE", "MAXDOP", "LOOP JOIN", "HASH JOIN", "MERGE JOIN", "FAST", "KEEP PLAN", "ORDER GROUP")
+
+
+@dataclasses.dataclass(slots=True)
+class Nested:
+    """A subquery's compilation, and whether it refers to the query around it."""
+
+    sql: str
+    columns: list[tuple[str, Expr]]
+    correlated: bool
+
+
+def nested(ctx: Context, scope: Scope, node: exp.Expr) -> Nested:
+    """Compile a subquery inside an expression."""
+    inner = Scope(parent=scope)
+    compiled = compile_query(ctx, inner, node, Bounds())
+    # a subquery reads tables: never a constant, unless it has no FROM clause
+    reads = inner.correlated or any(True for _ in node.find_all(exp.From))
+    return Nested(compiled.sql, compiled.columns, reads)
+
+
+def compile_query(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds | None = None) -> Query:
+    """Compile a SELECT or a set operation; ``scope`` is empty but for its parent and its CTEs."""
+    wanted = bounds or Bounds()
+    if isinstance(node, exp.Subquery) and not node.alias:
+        only(node, "this")
+        return compile_query(ctx, scope, node.this, wanted)
+    declare_ctes(ctx, scope, node)
+    if isinstance(node, exp.SetOperation):
+        return _set_operation(ctx, scope, node, wanted)
+    if isinstance(node, exp.Select):
+        return _select(ctx, scope, node, wanted)
+    raise unsupported(f"{node.key.upper()} as a query")
+
+
+def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
+    clause = node.args.get("with_")
+    if clause is None:
+        return
+    for cte in clause.expressions:
+        name = cte.alias.lower()
+        seen = dict(scope.ctes)
+
+        def compiled(bounds: Bounds, cte: Any = cte, seen: Any = seen, name: str = name) -> Query:
+            if any(table.name.lower() == name and not table.db for table in cte.this.find_all(exp.Table)):
+                raise unsupported("recursive common table expressions")
+            query = compile_query(ctx, Scope(ctes=dict(seen), parent=None), cte.this, bounds)
+            names = [column.name for column in cte.args["alias"].args.get("columns") or []]
+            if names and len(names) != len(query.columns):
+                raise SqlError(8158, f"'{cte.alias}' has more columns than were specified in the column list.")
+            if names:
+                query.columns = [(label, expr) for label, (_, expr) in zip(names, query.columns, strict=True)]
+            return query
+
+        scope.ctes = {**scope.ctes, name: compiled}
+
+
+def _pushed(node: exp.Expr, bounds: Bounds) -> Bounds:
+    """The consumer's ranges by source column; none where the query is more than a filtered projection."""
+    plain = not any(node.args.get(part) for part in ("group", "having", "limit", "offset", "distinct"))
+    if not bounds.ranges or not plain or list(node.find_all(exp.Window)):
+        return Bounds()
+    result = dict(bounds.ranges) if any(isinstance(item, exp.Star) for item in node.expressions) else {}
+    for item in node.expressions:
+        column = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(column, exp.Column) and item.alias_or_name.lower() in bounds.ranges:
+            result[column.name.lower()] = bounds.ranges[item.alias_or_name.lower()]
+    return Bounds(result)
+
+
+def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query:
+    only(node, *_SELECT_PARTS)
+    for option in node.args.get("options") or []:
+        if not option.name.upper().startswith(_HARMLESS_OPTIONS):
+            raise unsupported(f"OPTION ({option.name})")
+    clause = from_clause(ctx, scope, node, _pushed(node, bounds))
+    where = predicate(ctx, scope, node.args["where"].this) if node.args.get("where") else ""
+    group = _group(ctx, scope, node.args.get("group"))
+    columns = projections(ctx, scope, node)
+    having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""
+    order = _order(ctx, scope, node, columns)
+    head = ", ".join(f"{expr.sql if not expr.untyped else 'CAST(NULL AS INTEGER)'} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
+    sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
+    sql += (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
+    sql += f" HAVING {having}" if having else ""
+    limit = _limit(ctx, scope, node)
+    if node.args.get("distinct"):
+        if node.args["distinct"].args.get("on"):
+            raise unsupported("DISTINCT ON")
+        sql = _distinct(sql, columns)
+        if order:
+            order = _order_by_output(node, columns)
+    sql += (f" ORDER BY {order}" if order else "") + limit
+    direct = None if limit or group or having or node.args.get("distinct") else _direct(ctx, scope, node, clause, columns)
+    return Query(sql, columns, direct)
+
+
+def _distinct(sql: str, columns: list[tuple[str, Expr]]) -> str:
+    keys = [operators.key(f"k{i}", expr.type) for i, (_, expr) in enumerate(columns, 1)]
+    return f"SELECT DISTINCT ON ({', '.join(keys)}) * FROM ({sql})"
+
+
+def _group(ctx: Context, scope: Scope, node: exp.Expr | None) -> str:
+    if node is None:
+        return ""
+    only(node, "expressions")
+    keys, names = [], {}
+    for item in node.expressions:
+        expr = scalar(ctx, scope, item)
+        if expr.constant:
+            raise SqlError(164, "Each GROUP BY expression must contain at least one column that is not an outer reference.", severity=15)
+        key = operators.key(expr.sql, expr.type)
+        keys.append(key)
+        if key != expr.sql:
+            names[expr.sql] = f"any_value({expr.sql})"  # values equal under the collation: one stands for all
+    scope.groups = names
+    return ", ".join(keys)
+
+
+def projections(ctx: Context, scope: Scope, node: exp.Expr) -> list[tuple[str, Expr]]:
+    columns: list[tuple[str, Expr]] = []
+    for item in node.expressions:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            wanted = item.args["table"].name.lower() if item.args.get("table") else ""
+            sources = [source for source in scope.sources if not wanted or source.alias.lower() == wanted]
+            if not sources:
+                raise SqlError(263 if not wanted else 107, "Must specify table to select from.")
+            columns += [column for source in sources for column in source.columns]
+        elif isinstance(item, exp.Alias):
+            columns.append((item.alias, scalar(ctx, scope, item.this)))
+        elif isinstance(item, exp.EQ) and isinstance(item.this, exp.Parameter):
+            message = "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations."
+            raise SqlError(141, message, severity=15)
+        else:
+            expr = scalar(ctx, scope, item)
+            columns.append((item.name if isinstance(item, exp.Column) else "", expr))
+    return columns
+
+
+def _order(ctx: Context, scope: Scope, node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
+    clause = node.args.get("order")
+    if clause is None:
+        return ""
+    return ", ".join(ordered(_order_item(ctx, scope, item, columns), item) for item in clause.expressions)
+
+
+def _order_item(ctx: Context, scope: Scope, item: exp.Expr, columns: list[tuple[str, Expr]]) -> Expr:
+    target = item.this
+    if isinstance(target, exp.Literal) and not target.args["is_string"]:
+        position = int(target.name)
+        if not 1 <= position <= len(columns):
+            raise SqlError(108, f"The ORDER BY position number {position} is out of range of the number of items in the select list.", severity=15)
+        return columns[position - 1][1]
+    if isinstance(target, exp.Column) and not target.args.get("table"):
+        named = [expr for name, expr in columns if name.lower() == target.name.lower()]
+        if named and len({expr.sql for expr in named}) > 1:
+            raise SqlError(209, f"Ambiguous column name '{target.name}'.")
+        if named:
+            return named[0]
+    return scalar(ctx, scope, target)
+
+
+def _order_by_output(node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
+    """ORDER BY of a DISTINCT query or a set operation: only its output columns may be named."""
+    parts = []
+    for item in node.args["order"].expressions:
+        name = item.this.name.lower()
+        if isinstance(item.this, exp.Literal):
+            index = int(name)
+        else:
+            matches = [i for i, (label, _) in enumerate(columns, 1) if label.lower() == name]
+            if not matches or not isinstance(item.this, exp.Column):
+                message = "ORDER BY items must appear in the select list if SELECT DISTINCT is specified."
+                raise SqlError(145, message, severity=15)
+            index = matches[0]
+        parts.append(ordered(dataclasses.replace(columns[index - 1][1], sql=f"k{index}"), item))
+    return ", ".join(parts)
+
+
+def _limit(ctx: Context, scope: Scope, node: exp.Expr) -> str:
+    limit, offset = node.args.get("limit"), node.args.get("offset")
+    text = ""
+    if isinstance(limit, exp.Limit | exp.Fetch):
+        options = limit.args.get("limit_options")
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            raise unsupported("TOP with PERCENT or WITH TIES")
+        amount = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count")
+        text += f" LIMIT {_rows(ctx, scope, amount)}"
+    if offset is not None:
+        if not node.args.get("order"):
+            raise SqlError(102, "Incorrect syntax near 'OFFSET'.", severity=15)
+        text += f" OFFSET {_rows(ctx, scope, offset.expression)}"
+    return text
+
+
+def _rows(ctx: Context, scope: Scope, node: Any) -> int:
+    value = ctx.value(scalar(ctx, Scope(), node), "TOP or OFFSET")
+    if not isinstance(value, int) or value < 0:
+        raise SqlError(1060, "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.", severity=15)
+    return value
+
+
+def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query:
+    only(node, "this", "expression", "distinct", "order", "limit", "offset", "with_", "options")
+    everything = isinstance(node, exp.Union) and not node.args.get("distinct")
+    sides = [
+        compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), part, bounds if everything else None)
+        for part in (node.this, node.expression)
+    ]
+    if len(sides[0].columns) != len(sides[1].columns):
+        raise SqlError(205, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal number of expressions in their target lists.")
+    columns = []
+    for (name, left), (_, right) in zip(sides[0].columns, sides[1].columns, strict=True):
+        untyped = left.untyped and right.untyped
+        type_ = operators.common_type(left, right)
+        columns.append((name, Expr("", type_, left.nullable or right.nullable, untyped=untyped)))
+    texts = []
+    for side in sides:
+        alias = ctx.alias()
+        items = [
+            f"{dataclasses.replace(expr, sql=f'{alias}.k{i}').to(column.type)} AS k{i}"
+            for i, ((_, expr), (_, column)) in enumerate(zip(side.columns, columns, strict=True), 1)
+        ]
+        texts.append(f"SELECT {', '.join(items)} FROM ({side.sql}) AS {alias}")
+    sql = " UNION ALL ".join(texts)
+    if not everything:
+        sql = _combine(node, texts, columns)
+    order = _order_by_output(node, columns) if node.args.get("order") else ""
+    limit = _limit(ctx, scope, node)
+    sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + limit
+    return Query(sql, [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)])
+
+
+def _combine(node: exp.Expr, texts: list[str], columns: list[tuple[str, Expr]]) -> str:
+    if isinstance(node, exp.Union):
+        return _distinct(" UNION ALL ".join(texts), columns)
+    if any(operators.key("k", expr.type) != "k" for _, expr in columns):
+        raise unsupported("EXCEPT and INTERSECT of strings")
+    return f" {'EXCEPT' if isinstance(node, exp.Except) else 'INTERSECT'} ".join(texts)
+
+
+def _direct(ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]) -> Any:
+    """Read a slice of a change table without DuckDB: one relation, plain columns, only LSN bounds, clustered order."""
+    if len(clause.relations) != 1 or len(scope.sources) != 1:
+        return None
+    alias, relation = next(iter(clause.relations.items()))
+    if relation.batches is None or not clause.sql.endswith(f" AS {alias}") or node.args.get("with_"):
+        return None
+    physical = {f"{alias}.{name}": position for position, (_, name) in enumerate(relation.columns)}
+    picks = [physical.get(expr.sql) for _, expr in columns]
+    order = node.args.get("order")
+    names = [item.this.name.lower() for item in order.expressions] if order else []
+    if None in picks or any(item.args.get("desc") for item in (order.expressions if order else [])):
+        return None
+    if tuple(names) != relation.order[: len(names)]:
+        return None
+    low, high = None, None
+    for condition in conjuncts(node.args["where"].this if node.args.get("where") else None):
+        if type(condition) not in (exp.GT, exp.GTE, exp.LT, exp.LTE) or not isinstance(condition.this, exp.Column):
+            return None
+        bound = scalar(ctx, Scope(), condition.expression) if not condition.expression.find(exp.Column) else None
+        if condition.this.name.lower() != "__$start_lsn" or bound is None or not bound.constant:
+            return None
+        value = ctx.environment.evaluate(bound)
+        if not isinstance(value, bytes) or len(value) > 10:
+            return None
+        value = value.ljust(10, b"\x00")
+        number = int.from_bytes(value)
+        if isinstance(condition, exp.GT | exp.GTE):
+            number += isinstance(condition, exp.GT)
+            low = number if low is None else max(low, number)
+        else:
+            number -= isinstance(condition, exp.LT)
+            high = number if high is None else min(high, number)
+    if (low or 0) >= 1 << 80 or (high is not None and high < 0):
+        return None
+    edges = [None if edge is None else edge.to_bytes(10) for edge in (low, high)]
+    batches = relation.batches
+
+    def read() -> list[pa.RecordBatch]:
+        return [
+            pa.RecordBatch.from_arrays([batch.column(pick) for pick in picks], [f"k{i}" for i in range(1, len(picks) + 1)])
+            for batch in batches(*edges)
+        ]
+
+    return read

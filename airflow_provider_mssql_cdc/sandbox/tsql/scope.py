@@ -1,0 +1,191 @@
+"""What an expression is compiled against: typed expressions, the columns in scope, and the statement's context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+NOT_CONSTANT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """A scalar expression in DuckDB SQL with its T-SQL type.
+
+    :param value: the value, where it is known without running anything, else NOT_CONSTANT
+    :param constant: whether it depends on no row
+    :param untyped: a bare NULL, which takes any type
+    :param binary_collation: compared by code point, not by the default collation
+    """
+
+    sql: str
+    type: SqlType
+    nullable: bool = True
+    value: Any = NOT_CONSTANT
+    constant: bool = False
+    untyped: bool = False
+    identity: bool = False
+    binary_collation: bool = False
+
+    def to(self, target: SqlType) -> str:
+        """The expression's SQL in another type."""
+        return literal(None, target) if self.untyped else convert(self.sql, self.type, target)
+
+
+def constant(value: Any, type_: SqlType) -> Expr:
+    """A known value as an expression."""
+    return Expr(literal(value, type_), type_, nullable=value is None, value=value, constant=True)
+
+
+def null() -> Expr:
+    """The bare NULL."""
+    return Expr("NULL", INT, value=None, constant=True, untyped=True)
+
+
+@dataclass(slots=True)
+class Source:
+    """One item of a FROM clause: an alias and its columns, in order."""
+
+    alias: str
+    columns: list[tuple[str, Expr]]
+    qualifier: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Scope:
+    """The sources an expression may name, the enclosing query's, and how GROUP BY renames expressions."""
+
+    sources: list[Source] = field(default_factory=list)
+    parent: Scope | None = None
+    ctes: dict[str, Callable[[Bounds], Query]] = field(default_factory=dict)
+    groups: dict[str, str] | None = None
+    correlated: bool = False
+
+    def column(self, name: str, qualifier: str) -> Expr:
+        """A column by name.
+
+        :raises SqlError: 207 unknown column, 209 ambiguous column, 4104 unknown qualifier
+        """
+        wanted, prefix = name.lower(), qualifier.lower()
+        sources = [source for source in self.sources if not prefix or source.alias.lower() == prefix]
+        found = [expr for source in sources for label, expr in source.columns if label.lower() == wanted]
+        if len(found) > 1:
+            raise SqlError(209, f"Ambiguous column name '{name}'.")
+        if found:
+            return found[0]
+        if self.parent is not None:
+            self.correlated = True
+            return self.parent.column(name, qualifier)
+        if prefix and not sources:
+            raise SqlError(4104, f'The multi-part identifier "{qualifier}.{name}" could not be bound.')
+        raise SqlError(207, f"Invalid column name '{name}'.")
+
+    def cte(self, name: str) -> Callable[[Bounds], Query] | None:
+        """The common table expression of that name, here or in an enclosing query."""
+        return self.ctes.get(name.lower()) or (self.parent.cte(name) if self.parent else None)
+
+
+@dataclass(slots=True)
+class Query:
+    """A compiled query; its output columns are named k1, k2, ... in DuckDB.
+
+    :param direct: a function that yields the rows without DuckDB, where the query is a plain slice
+    """
+
+    sql: str
+    columns: list[tuple[str, Expr]]
+    direct: Callable[[], list[pa.RecordBatch]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known beforehand of the LSN range that a query's consumer wants, by output column (lower case).
+
+    Both ends are inclusive ten-byte values or None; they narrow what is read, and are never the only filter.
+    """
+
+    ranges: dict[str, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table, view or function result to read from.
+
+    :param source: DuckDB FROM text
+    :param columns: SQL Server column and its DuckDB name
+    :param batches: the rows of the relation within the bounds, where they lie in memory in clustered order
+    :param hidden: DuckDB name of the row identifier of a base table
+    :param parts: database, schema and name of a base table
+    """
+
+    source: str
+    columns: list[tuple[Column, str]]
+    batches: Callable[[bytes | None, bytes | None], list[pa.RecordBatch]] | None = None
+    order: tuple[str, ...] = ()
+    hidden: str = ""
+    parts: tuple[str, str, str] = ("", "", "")
+
+    @property
+    def name(self) -> str:
+        """The relation's own name."""
+        return self.parts[2]
+
+
+class Environment(Protocol):
+    """What a statement needs of its session: variables, the catalogue, and functions over both."""
+
+    def variable(self, name: str) -> tuple[SqlType, Any]:
+        """A variable's type and value; 137 where it was not declared."""
+
+    def global_variable(self, name: str) -> Expr:
+        """@@name."""
+
+    def relation(self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None]) -> Relation:
+        """A table or view by (database, schema, name); 208 where there is none."""
+
+    def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
+        """A table-valued function called with constants."""
+
+    def function(self, parts: tuple[str, ...], arguments: list[Expr]) -> Expr | None:
+        """A metadata or system function; None where there is none of that name."""
+
+    def evaluate(self, expr: Expr) -> Any:
+        """The value of a constant expression, in Arrow form."""
+
+
+@dataclass(slots=True)
+class Context:
+    """One statement's compilation."""
+
+    environment: Environment
+    aliases: int = 0
+
+    def alias(self) -> str:
+        """A DuckDB alias that nothing else in this statement has."""
+        self.aliases += 1
+        return f"s{self.aliases}"
+
+    def value(self, expr: Expr, what: str) -> Any:
+        """The value of an expression that must not depend on rows."""
+        if expr.value is not NOT_CONSTANT:
+            return expr.value
+        if not expr.constant:
+            raise unsupported(f"{what} that depends on rows")
+        return self.environment.evaluate(expr)
+
+
+def only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse a node that carries more than the parts the caller understands."""
+    extra = [key for key, value in node.args.items() if value and key not in allowed and not key.startswith("_")]
+    if extra:
+        raise unsupported(f"{extra[0].rstrip('_').replace('_', ' ')} in {node.key.upper()}")

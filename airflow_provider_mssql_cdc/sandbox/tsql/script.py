@@ -1,0 +1,200 @@
+"""A batch into statements: T-SQL needs no semicolons, so a statement ends where the next one's first word stands."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_error, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+
+STARTERS = frozenset(
+    "SELECT INSERT UPDATE DELETE MERGE WITH DECLARE SET IF BEGIN EXEC EXECUTE PRINT RAISERROR THROW COMMIT ROLLBACK "
+    "SAVE USE CREATE ALTER DROP TRUNCATE GRANT REVOKE DENY WHILE RETURN KILL WAITFOR BREAK CONTINUE RECONFIGURE DBCC "
+    "OPEN FETCH CLOSE DEALLOCATE GOTO CHECKPOINT BULK ELSE END".split()
+)
+QUERIES = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement without inner statements.
+
+    :param verb: its first word in upper case; EXEC also for a call without it
+    """
+
+    verb: str
+    tokens: tuple[Token, ...]
+    batch: str
+
+    @property
+    def line(self) -> int:
+        """The line it starts on."""
+        return self.tokens[0].line
+
+    @property
+    def text(self) -> str:
+        """Its text as written."""
+        return self.batch[self.tokens[0].start : self.tokens[-1].end]
+
+    def cursor(self) -> Cursor:
+        """A cursor over its tokens."""
+        last = self.tokens[-1]
+        return Cursor([*self.tokens, Token("end", "", last.end, last.end, last.line)], self.batch)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """IF with its condition's text."""
+
+    condition: str
+    line: int
+    then: Node
+    otherwise: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """BEGIN ... END, or a whole batch."""
+
+    body: tuple[Node, ...]
+
+
+Node = Statement | If | Block
+
+
+@functools.lru_cache(maxsize=256)
+def read_batch(text: str) -> Block:
+    """Split a batch and check the syntax of its queries, before anything of it runs.
+
+    :raises SqlError: 102, 105, 113; 50000 for statements that the sandbox does not have
+    """
+    cursor = Cursor(tokenize(text), text)
+    body: list[Node] = []
+    while cursor.token.kind != "end":
+        if not cursor.take(";"):
+            body.append(_node(cursor, first=not body))
+    return Block(tuple(body))
+
+
+def _node(cursor: Cursor, *, first: bool = False) -> Node:
+    token = cursor.token
+    word = token.upper
+    if word == "IF":
+        return _if(cursor)
+    if word in ("WHILE", "GOTO", "BREAK", "CONTINUE"):
+        raise unsupported(word, token.line)
+    if word == "BEGIN" and cursor.peek().upper not in ("TRAN", "TRANSACTION", "DISTRIBUTED"):
+        if cursor.peek().upper in ("TRY", "CATCH", "DIALOG", "CONVERSATION"):
+            raise unsupported(f"BEGIN {cursor.peek().upper}", token.line)
+        return _block(cursor)
+    if word in ("ELSE", "END"):
+        raise syntax_error(token)
+    if word in STARTERS:
+        return _statement(cursor)
+    if first and token.is_name:
+        return _statement(cursor, "EXEC")
+    raise syntax_error(token)
+
+
+def _if(cursor: Cursor) -> If:
+    line = cursor.next().line
+    condition = _until_statement(cursor)
+    if not condition:
+        raise syntax_error(cursor.token)
+    text = cursor.source(condition)
+    then = _node(cursor)
+    cursor.take(";")
+    otherwise = _node(cursor) if cursor.take("ELSE") else None
+    return If(text, line, then, otherwise)
+
+
+def _until_statement(cursor: Cursor) -> list[Token]:
+    start, depth, cases = cursor.position, 0, 0
+    while (token := cursor.token).kind != "end":
+        word = token.upper
+        if depth == 0 and cases == 0 and word in STARTERS:
+            break
+        cases += {"CASE": 1, "END": -1}.get(word, 0) if cases or word == "CASE" else 0
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        cursor.next()
+    return cursor.tokens[start : cursor.position]
+
+
+def _block(cursor: Cursor) -> Block:
+    cursor.expect("BEGIN")
+    body: list[Node] = []
+    while not cursor.take("END"):
+        if cursor.token.kind == "end":
+            raise syntax_error(cursor.token)
+        if not cursor.take(";"):
+            body.append(_node(cursor))
+    return Block(tuple(body))
+
+
+_DEFINITIONS = frozenset({"CREATE", "ALTER"})
+_PERMISSIONS = frozenset({"GRANT", "REVOKE", "DENY"})
+_ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY"})
+
+
+def _continues(outer: list[str], word: str, following: Token) -> bool:
+    """Whether a word that could start a statement belongs to the one being read.
+
+    :param outer: the words read so far, in upper case, without what stands in parentheses
+    """
+    verb, last, rest = outer[0], outer[-1], outer[1:]
+    if verb in _PERMISSIONS and not {"TO", "FROM"} & set(rest):
+        return word in ("SELECT", "INSERT", "UPDATE", "DELETE", "EXECUTE", "EXEC", "ALTER", "CREATE", "WITH")
+    if word == "WITH":
+        return following.text == "(" or verb in _DEFINITIONS or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN")
+    if word == "SELECT" and last in ("UNION", "ALL", "EXCEPT", "INTERSECT"):
+        return True
+    if verb == "WITH" and word in QUERIES:
+        return not QUERIES & set(rest) or (word == "SELECT" and "INSERT" in rest and "SELECT" not in rest)
+    if verb == "INSERT" and word in ("SELECT", "EXEC", "EXECUTE"):
+        return not {"SELECT", "VALUES", "EXEC", "EXECUTE"} & set(rest)
+    if word == "SET" and (verb == "UPDATE" or "UPDATE" in rest):
+        return "SET" not in rest
+    if verb in _DEFINITIONS and word in ("DELETE", "UPDATE"):
+        return last == "ON"
+    if verb in _DEFINITIONS and word == "SET" and last in ("DELETE", "UPDATE"):
+        return True
+    if verb == "ALTER" and word in _ACTIONS:
+        return not _ACTIONS & set(rest)
+    return word == "FETCH" and last in ("ROWS", "ROW")
+
+
+def _statement(cursor: Cursor, verb: str = "") -> Statement:
+    tokens = [cursor.next()]
+    outer = [tokens[0].upper]
+    depth, cases = 0, 0
+    while (token := cursor.token).kind != "end":
+        word = token.upper
+        if depth == 0 and cases == 0:
+            if word == ";":
+                cursor.next()
+                break
+            if word in STARTERS and tokens[-1].text != "." and not _continues(outer, word, cursor.peek()):
+                break
+            outer.append(word)
+        if word == "CASE":
+            cases += 1
+        elif word == "END" and cases:
+            cases -= 1
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth < 0:
+            raise syntax_error(token)
+        tokens.append(cursor.next())
+    statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
+    if statement.verb in QUERIES and not _inserts_procedure(tokens):
+        parse(statement.text, statement.line)
+    elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "DBCC", "KILL"):
+        raise unsupported(statement.verb, statement.line)
+    return statement
+
+
+def _inserts_procedure(tokens: list[Token]) -> bool:
+    return tokens[0].upper == "INSERT" and any(token.upper in ("EXEC", "EXECUTE") for token in tokens)
+
+

@@ -1,0 +1,152 @@
+"""A connection's session: the language side of ``protocol.Session``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.protocol import (
+    IsolationLevel,
+    Login,
+    Message,
+    Outcome,
+    Parameter,
+    RowCount,
+    SqlError,
+)
+from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
+from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import BatchAborted, Interpreter
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
+
+
+class SqlSession:
+    """One logged-in connection.
+
+    :raises SqlError: 18456, 4060
+    """
+
+    def __init__(self, instance: Instance, login: Login) -> None:
+        principal, database = instance.authenticate(login)
+        self._instance = instance
+        self._env = Environment(instance, principal, database, instance.open_session(login))
+        self._interpreter = Interpreter(self._env)
+
+    @property
+    def database(self) -> str:
+        """The current database."""
+        return self._env.current.name
+
+    def batch(self, text: str) -> Iterator[Outcome]:
+        """Run a batch of T-SQL."""
+        self._env.variables = {}
+        yield from self._guarded(lambda: self._interpreter.run(text))
+
+    def rpc(self, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
+        """Call a procedure."""
+        self._env.variables = {}
+        yield from self._guarded(lambda: calls.rpc(self._interpreter, procedure, parameters))
+
+    def begin(self, isolation: IsolationLevel, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: begin."""
+        if isolation is not IsolationLevel.KEEP:
+            self._env.isolation = isolation
+        yield from self._guarded(self._interpreter.begin)
+
+    def commit(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: commit."""
+        yield from self._guarded(self._interpreter.commit)
+
+    def rollback(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: roll back."""
+        yield from self._guarded(lambda: self._interpreter.rollback(name))
+
+    def save(self, name: str) -> Iterator[Outcome]:
+        """Transaction manager request: set a save point."""
+
+        def run() -> Iterator[Outcome]:
+            self._interpreter.save(name)
+            yield from ()
+
+        yield from self._guarded(run)
+
+    def load(self, name: str, rows: pa.Table, check: Callable[[TableDef, str, pa.Table], None]) -> int:
+        """Insert Arrow rows in one transaction of their own; columns by name.
+
+        :raises SqlError: 208, 207, 515, 2627, 2628
+        """
+        cursor = Cursor(tokenize(name), name)
+        database_name, schema, table_name = ("", "", *cursor.dotted())[-3:]
+
+        def action() -> int:
+            database, entry = self._env.target((database_name, schema, table_name))
+            table = entry.table
+            given = {column.casefold(): rows.column(column) for column in rows.column_names}
+            unknown = set(given) - {column.name.casefold() for column in table.columns}
+            if unknown:
+                raise SqlError(207, f"Invalid column name '{sorted(unknown)[0]}'.")
+            arrays: dict[int, Any] = {}
+            for column in table.columns:
+                if column.computed is not None:
+                    continue
+                values = given.get(column.name.casefold())
+                if column.type.name == "rowversion":
+                    values = pa.array(database.new_rowversions(rows.num_rows), pa.binary())
+                elif values is None and column.identity:
+                    values = pa.array(database.identities(entry, rows.num_rows))
+                elif values is None:
+                    values = pa.nulls(rows.num_rows, column.type.arrow)
+                elif column.identity and rows.num_rows:
+                    database.note_identity(entry, pc.max(values).as_py())
+                arrays[column.column_id] = values.cast(column.type.arrow)
+            complete = dml.computed(self._interpreter.context(), self._env, table, arrays, rows.num_rows)
+            check(table, database.name, complete)
+            return self._env.writer(database, entry).insert(complete)
+
+        return int(self._interpreter.atomically(action))
+
+    def _guarded(self, run: Callable[[], Iterator[Outcome]]) -> Iterator[Outcome]:
+        self._env.cancelled.clear()
+        try:
+            yield from run()
+        except BatchAborted:
+            pass
+        except SqlError as error:
+            yield Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
+            yield RowCount()
+        except duckdb.Error as error:
+            problem = translated(error)
+            yield Message(problem.number, problem.text, problem.severity, problem.state, "", problem.line)
+            yield RowCount()
+        finally:
+            self._env.forget()
+
+    def cancel(self) -> None:
+        """Attention: end the running request soon."""
+        self._env.cancelled.set()
+        self._env.manager.connection.interrupt()
+
+    def reset(self) -> None:
+        """RESETCONNECTION: as after login."""
+        self._env.forget()
+        self._env.manager.rollback()
+        self._env.trancount = 0
+        self._env.isolation = IsolationLevel.READ_COMMITTED
+        self._env.manager.lock_timeout = None
+        self._env.identity_insert_table = None
+        self._env.scope_identity = self._env.last_insert_identity = None
+        self._interpreter.settings = Settings()
+        self._interpreter.prepared = calls.Prepared()
+
+    def close(self) -> None:
+        """The connection is gone."""
+        self._env.forget()
+        self._env.manager.close()
+        self._instance.close_session(self._env.info)

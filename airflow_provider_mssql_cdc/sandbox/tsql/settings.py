@@ -1,0 +1,149 @@
+"""SET: variables, options, isolation levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, Outcome, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+# options of SQL-92 behaviour that are ON for every modern client, and change nothing in what the sandbox supports
+_ANSI = frozenset(
+    "ANSI_NULLS ANSI_WARNINGS ANSI_PADDING ANSI_NULL_DFLT_ON ANSI_NULL_DFLT_OFF ANSI_DEFAULTS ARITHABORT "
+    "CONCAT_NULL_YIELDS_NULL QUOTED_IDENTIFIER NUMERIC_ROUNDABORT CURSOR_CLOSE_ON_COMMIT ARITHIGNORE".split()
+)
+_DEFAULTS = {**dict.fromkeys(_ANSI, True), "ANSI_NULL_DFLT_OFF": False, "NUMERIC_ROUNDABORT": False,
+             "CURSOR_CLOSE_ON_COMMIT": False, "ANSI_DEFAULTS": False, "ARITHIGNORE": False}  # fmt: skip
+# switching these would change results in ways that are not simulated
+_MUST_STAY = {"ANSI_NULLS": True, "CONCAT_NULL_YIELDS_NULL": True, "QUOTED_IDENTIFIER": True, "NUMERIC_ROUNDABORT": False}
+_TEXT_OPTIONS = frozenset({"TEXTSIZE", "DEADLOCK_PRIORITY", "CONTEXT_INFO"})
+_DATE_OPTIONS = {"LANGUAGE": ("us_english", "english"), "DATEFORMAT": ("mdy",), "DATEFIRST": ("7",)}
+_LEVELS = {
+    "READ UNCOMMITTED": IsolationLevel.READ_UNCOMMITTED,
+    "READ COMMITTED": IsolationLevel.READ_COMMITTED,
+    "REPEATABLE READ": IsolationLevel.REPEATABLE_READ,
+    "SERIALIZABLE": IsolationLevel.SERIALIZABLE,
+    "SNAPSHOT": IsolationLevel.SNAPSHOT,
+}
+
+
+@dataclass(slots=True)
+class Settings:
+    """SET options of a session.
+
+    :param rowcount: SET ROWCOUNT, 0 for all rows
+    :param options: ANSI options by name
+    """
+
+    nocount: bool = False
+    xact_abort: bool = False
+    implicit_transactions: bool = False
+    fmtonly: bool = False
+    rowcount: int = 0
+    options: dict[str, bool] = field(default_factory=lambda: dict(_DEFAULTS))
+
+
+def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+    """Run a SET statement."""
+    cursor = statement.cursor()
+    cursor.next()
+    if cursor.token.kind == "variable":
+        _assign(interpreter, cursor, statement)
+        return
+    if cursor.take("TRANSACTION", "ISOLATION", "LEVEL"):
+        level = " ".join(token.upper for token in statement.tokens[4:])
+        if level not in _LEVELS:
+            raise syntax_error(cursor.token)
+        interpreter.env.isolation = _LEVELS[level]
+        return
+    if cursor.take("IDENTITY_INSERT"):
+        _identity_insert(interpreter, cursor)
+        return
+    names = [cursor.name().upper()]
+    while cursor.take(","):
+        names.append(cursor.name().upper())
+    for name in names:
+        yield from _option(interpreter, name, cursor)
+
+
+def _assign(interpreter: Interpreter, cursor: Cursor, statement: Statement) -> None:
+    name = cursor.next().text[1:]
+    operator = cursor.next()
+    if operator.text not in ("=", "+=", "-=", "*=", "/="):
+        raise syntax_error(operator)
+    text = cursor.text[cursor.token.start : statement.tokens[-1].end]
+    if operator.text != "=":
+        text = f"@{name} {operator.text[0]} ({text})"
+    expr = interpreter.evaluate(text, statement.line)
+    value = interpreter.reading(lambda: interpreter.env.evaluate(expr))
+    interpreter.assign(name, value, expr)
+
+
+def _identity_insert(interpreter: Interpreter, cursor: Cursor) -> None:
+    parts = cursor.dotted()
+    full = (parts[0] if len(parts) > 2 else "", parts[-2] if len(parts) > 1 else "", parts[-1])
+    found = interpreter.env.table(full)
+    if found is None:
+        raise SqlError(1088, f'Cannot find the object "{".".join(parts)}" because it does not exist or you do not have permissions.')
+    on = cursor.take("ON")
+    if not on:
+        cursor.expect("OFF")
+    table = found[1].table
+    if on and not any(column.identity for column in table.columns):
+        raise SqlError(8106, f"Table '{table.name}' does not have the identity property. Cannot perform SET operation.")
+    interpreter.env.identity_insert_table = table.object_id if on else None
+
+
+def _on(cursor: Cursor) -> bool:
+    if cursor.take("ON"):
+        return True
+    cursor.expect("OFF")
+    return False
+
+
+def _number(interpreter: Interpreter, cursor: Cursor) -> int:
+    if cursor.token.kind == "variable":
+        return int(interpreter.env.variable(cursor.next().text[1:])[1])
+    sign = -1 if cursor.take("-") else 1
+    token = cursor.next()
+    if token.kind != "number":
+        raise syntax_error(token)
+    return sign * int(token.text)
+
+
+def _option(interpreter: Interpreter, name: str, cursor: Cursor) -> Iterator[Outcome]:
+    settings = interpreter.settings
+    if name in _ANSI:
+        on = _on(cursor)
+        if _MUST_STAY.get(name, on) != on:
+            raise unsupported(f"SET {name} {'ON' if on else 'OFF'}", cursor.token.line)
+        settings.options[name] = on
+    elif name == "NOCOUNT":
+        settings.nocount = _on(cursor)
+    elif name == "XACT_ABORT":
+        settings.xact_abort = _on(cursor)
+    elif name == "IMPLICIT_TRANSACTIONS":
+        settings.implicit_transactions = _on(cursor)
+    elif name == "FMTONLY":
+        settings.fmtonly = _on(cursor)
+    elif name in ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS"):
+        raise unsupported(f"SET {name}", cursor.token.line)
+    elif name == "ROWCOUNT":
+        settings.rowcount = _number(interpreter, cursor)
+    elif name == "LOCK_TIMEOUT":
+        timeout = _number(interpreter, cursor)
+        interpreter.env.manager.lock_timeout = None if timeout < 0 else timeout / 1000
+    elif name in _DATE_OPTIONS:
+        value = cursor.next().name.lower()
+        if value not in _DATE_OPTIONS[name]:
+            raise unsupported(f"SET {name} {value}", cursor.token.line)
+    elif name not in _TEXT_OPTIONS:
+        raise SqlError(195, f"'{name}' is not a recognized SET option.", severity=15)
+    yield from ()

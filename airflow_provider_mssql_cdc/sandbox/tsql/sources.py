@@ -1,0 +1,243 @@
+"""FROM clauses: tables, views, functions, derived tables, VALUES and joins."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import operators
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, Source, only
+
+_HARMLESS_HINTS = frozenset(
+    "nolock readuncommitted readcommitted readcommittedlock repeatableread serializable holdlock rowlock paglock "
+    "tablock tablockx updlock xlock nowait forceseek forcescan index noexpand keepidentity readpast".split()
+) - {"readpast"}
+
+
+def bound_source(relation: Relation, alias: str, name: str) -> Source:
+    """A relation's columns under a DuckDB alias."""
+    columns = [
+        (column.name, Expr(f"{alias}.{physical}", column.type, column.nullable, identity=column.identity))
+        for column, physical in relation.columns
+    ]
+    return Source(name, columns)
+
+
+def table_parts(node: exp.Table) -> tuple[str, str, str]:
+    """(database, schema, name) of a table as written; '' where it was left out."""
+    def text(part: Any) -> str:
+        return part.name if isinstance(part, exp.Expr) else str(part or "")
+
+    return text(node.args.get("catalog")), text(node.args.get("db")), node.name
+
+
+def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
+    """The conditions that AND joins."""
+    if node is None:
+        return []
+    if isinstance(node, exp.And):
+        return conjuncts(node.this) + conjuncts(node.expression)
+    return conjuncts(node.this) if isinstance(node, exp.Paren) else [node]
+
+
+def _tighter(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    lows = [low for low, _ in (one, other) if low is not None]
+    highs = [high for _, high in (one, other) if high is not None]
+    return (max(lows) if lows else None, min(highs) if highs else None)
+
+
+def lsn_ranges(ctx: Context, scope: Scope, where: exp.Expr | None) -> dict[tuple[str, str], tuple[Any, Any]]:
+    """Ranges of ten-byte values that the WHERE clause asks of columns, by (qualifier, column) in lower case."""
+    ranges: dict[tuple[str, str], tuple[Any, Any]] = {}
+    for condition in conjuncts(where):
+        if isinstance(condition, exp.Between):
+            edges = [(exp.GTE, condition.this, condition.args["low"]), (exp.LTE, condition.this, condition.args["high"])]
+        elif isinstance(condition, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
+            edges = [(type(condition), condition.this, condition.expression)]
+            if isinstance(condition.expression, exp.Column):
+                flipped = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+                edges = [(flipped[type(condition)], condition.expression, condition.this)]
+        else:
+            continue
+        for operator, column, bound in edges:
+            if not isinstance(column, exp.Column) or list(bound.find_all(exp.Column, exp.Select)):
+                continue
+            value = scalar(ctx, Scope(), bound)
+            known = ctx.environment.evaluate(value) if value.constant else None
+            if not isinstance(known, bytes) or len(known) > 10:
+                continue
+            # half-open ends are widened: the filter itself stays in the query
+            pair = (known.ljust(10, b"\x00"),) * 2
+            low, high = pair[0] if operator in (exp.GT, exp.GTE, exp.EQ) else None, None
+            high = pair[1] if operator in (exp.LT, exp.LTE, exp.EQ) else None
+            qualifier = column.args["table"].name.lower() if column.args.get("table") else ""
+            key = (qualifier, column.name.lower())
+            ranges[key] = _tighter(ranges.get(key, (None, None)), (low, high))
+    return ranges
+
+
+@dataclasses.dataclass(slots=True)
+class FromClause:
+    """A compiled FROM clause: DuckDB text, and the relations in it by alias in lower case."""
+
+    sql: str
+    relations: dict[str, Relation]
+
+
+def from_clause(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> FromClause:
+    """Compile FROM and the joins of a SELECT into ``scope``.
+
+    :param bounds: ranges that the consumer asks of single source columns, already by source column
+    """
+    source = node.args.get("from_")
+    if source is None:
+        return FromClause("", {})
+    joins = list(node.args.get("joins") or [])
+    where = node.args["where"].this if node.args.get("where") else None
+    ranges = lsn_ranges(ctx, scope, where)
+    outer = any(join.side for join in [*joins, *(source.this.args.get("joins") or [])])
+    single = not joins and not source.this.args.get("joins")
+    clause = FromClause("", {})
+
+    def wanted(alias: str, *, preserved: bool) -> Bounds:
+        if not preserved:
+            return Bounds()
+        result = {column: pair for (name, column), pair in ranges.items() if name == alias or (single and not name)}
+        if single:
+            for column, pair in bounds.ranges.items():
+                result[column] = _tighter(result.get(column, (None, None)), pair)
+        return Bounds(result)
+
+    def item(part: exp.Expr, *, preserved: bool) -> str:
+        alias = part.alias_or_name.lower() if not isinstance(part, exp.Paren) else ""
+        nested = list(part.args.get("joins") or [])
+        text = _item(ctx, scope, part, wanted(alias, preserved=preserved), clause)
+        for join in nested:
+            text = add(text, join)
+        return text
+
+    def add(text: str, join: exp.Expr) -> str:
+        only(join, "this", "side", "kind", "on", "hint")
+        side, kind_ = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+        if kind_ not in ("", "INNER", "OUTER", "CROSS") or isinstance(join.this, exp.Lateral):
+            raise unsupported(f"{kind_} JOIN" if not isinstance(join.this, exp.Lateral) else "APPLY")
+        before = len(scope.sources)
+        right = item(join.this, preserved=side in ("", "RIGHT") and not outer)
+        if side in ("LEFT", "FULL"):
+            _make_nullable(scope.sources[before:])
+        if side in ("RIGHT", "FULL"):
+            _make_nullable(scope.sources[:before])
+        if join.args.get("on") is None:
+            return f"{text} CROSS JOIN {right}"
+        condition = predicate(ctx, scope, join.args["on"])
+        return f"{text} {side} JOIN {right} ON {condition}".replace("  ", " ")
+
+    text = item(source.this, preserved=not any(join.side in ("RIGHT", "FULL") for join in joins))
+    for join in joins:
+        text = add(text, join)
+    clause.sql = text
+    return clause
+
+
+def _make_nullable(sources: list[Source]) -> None:
+    for source in sources:
+        source.columns = [(name, dataclasses.replace(expr, nullable=True)) for name, expr in source.columns]
+
+
+def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: FromClause) -> str:
+    alias = ctx.alias()
+    if isinstance(node, exp.Subquery):
+        only(node, "this", "alias", "joins")
+        if not node.alias:
+            raise SqlError(102, "Incorrect syntax near ')'.", severity=15)
+        from airflow_provider_mssql_cdc.sandbox.tsql import query
+
+        # a derived table does not see the other items of its FROM clause
+        inner = query.compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), node.this, bounds)
+        return _derived(scope, node, alias, inner)
+    if isinstance(node, exp.Values):
+        return _derived(scope, node, alias, values(ctx, scope, node))
+    if not isinstance(node, exp.Table):
+        raise unsupported(f"{node.key} in FROM")
+    only(node, "this", "db", "catalog", "alias", "hints", "joins")
+    _check_hints(node)
+    name = node.alias or node.name
+    if isinstance(node.this, exp.Anonymous):
+        return _function(ctx, scope, node, alias, clause)
+    parts = table_parts(node)
+    common = scope.cte(parts[2]) if not parts[1] else None
+    if common is not None:
+        return _derived(scope, node, alias, common(bounds))
+    low, high = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", (None, None)))
+    relation = ctx.environment.relation(parts, (low, high))
+    return _place(scope, node, relation, alias, name, clause)
+
+
+def _place(scope: Scope, node: exp.Expr, relation: Relation, alias: str, name: str, clause: FromClause) -> str:
+    source = bound_source(relation, alias, name)
+    _rename(source, node)
+    scope.sources.append(source)
+    clause.relations[alias] = relation
+    return f"{relation.source} AS {alias}"
+
+
+def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: FromClause) -> str:
+    call = node.this
+    arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
+    database, schema, _ = table_parts(node)
+    relation = ctx.environment.table_function((database, schema, str(call.this)), arguments)
+    return _place(scope, node, relation, alias, node.alias or str(call.this), clause)
+
+
+def _check_hints(node: exp.Table) -> None:
+    for group in node.args.get("hints") or []:
+        for hint in group.expressions:
+            name = hint.name.lower() if not isinstance(hint, exp.Anonymous) else str(hint.this).lower()
+            if name not in _HARMLESS_HINTS:
+                raise unsupported(f"the table hint {name}")
+
+
+def _rename(source: Source, node: exp.Expr) -> None:
+    alias = node.args.get("alias")
+    names = [column.name for column in alias.args.get("columns") or []] if alias else []
+    if names:
+        if len(names) != len(source.columns):
+            raise SqlError(8158, f"'{source.alias}' has more columns than were specified in the column list.")
+        source.columns = [(name, expr) for name, (_, expr) in zip(names, source.columns, strict=True)]
+
+
+def _derived(scope: Scope, node: exp.Expr, alias: str, inner: Query) -> str:
+    columns = [
+        (name, dataclasses.replace(expr, sql=f"{alias}.k{i}", constant=False, value=Expr("", expr.type).value, untyped=False))
+        for i, (name, expr) in enumerate(inner.columns, 1)
+    ]
+    source = Source(node.alias or node.name, columns)
+    _rename(source, node)
+    for name, _ in source.columns:
+        if not name:
+            raise SqlError(8155, f"No column name was specified for column 1 of '{source.alias}'.")
+    scope.sources.append(source)
+    return f"({inner.sql}) AS {alias}"
+
+
+def values(ctx: Context, scope: Scope, node: exp.Values) -> Query:
+    """A VALUES list; each column has the common type of its rows."""
+    rows = [[scalar(ctx, scope, value) for value in row.expressions] for row in node.expressions]
+    if len({len(row) for row in rows}) != 1:
+        raise SqlError(10709, "The number of columns for each row in a table value constructor must be the same.")
+    columns = []
+    for position in range(len(rows[0])):
+        items = [row[position] for row in rows]
+        type_ = operators.common_type(*items)
+        columns.append((f"c{position + 1}", Expr("", type_, any(item.nullable for item in items))))
+    lines = [
+        "(" + ", ".join(item.to(column.type) for item, (_, column) in zip(row, columns, strict=True)) + ")"
+        for row in rows
+    ]
+    names = ", ".join(f"k{i}" for i in range(1, len(columns) + 1))
+    return Query(f"SELECT * FROM (VALUES {', '.join(lines)}) AS v({names})", columns)

@@ -1,0 +1,400 @@
+"""CREATE, ALTER, DROP and TRUNCATE TABLE, indexes, and sp_rename, on the engine's definitions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
+from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
+from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, TableSpec, check_columns, data_type, elements, key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+_STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
+
+
+def define(interpreter: Interpreter, catalog: Catalog, operation: Operation | None = None) -> None:
+    """Make a new catalogue the transaction's, with the DuckDB change that goes with it."""
+    manager = interpreter.env.manager
+    assert manager.open is not None
+    manager.apply(operation or Operation(""))
+    manager.open.catalog = catalog
+
+
+def _parts(cursor: Cursor) -> tuple[str, str, str]:
+    parts = cursor.dotted()
+    if len(parts) > 3:
+        raise SqlError(117, "The object name contains more than the maximum number of prefixes.", severity=15)
+    database, schema, name = ("", "", *parts)[-3:]
+    if name.startswith("#"):
+        raise unsupported("temporary tables", cursor.token.line)
+    return database, schema, name
+
+
+def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
+    database = interpreter.env.database_named(parts[0])
+    if not interpreter.env.is_owner(database):
+        raise SqlError(262, f"CREATE TABLE permission denied in database '{database.name}'.", severity=14)
+    transaction = interpreter.env.manager.enter(database)
+    assert transaction.catalog is not None
+    return database, transaction.catalog
+
+
+def _existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
+    database, catalog = _enter(interpreter, parts)
+    entry = catalog.find(parts[1] or "dbo", parts[2])
+    if entry is None:
+        message = f'Cannot find the object "{".".join(filter(None, parts))}" because it does not exist or you do not have permissions.'
+        raise SqlError(4902, message)
+    return database, catalog, entry
+
+
+def _computed_type(interpreter: Interpreter) -> definitions.ComputedType:
+    def compiled(text: str, columns: list[ColumnDef]) -> tuple[SqlType, bool]:
+        expr = dml.compile_computed(interpreter.context(), text, columns)
+        return expr.type, expr.nullable
+
+    return compiled
+
+
+def _replace(catalog: Catalog, entry: TableEntry) -> Catalog:
+    return dataclasses.replace(catalog, tables={**catalog.tables, entry.table.object_id: entry})
+
+
+def create_table(interpreter: Interpreter, statement: Statement) -> None:
+    """CREATE TABLE"""
+    cursor = statement.cursor()
+    cursor.expect("CREATE", "TABLE")
+    parts = _parts(cursor)
+    spec = elements(sub_cursor(cursor, cursor.group()))
+    if cursor.take("ON"):
+        cursor.name()
+    if cursor.take("TEXTIMAGE_ON"):
+        cursor.name()
+    if cursor.take("WITH"):
+        raise unsupported("WITH in CREATE TABLE", cursor.token.line)
+    cursor.end()
+    check_columns(spec.columns, parts[2])
+
+    def action() -> None:
+        database, catalog = _enter(interpreter, parts)
+        schema = catalog.schema_name(parts[1] or "dbo")
+        if schema is None:
+            message = f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
+            raise SqlError(2760, message)
+        if catalog.find(schema, parts[2]) is not None:
+            raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
+        storage = interpreter.env.instance.storage
+        entry = definitions.create_table(
+            storage.new_object_id(), schema, parts[2], spec, storage.clock(), _computed_type(interpreter)
+        )
+        _check_defaults(interpreter, entry.table)
+        sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
+        define(interpreter, _replace(catalog, entry), Operation(sql))
+
+    interpreter.atomically(action)
+
+
+def _check_defaults(interpreter: Interpreter, table: TableDef) -> None:
+    for column in table.columns:
+        if column.default is not None:
+            assign(dml.default_of(interpreter.context(), column), column, table.name)
+
+
+def alter_table(interpreter: Interpreter, statement: Statement) -> None:
+    """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
+    cursor = statement.cursor()
+    cursor.expect("ALTER", "TABLE")
+    parts = _parts(cursor)
+    if cursor.take("WITH", "CHECK") or cursor.take("WITH", "NOCHECK"):
+        pass
+
+    def action() -> None:
+        place = _existing(interpreter, parts)
+        if cursor.take("ADD"):
+            _add(interpreter, place, elements(cursor), statement.text)
+        elif cursor.take("DROP"):
+            _drop(interpreter, place, cursor, statement.text)
+        elif cursor.take("ALTER", "COLUMN"):
+            _alter_column(interpreter, place, cursor, statement.text)
+        else:
+            raise unsupported(f"ALTER TABLE {cursor.token.text.upper()}", cursor.token.line)
+
+    interpreter.atomically(action)
+
+
+Place = tuple[Database, Catalog, TableEntry]
+
+
+def _apply(interpreter: Interpreter, place: Place, after: TableEntry, sql: str, text: str, kind_: str) -> None:
+    database, catalog, before = place
+    database.cdc.check_ddl(before.table, after.table, kind_)
+    full = f"ALTER TABLE {stored_name(database, before)} {sql}" if sql else ""
+    record = TableAltered(before.table, after.table, text)
+    define(interpreter, _replace(catalog, after), Operation(full, record=record))
+
+
+def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> None:
+    database, _, entry = place
+    storage = interpreter.env.instance.storage
+    after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
+    new = after.table.columns[len(entry.table.columns) :]
+    name = stored_name(database, entry)
+    has_rows = bool(interpreter.env.fetch(f"SELECT 1 AS x FROM {name} LIMIT 1").num_rows)
+    changes = []
+    for column in new:
+        if column.computed is not None or column.identity or column.type.name == "rowversion":
+            if has_rows:
+                raise unsupported("adding a computed, identity or rowversion column to a table with rows")
+            changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}")
+            continue
+        if not column.nullable and column.default is None and has_rows:
+            message = f"ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT definition specified. Column '{column.name}' cannot be added to non-empty table '{entry.table.name}'."
+            raise SqlError(4901, message)
+        fill = ""
+        if column.default is not None and not column.nullable:
+            expr = dml.default_of(interpreter.context(), column)
+            fill = f" DEFAULT ({assign(expr, column, entry.table.name)})"
+        changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}{fill}")
+    for index in after.table.indexes[len(entry.table.indexes) :]:
+        _check_unique(interpreter, database, entry, index)
+        _check_not_null(interpreter, database, entry, index)
+    sql = f";\nALTER TABLE {name} ".join(changes)
+    _apply(interpreter, place, after, sql, text, "add")
+
+
+def _check_not_null(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+    for column in entry.table.columns:
+        if index.primary_key and column.name in index.columns and column.nullable:
+            message = f"Cannot define PRIMARY KEY constraint on nullable column in table '{entry.table.name}'."
+            raise SqlError(8111, message)
+
+
+def _check_unique(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+    if not index.unique:
+        return
+    keys = []
+    known = {column.name: column for column in entry.table.columns}
+    for name in index.columns:
+        if name not in known:
+            return  # a key over a column that is added with it: no values yet
+        stored = physical(entry.table, name)
+        keys.append(f"t_key({stored})" if known[name].type.name in _STRINGS else stored)
+    sql = f"SELECT 1 AS x FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
+    if interpreter.env.fetch(sql).num_rows:
+        full = f"{entry.table.schema}.{entry.table.name}"
+        message = f"The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{full}' and the index name '{index.name}'."
+        raise SqlError(1505, message)
+
+
+def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> None:
+    now = interpreter.env.instance.storage.clock()
+    is_constraint = cursor.take("CONSTRAINT")
+    if not is_constraint:
+        cursor.take("COLUMN")
+    lenient = cursor.take("IF", "EXISTS")
+    database, catalog, entry = place
+    sqls, after = [], entry
+    while True:
+        name = cursor.name()
+        if is_constraint:
+            changed = definitions.drop_index(after, name, now)
+            if changed is None and not lenient:
+                raise SqlError(3728, f"'{name}' is not a constraint.")
+            after = changed or after
+        elif not lenient or any(c.name.casefold() == name.casefold() for c in after.table.columns):
+            after, sql = definitions.drop_column(after, name, now)
+            sqls.append(sql)
+        if not cursor.take(","):
+            break
+    cursor.end()
+    joined = f";\nALTER TABLE {stored_name(database, entry)} ".join(sqls)
+    _apply(interpreter, (database, catalog, entry), after, joined, text, "drop")
+
+
+def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> None:
+    database, _, entry = place
+    name = cursor.name()
+    type_ = data_type(cursor)
+    if cursor.take("COLLATE"):
+        raise unsupported("COLLATE in ALTER COLUMN", cursor.token.line)
+    nullable = not cursor.take("NOT", "NULL")
+    cursor.take("NULL")
+    cursor.end()
+    after, sql = definitions.alter_column(entry, name, type_, nullable, interpreter.env.instance.storage.clock())
+    old = next(c for c in entry.table.columns if c.name.casefold() == name.casefold())
+    new = next(c for c in after.table.columns if c.column_id == old.column_id)
+    stored, full = f"c{old.column_id}", f"{database.name}.{entry.table.schema}.{entry.table.name}"
+    checked = assign(Expr(stored, old.type), new, full)  # values that no longer fit are an error
+    rows = interpreter.env.fetch(f"SELECT {checked} AS v FROM {stored_name(database, entry)}")
+    if not nullable and rows.column(0).null_count:
+        message = f"Cannot insert the value NULL into column '{new.name}', table '{full}'; column does not allow nulls. UPDATE fails."
+        raise SqlError(515, message, state=2)
+    if kind(old.type) == kind(type_) == "bin" and sql:
+        sql = f"ALTER COLUMN {stored} TYPE {duck(type_)} USING {checked}"
+    _apply(interpreter, place, after, sql, text, "alter")
+
+
+def drop_table(interpreter: Interpreter, statement: Statement) -> None:
+    """DROP TABLE [IF EXISTS] t, ..."""
+    cursor = statement.cursor()
+    cursor.expect("DROP", "TABLE")
+    lenient = cursor.take("IF", "EXISTS")
+    names = [_parts(cursor)]
+    while cursor.take(","):
+        names.append(_parts(cursor))
+    cursor.end()
+
+    def action(parts: tuple[str, str, str]) -> None:
+        database, catalog = _enter(interpreter, parts)
+        entry = catalog.find(parts[1] or "dbo", parts[2])
+        if entry is None:
+            if lenient:
+                return
+            name = ".".join(filter(None, parts))
+            message = f"Cannot drop the table '{name}', because it does not exist or you do not have permission."
+            raise SqlError(3701, message, severity=11, state=5)
+        object_id = entry.table.object_id
+        database.cdc.check_ddl(entry.table, None, "drop")
+        left = {key: value for key, value in catalog.tables.items() if key != object_id}
+        operation = Operation(
+            f"DROP TABLE {stored_name(database, entry)}", on_commit=lambda: database.cdc.drop_table(object_id)
+        )
+        define(interpreter, dataclasses.replace(catalog, tables=left), operation)
+
+    for each in names:
+        interpreter.atomically(lambda each=each: action(each))  # type: ignore[misc]
+
+
+def truncate_table(interpreter: Interpreter, statement: Statement) -> None:
+    """TRUNCATE TABLE"""
+    cursor = statement.cursor()
+    cursor.expect("TRUNCATE", "TABLE")
+    parts = _parts(cursor)
+    cursor.end()
+
+    def action() -> None:
+        database, catalog, entry = _existing(interpreter, parts)
+        database.cdc.check_ddl(entry.table, None, "truncate")
+        object_id = entry.table.object_id
+        sql = f"DELETE FROM {stored_name(database, entry)}"
+        define(interpreter, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))
+
+    interpreter.atomically(action)
+
+
+def create_index(interpreter: Interpreter, statement: Statement) -> None:
+    """CREATE [UNIQUE] [CLUSTERED | NONCLUSTERED] INDEX name ON table (columns)"""
+    cursor = statement.cursor()
+    cursor.expect("CREATE")
+    unique = cursor.take("UNIQUE")
+    clustered = cursor.take("CLUSTERED")
+    cursor.take("NONCLUSTERED")
+    cursor.expect("INDEX")
+    name = cursor.name()
+    cursor.expect("ON")
+    parts = _parts(cursor)
+    key = KeySpec(name, key_columns(cursor), False, unique, clustered, constraint=False)
+    if cursor.take("INCLUDE"):
+        cursor.group()
+    if cursor.at("WHERE"):
+        raise unsupported("filtered indexes", cursor.token.line)
+    if cursor.take("WITH"):
+        cursor.group()
+    if cursor.take("ON"):
+        cursor.name()
+    cursor.end()
+
+    def action() -> None:
+        database, catalog, entry = _existing(interpreter, parts)
+        after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
+        _check_unique(interpreter, database, entry, after.table.indexes[-1])
+        define(interpreter, _replace(catalog, after))
+
+    interpreter.atomically(action)
+
+
+def drop_index(interpreter: Interpreter, statement: Statement) -> None:
+    """DROP INDEX [IF EXISTS] name ON table"""
+    cursor = statement.cursor()
+    cursor.expect("DROP", "INDEX")
+    lenient = cursor.take("IF", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    parts = _parts(cursor)
+    cursor.end()
+
+    def action() -> None:
+        database, catalog, entry = _existing(interpreter, parts)
+        index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
+        if index is None:
+            if lenient:
+                return
+            message = f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do not have permission."
+            raise SqlError(3701, message, severity=11, state=7)
+        if index.primary_key or index.name in entry.unique_constraints:
+            message = f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being used for PRIMARY KEY constraint enforcement."
+            raise SqlError(3723, message, state=4)
+        after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
+        assert after is not None
+        database.cdc.check_ddl(entry.table, after.table, "drop_index")
+        define(interpreter, _replace(catalog, after))
+
+    interpreter.atomically(action)
+
+
+def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
+    """sp_rename of a table or a column."""
+    cursor = Cursor(tokenize(name), name)
+    parts = cursor.dotted()
+    cursor.end()
+    column = parts[-1] if kind_.upper() == "COLUMN" else ""
+    owner = parts[:-1] if column else parts
+    full = (owner[-3] if len(owner) > 2 else "", owner[-2] if len(owner) > 1 else "", owner[-1] if owner else "")
+
+    def action() -> None:
+        try:
+            database, catalog, entry = _existing(interpreter, full)
+        except SqlError:
+            message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
+            raise SqlError(15248, message, severity=11) from None
+        table = entry.table
+        if column:
+            after = _renamed_column(table, column, new)
+        else:
+            if catalog.find(table.schema, new) is not None:
+                message = f"The new name '{new}' is already in use as a object name and would cause a duplicate that is not permitted."
+                raise SqlError(15335, message, severity=11)
+            after = dataclasses.replace(table, name=new)
+        database.cdc.check_ddl(table, after, "rename")
+        changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
+        operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
+        define(interpreter, _replace(catalog, changed), operation)
+
+    interpreter.atomically(action)
+
+
+def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
+    known = next((c for c in table.columns if c.name.casefold() == column.casefold()), None)
+    if known is None:
+        message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
+        raise SqlError(15248, message, severity=11)
+    changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))
+    indexes = tuple(
+        dataclasses.replace(i, columns=tuple(new if c == known.name else c for c in i.columns)) for i in table.indexes
+    )
+    return dataclasses.replace(changed, indexes=indexes)

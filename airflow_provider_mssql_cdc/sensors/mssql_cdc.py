@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.target import check_shapes
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Prober, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, payload
@@ -94,14 +95,17 @@ class MsSqlCdcSensor(BaseSensorOperator):
             raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
         if poll_interval <= 0:
             raise ValueError(f"poll_interval={poll_interval}: expected more than 0 s")
+        seconds = max_idle.total_seconds() if isinstance(max_idle, datetime.timedelta) else max_idle
+        if seconds is not None and seconds <= 0:
+            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
         self.tables = tables
         self.target = target
-        self.shapes = tuple(shapes)
+        self.shapes = check_shapes(shapes)
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.on_disabled = on_disabled
-        self.max_idle = max_idle.total_seconds() if isinstance(max_idle, datetime.timedelta) else max_idle
+        self.max_idle = seconds
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | None = None

@@ -1,0 +1,263 @@
+"""The sensor against a server: what wakes it, what does not, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
+
+from airflow_provider_mssql_cdc.core.checkpoint import Failure
+from airflow_provider_mssql_cdc.core.exceptions import ServerUnreachableError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import LOAD_ONLY, MsSqlCdcSensor
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
+from tests.hooks.source import CONN_ID, TARGET, Source
+
+
+@pytest.fixture
+def shop(source: Source, monkeypatch: pytest.MonkeyPatch) -> Source:
+    """Two tracked tables, both with an event, and the connection in Airflow's environment."""
+    for table in ("dbo.a", "dbo.b"):
+        source.sql(f"CREATE TABLE {table} (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a", "dbo.b")
+    source.sql("INSERT INTO dbo.a VALUES (1); INSERT INTO dbo.b VALUES (1)")
+    source.scan()
+    put(monkeypatch, source.environment())
+    return source
+
+
+def put(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def instance(source: Source, table: str) -> CaptureInstance:
+    with source.hook() as hook:
+        return hook.capture_instances([TableName("dbo", table)])[0]
+
+
+def loaded(
+    source: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    *tables: str,
+    position: Lsn | None = None,
+    age: datetime.timedelta = datetime.timedelta(0),
+    failed: Failure | None = None,
+) -> None:
+    """Make checkpoints as a load up to now would."""
+    for table in tables:
+        at = position or source.max_lsn()
+        put(monkeypatch, source.checkpoint(instance(source, table), at, age=age, failed=failed))
+
+
+def sensor(**parameters: Any) -> MsSqlCdcSensor:
+    given = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, **parameters}
+    return MsSqlCdcSensor(task_id="wait", **given)
+
+
+def test_tables_that_were_never_loaded_wake_at_once(shop: Source) -> None:
+    found = sensor().poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+
+
+def test_it_wakes_for_events_and_for_nothing_else(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    wait = sensor()
+    assert not wait.poke({})
+    shop.sql("CREATE TABLE dbo.elsewhere (id int)")
+    shop.sql("EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'elsewhere', @role_name = NULL")
+    shop.sql("INSERT INTO dbo.elsewhere VALUES (1)")
+    shop.scan()
+    narrow = sensor(tables=["dbo.a", "dbo.b"])
+    assert not narrow.poke({})
+    shop.sql("INSERT INTO dbo.b VALUES (2)")
+    assert not narrow.poke({})
+    shop.scan()
+    found = narrow.poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+
+
+def test_a_new_instance_is_noticed_between_two_pokes(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    wait = sensor()
+    assert not wait.poke({})
+    shop.sql("CREATE TABLE dbo.c (id int NOT NULL PRIMARY KEY)")
+    shop.enable("dbo.c")
+    shop.sql("INSERT INTO dbo.c VALUES (1)")
+    shop.scan()
+    assert wait.poke({}).is_done
+
+
+def test_dummy_rows_do_not_wake_it_but_max_idle_does(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, dummy_row: Any
+) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    before = shop.max_lsn()
+    dummy_row(shop)
+    assert shop.max_lsn() > before
+    assert not sensor().poke({})
+    loaded(shop, monkeypatch, "a", position=before, age=datetime.timedelta(hours=7))
+    assert sensor().poke({}).xcom_value == str(shop.max_lsn())
+    assert not sensor(max_idle=datetime.timedelta(hours=8)).poke({})
+
+
+def test_a_failed_table_waits_for_a_repair(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = instance(shop, "a").min_lsn
+    assert start is not None
+    loaded(shop, monkeypatch, "b")
+    now = datetime.datetime.now(datetime.UTC)
+    seen = fingerprint([instance(shop, "a")])
+    loaded(shop, monkeypatch, "a", position=start.previous(), failed=Failure("no", now, seen))
+    assert not sensor().poke({})
+    old = Failure("no", now - datetime.timedelta(hours=7), seen)
+    loaded(shop, monkeypatch, "a", position=start.previous(), failed=old)
+    assert sensor().poke({}).is_done
+    loaded(shop, monkeypatch, "a", position=start.previous(), failed=Failure("no", now, seen))
+    shop.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'a', @role_name = NULL,"
+        " @capture_instance = N'a2'"
+    )
+    assert sensor().poke({}).is_done
+
+
+def test_a_table_that_may_not_be_read_does_not_hold_up_the_others(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = instance(shop, "a").min_lsn
+    assert start is not None
+    loaded(shop, monkeypatch, "a", "b", position=start.previous())
+    login, password = f"watcher_{shop.name}", "Watcher-pw-12345"
+    shop.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{password}'")
+    shop.sql(f"CREATE USER [{login}] FOR LOGIN [{login}]")
+    shop.sql(f"GRANT SELECT ON SCHEMA::[dbo] TO [{login}]; GRANT SELECT ON SCHEMA::[cdc] TO [{login}]")
+    shop.sql(f"DENY SELECT ON [cdc].[dbo_a_CT] TO [{login}]")
+    put(monkeypatch, shop.environment(login, password))
+    wait = sensor()
+    with caplog.at_level(logging.WARNING):
+        assert wait.poke({}).is_done
+    assert "dbo_a is left out" in caplog.text
+    assert f"TO [{login}]" in caplog.text
+    loaded(shop, monkeypatch, "b")
+    assert not sensor().poke({})
+
+
+@pytest.mark.parametrize("on_disabled", ["fail", "skip"])
+def test_cdc_off_for_the_database_ends_it(source: Source, monkeypatch: pytest.MonkeyPatch, on_disabled: str) -> None:
+    source.sql("CREATE TABLE dbo.a (id int)")
+    put(monkeypatch, source.environment())
+    with pytest.raises(AirflowFailException, match="sp_cdc_enable_db"):
+        sensor(on_disabled=on_disabled).poke({})
+
+
+def test_cdc_off_calls_for_a_load_that_enables_it(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    source.sql("CREATE TABLE dbo.a (id int)")
+    put(monkeypatch, source.environment())
+    found = sensor(on_disabled="enable").poke({})
+    assert (found.is_done, found.xcom_value) == (True, None)
+
+
+def test_an_untracked_table_is_named_and_does_not_end_it(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    shop.sql("CREATE TABLE dbo.plain (id int)")
+    wait = sensor()
+    assert not wait.poke({})
+    assert not wait.poke({})
+    assert caplog.text.count("dbo.plain has no capture instance") == 1
+    assert sensor(on_disabled="enable").poke({}).is_done
+
+
+def test_no_table_at_all_ends_it(shop: Source) -> None:
+    with pytest.raises(AirflowFailException, match=r"nothing\.\*"):
+        sensor(tables=["nothing.*"]).poke({})
+
+
+def test_a_stopped_capture_is_mentioned_once(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, source: Source
+) -> None:
+    other = Source(source.server, f"{source.name}_quiet")
+    try:
+        other.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+        other.enable("dbo.a")
+        put(monkeypatch, other.environment())
+        wait = sensor()
+        assert not wait.poke({})
+        assert not wait.poke({})
+        assert caplog.text.count("waiting goes on") == 1
+    finally:
+        other.close()
+
+
+def test_poking_returns_the_cut(shop: Source) -> None:
+    assert sensor(mode="reschedule", poke_interval=60).execute({}) == str(shop.max_lsn())
+
+
+def test_deferral_and_the_trigger_that_ends_it(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = sensor(deferrable=True, poll_interval=0.05, timeout=3600, max_idle=7200)
+    assert wait.execute({}) == str(shop.max_lsn())
+    loaded(shop, monkeypatch, "a", "b")
+    with pytest.raises(TaskDeferred) as deferred:
+        wait.execute({})
+    assert deferred.value.timeout == datetime.timedelta(hours=1)
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, MsSqlCdcTrigger)
+    path, arguments = trigger.serialize()
+    assert path == "airflow_provider_mssql_cdc.triggers.mssql_cdc.MsSqlCdcTrigger"
+    assert (arguments["max_idle"], arguments["poll_interval"], arguments["shapes"]) == (7200, 0.05, ["mirror"])
+    shop.sql("INSERT INTO dbo.a VALUES (2)")
+    shop.scan()
+
+    async def fire() -> dict[str, Any]:
+        event = await anext(aiter(MsSqlCdcTrigger(**arguments).run()))
+        return dict(event.payload)
+
+    event = asyncio.run(fire())
+    assert getattr(wait, deferred.value.method_name)({}, event) == str(shop.max_lsn())
+
+
+def test_a_trigger_that_gave_up_fails_the_task() -> None:
+    with pytest.raises(AirflowFailException, match="because"):
+        sensor().execute_complete({}, {"status": "error", "message": "because"})
+
+
+def test_an_unreachable_server_is_left_to_the_trigger(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Source.__new__(Source)
+    gone.server, gone.name = {**shop.server, "port": 1}, shop.name
+    put(monkeypatch, gone.environment())
+    with pytest.raises(TaskDeferred):
+        sensor(deferrable=True).execute({})
+    with pytest.raises(ServerUnreachableError):
+        sensor().poke({})
+
+
+def test_soft_fail_skips_before_a_deferral_too(shop: Source) -> None:
+    with pytest.raises(AirflowSkipException):
+        sensor(deferrable=True, soft_fail=True, tables=["nothing.*"]).execute({})
+
+
+def test_it_takes_the_loads_parameters_and_no_others() -> None:
+    shared = dict.fromkeys(LOAD_ONLY)
+    assert sensor(**shared).tables == ["dbo.*"]
+    with pytest.raises(TypeError, match="tabels"):
+        sensor(tabels=["a"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"on_disabled": "ignore"}, "on_disabled"),
+        ({"poll_interval": 0}, "poll_interval"),
+        ({"shapes": ["mirrors"]}, "shapes"),
+        ({"max_idle": 0}, "max_idle"),
+    ],
+)
+def test_parameters_without_a_meaning_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sensor(**parameters)

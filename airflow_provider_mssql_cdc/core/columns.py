@@ -25,7 +25,7 @@ EVENT_COLUMNS = {
 """What a ``history`` table holds beside the data."""
 
 RESERVED = frozenset(
-    {*EVENT_COLUMNS, "_n", "_old_key"}
+    {*EVENT_COLUMNS, "_n", "_moved"}
     # Iceberg's metadata columns, which a real column of that name would hide
     | {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )

@@ -27,7 +27,7 @@ def resolve(events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs
     rows = _share_between_images(_wrapped(events, lobs), lobs)
     if key:
         rows = _carry_forward(rows, known, key, lobs)
-        if not rows.where(F.col("_old_key") & _any_unknown(lobs)).isEmpty():
+        if not rows.where(F.col("_moved") & _any_unknown(lobs)).isEmpty():
             rows = _follow_key_changes(rows, key, lobs)
     return _unwrapped(rows, events, lobs)
 
@@ -91,6 +91,10 @@ def _carry_forward(rows: DataFrame, known: DataFrame | None, key: Sequence[str],
         needed = by_keys_of(known, rows.where(_any_unknown(lobs)), key, "left_semi")
         base = _wrapped(needed, lobs).withColumn("_n", F.lit(_BEFORE_ALL).cast("bigint"))
         rows = rows.unionByName(base, allowMissingColumns=True)
-    before = Window.partitionBy(*map(column, key)).orderBy("_n").rowsBetween(Window.unboundedPreceding, 0)
-    carried = {_value(lob): F.last(column(_value(lob)), ignorenulls=True).over(before) for lob in lobs}
-    return rows.withColumns(carried).where(F.col("_n") != _BEFORE_ALL)
+    by_key = Window.partitionBy(*map(column, key)).orderBy("_n")
+    # What a key held before it was deleted, or given away, is nothing to the row that takes the key next.
+    begins = (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_moved"))
+    life = F.count_if(begins).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    by_life = Window.partitionBy(*map(column, key), "_life").orderBy("_n").rowsBetween(Window.unboundedPreceding, 0)
+    carried = {_value(lob): F.last(column(_value(lob)), ignorenulls=True).over(by_life) for lob in lobs}
+    return rows.withColumn("_life", life).withColumns(carried).where(F.col("_n") != _BEFORE_ALL).drop("_life")

@@ -119,7 +119,7 @@ def _events(raw: DataFrame, schema: TableSchema, mappings: Sequence[ColumnMappin
             F.col("command_id").alias("_command_id"),
             _text("seqval").alias("_seqval"),
             F.col("seq").alias("_seq"),
-            _old_key(schema).alias("_old_key"),
+            _moved(schema).alias("_moved"),
             _changed(schema).alias("_changed"),
             _unknown(mappings).alias("_unknown"),
         ]
@@ -157,9 +157,10 @@ def _bit(column: SourceColumn) -> str:
     return f"getbit(mask_{chunk}, {bit})"
 
 
-def _old_key(schema: TableSchema) -> Column:
+def _moved(schema: TableSchema) -> Column:
+    """Return whether an update changed the key: then its images belong to two keys."""
     bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
-    return F.expr(f"operation = 3 AND ({' OR '.join(['update_mask IS NULL', *bits])})")
+    return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")
 
 
 def _changed(schema: TableSchema) -> Column:

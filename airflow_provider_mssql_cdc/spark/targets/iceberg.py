@@ -6,7 +6,9 @@ import contextlib
 import datetime
 import json
 import logging
+import random
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +29,9 @@ MARKER = "mssql_cdc.marker"
 BRANCH = "mssql_cdc_"
 _BRANCH_AGE = datetime.timedelta(days=1)
 _TIME = "%Y%m%d%H%M%S"
+
+_REF_ATTEMPTS = 8
+_COMMIT_FAILED = "CommitFailedException"
 
 DEFAULT_PROPERTIES = {
     "format-version": "3",
@@ -116,7 +121,7 @@ class IcebergTable:
 
     def rows_at(self, snapshot: int) -> DataFrame:
         """Return the rows of a snapshot."""
-        return self._session.read.option("snapshot-id", snapshot).table(self.sql_name)
+        return self._session.read.option("versionAsOf", snapshot).table(self.sql_name)
 
     def commit(self, state: State, write: Write, marker: Marker | None, notes: Mapping[str, str]) -> bool:
         """Write on a branch made from the snapshot of ``state``, and fast-forward main to it.
@@ -125,6 +130,9 @@ class IcebergTable:
         """
         properties = {**notes, **({MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {})}
         with self._branch(state) as branch:
+            # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
+            if state.snapshot is None and self._current() is not None:
+                return False
             self._write(f"{self.sql_name}.{_quoted('branch_' + branch)}", write, properties)
             if not self._fast_forward(branch, state):
                 return False
@@ -198,8 +206,9 @@ class IcebergTable:
         now = datetime.datetime.now(datetime.UTC).strftime(_TIME)
         name = f"{BRANCH}{self._spec_id}_{now}{secrets.token_hex(3)}"
         start = f" AS OF VERSION {state.snapshot}" if state.snapshot is not None else ""
-        self._session.sql(
-            f"ALTER TABLE {self.sql_name} CREATE BRANCH {_quoted(name)}{start} RETAIN {_BRANCH_AGE.days} DAYS"
+        self._change_ref(
+            f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS {_quoted(name)}{start}"
+            f" RETAIN {_BRANCH_AGE.days} DAYS"
         )
         try:
             yield name
@@ -208,16 +217,30 @@ class IcebergTable:
 
     def _drop(self, branch: str) -> None:
         try:
-            self._session.sql(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS {_quoted(branch)}")
-        except PySparkException as error:
+            self._change_ref(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS {_quoted(branch)}")
+        except Exception as error:
             # It does no harm: a later job drops it, or expire_snapshots.
             log.warning("branch %s of %s was not dropped: %s", branch, self.sql_name, error)
+
+    def _change_ref(self, statement: str) -> None:
+        """Run a statement on a branch, and again when another commit to the table came between.
+
+        Iceberg tries appends again by itself, but not changes of branches.
+        """
+        for attempt in range(_REF_ATTEMPTS):
+            try:
+                self._session.sql(statement)
+                return
+            except Exception as error:
+                if attempt == _REF_ATTEMPTS - 1 or _COMMIT_FAILED not in str(error):
+                    raise
+                time.sleep(random.uniform(0, 0.05 * 2**attempt))
 
     def _fast_forward(self, branch: str, state: State) -> bool:
         catalog, table = _quoted(self._name[0]), ".".join(_quoted(part) for part in self._name[1:])
         ours = self._ref(branch)
         try:
-            self._session.sql(
+            self._change_ref(
                 f"CALL {catalog}.system.fast_forward(table => {_text(table)}, branch => 'main', to => {_text(branch)})"
             )
         except Exception:

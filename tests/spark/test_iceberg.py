@@ -1,0 +1,316 @@
+"""The conditional commit on a real Iceberg table: markers, branches, races, and maintenance in between."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.spec import Marker
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from tests.spark.model import lsn
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+COLUMNS = (TargetColumn("id", "INT", "{}"), TargetColumn("a `b.c", "STRING", "{}"), TargetColumn("s", "SMALLINT", "{}"))
+DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
+
+
+def marker(position):
+    return Marker(
+        position=lsn(position),
+        witness=None,
+        server="db:1433",
+        database="shop",
+        table=TableName("dbo", "t"),
+        instance="dbo_t",
+        object_id=1,
+        schema_hash="1:abc",
+        window_after=None,
+        events={"inserted": 1},
+        spec_id="spec",
+    )
+
+
+@pytest.fixture
+def table(spark, namespace):
+    """Return a maker of target objects, each with a session of its own, for one table."""
+
+    def make(spec_id="spec"):
+        return IcebergTable(table_session(spark), ("lake", namespace, "t"), spec_id)
+
+    make().create(COLUMNS)
+    yield make
+    spark.sql(f"DROP TABLE IF EXISTS lake.{namespace}.t PURGE")
+
+
+def frame(target, rows):
+    return target._session.createDataFrame(rows, DDL)
+
+
+def changes(target, rows):
+    return target._session.createDataFrame(rows, DDL + ", _op STRING, _n BIGINT")
+
+
+def contents(target):
+    return sorted(tuple(row) for row in target._session.table(target.sql_name).collect())
+
+
+def branches(target):
+    return [row["name"] for row in target._session.sql(f"SELECT name FROM {target.sql_name}.refs").collect()]
+
+
+def load(target, position, rows):
+    assert target.commit(target.state(), Append(frame(target, rows)), marker(position), {})
+
+
+def call(target, statement):
+    target._session.sql(statement.format(t=f"'{'.'.join(target._name[1:])}'")).collect()
+
+
+def test_a_new_table_is_empty_and_a_missing_one_too(spark, namespace, table):
+    state = table().state()
+    assert (state.exists, state.is_empty, state.marker, state.snapshot) == (True, True, None, None)
+
+    missing = IcebergTable(table_session(spark), ("lake", namespace, "missing"), "spec").state()
+    assert (missing.exists, missing.is_empty, missing.marker) == (False, True, None)
+
+
+def test_rows_and_marker_appear_together_and_the_branch_goes(table):
+    target = table()
+    state = target.state()
+
+    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7), {"note": "n"})
+
+    other = table()
+    assert contents(other) == [(1, "x", 2), (2, None, 300)]
+    assert other.state().marker == marker(7)
+    assert branches(other) == ["main"]
+    assert list(other.rows(state).collect()) == []
+
+
+def test_merge_puts_deletes_and_keeps_the_rest(table):
+    target = table()
+    load(target, 1, [(1, "a", 1), (2, "b", 2), (3, "c", 3), (4, "d", 4)])
+
+    rows = changes(
+        target,
+        [(1, "A", 10, "U", 1), (2, "b", 2, "D", 2), (5, "e", 5, "I", 3), (3, None, None, "B", 4), (9, "", 9, "D", 5)],
+    )
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2), {})
+
+    assert contents(target) == [(1, "A", 10), (4, "d", 4), (5, "e", 5)]
+    assert target.state().marker == marker(2)
+
+
+def test_a_merge_by_a_key_with_null_finds_the_row(table):
+    target = table()
+    load(target, 1, [(None, "a", 1), (2, "b", 2)])
+
+    rows = changes(target, [(None, "z", 1, "U", 1)])
+    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2), {})
+
+    assert {row[1] for row in target._session.table(target.sql_name).collect()} == {"z", "b"}
+    assert target._session.table(target.sql_name).count() == 2
+
+
+@pytest.mark.parametrize("rows", [[], [(9, "", 9, "D", 5)]], ids=["no row", "a delete of nothing"])
+def test_a_window_without_effect_commits_its_marker(table, rows):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2), {})
+
+    assert table().state().marker == marker(2)
+    assert contents(target) == [(1, "a", 1)]
+
+
+def test_an_empty_append_to_an_empty_table_commits_its_marker(table):
+    target = table()
+
+    load(target, 1, [])
+
+    assert table().state().marker == marker(1)
+
+
+def test_replace_leaves_nothing_of_before(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2), {})
+
+    assert contents(target) == [(2, "b", 2)]
+    assert target.state().marker == marker(2)
+
+
+@pytest.mark.parametrize("first", [[], [(1, "a", 1)]], ids=["empty table", "loaded table"])
+def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
+    one, two = table("one"), table("two")
+    if first:
+        load(one, 1, first)
+    seen_by_one, seen_by_two = one.state(), two.state()
+
+    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5), {})
+    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5), {})
+
+    assert contents(two) == [*first, (2, "one", 2)]
+    assert branches(two) == ["main"]
+    assert two.moved_by().startswith("append of application ")
+
+
+class AtTheSameInstant(IcebergTable):
+    """Meets another at the moment before main moves."""
+
+    barrier: threading.Barrier
+
+    def _fast_forward(self, branch, state):
+        self.barrier.wait(60)
+        return super()._fast_forward(branch, state)
+
+
+@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("first", [[], [(0, "a", 1)]], ids=["two first loads", "two loads"])
+def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first, round_):
+    if first:
+        load(table(), 1, first)
+    name, barrier, won = table()._name, threading.Barrier(2), {}
+
+    def run(number):
+        target = AtTheSameInstant(table_session(spark), name, f"job{number}")
+        target.barrier = barrier
+        state = target.state()
+        won[number] = target.commit(state, Append(frame(target, [(number, "row", 1)])), marker(10 + number), {})
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(won.values()) == [False, True]
+    winner = next(number for number, done in won.items() if done)
+    assert contents(table()) == [*first, (winner, "row", 1)]
+    assert table().state().marker == marker(10 + winner)
+    assert branches(table()) == ["main"]
+
+
+def test_compaction_neither_hides_the_marker_nor_lets_an_old_state_commit(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    load(target, 2, [(2, "b", 2)])
+    before = target.state()
+
+    call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
+
+    assert target.state().marker == marker(2)
+    assert target.state().snapshot != before.snapshot
+    assert not target.commit(before, Append(frame(target, [(3, "c", 3)])), marker(3), {})
+    load(target, 3, [(3, "c", 3)])
+    assert contents(target) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+
+
+def expire_marked(target):
+    """Make a snapshot without marker and expire all others."""
+    call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
+    now = target._session.sql("SELECT current_timestamp()").collect()[0][0]
+    call(
+        target, f"CALL lake.system.expire_snapshots(table => {{t}}, older_than => TIMESTAMP '{now}', retain_last => 1)"
+    )
+
+
+def test_the_properties_remember_a_marker_whose_snapshot_expired(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    load(target, 2, [(2, "b", 2)])
+
+    expire_marked(target)
+
+    state = target.state()
+    assert (state.marker, state.from_property) == (marker(2), True)
+    load(target, 3, [(3, "c", 3)])
+    assert (target.state().marker, target.state().from_property) == (marker(3), False)
+
+
+def test_a_rollback_goes_back_to_the_marker_of_then(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    then = target.state().snapshot
+    load(target, 2, [(2, "b", 2)])
+
+    call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {then})")
+
+    assert target.state().marker == marker(1)
+    load(target, 2, [(2, "B", 2)])
+    assert contents(target) == [(1, "a", 1), (2, "B", 2)]
+    assert target.state().marker == marker(2)
+
+
+def test_a_property_of_a_later_moment_than_the_table_is_refused(table):
+    target = table()
+    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
+    by_hand = target.state()
+    load(target, 2, [(2, "b", 2)])
+
+    call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {by_hand.snapshot})")
+
+    with pytest.raises(TargetError, match="rolled back behind its last load"):
+        target.state()
+
+
+def test_a_kill_before_the_property_was_written_is_healed_by_the_next_look(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    old = target._property()
+    load(target, 2, [(2, "b", 2)])
+    target._session.sql(f"ALTER TABLE {target.sql_name} SET TBLPROPERTIES ('{MARKER}' = '{json.dumps(old)}')")
+
+    assert table().state().marker == marker(2)
+
+    expire_marked(target)
+    assert table().state().marker == marker(2)
+
+
+def test_rows_without_marker_are_seen_as_such(table):
+    target = table()
+    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (1, 'by hand', 1)")
+
+    state = target.state()
+
+    assert (state.exists, state.is_empty, state.marker) == (True, False, None)
+
+
+def test_a_table_with_other_columns_is_refused(table):
+    with pytest.raises(TargetError, match=r"different are: .*extra string"):
+        table().create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+
+
+def test_branches_left_behind_are_dropped_after_a_day_and_no_others(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    yesterday = time.strftime("%Y%m%d%H%M%S", time.gmtime(time.time() - 2 * 86400))
+    now = time.strftime("%Y%m%d%H%M%S", time.gmtime())
+    names = [f"mssql_cdc_old_{yesterday}abcdef", f"mssql_cdc_new_{now}abcdef", "mine", "mssql_cdc_x"]
+    for name in names:
+        target._session.sql(f"ALTER TABLE {target.sql_name} CREATE BRANCH {name}")
+
+    target.drop_old_branches()
+
+    assert sorted(branches(target)) == sorted(["main", *names[1:]])
+
+
+def test_a_failed_write_leaves_no_branch_and_no_setting(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    broken = changes(target, [(1, "x", 1, "U", 1), (1, "y", 1, "U", 2)])
+
+    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
+        target.commit(target.state(), Merge(broken, ["id"]), marker(2), {})
+
+    assert branches(target) == ["main"]
+    assert target.state().marker == marker(1)
+    assert target._session.conf.get(f"spark.sql.iceberg.snapshot-property.{MARKER}", None) is None

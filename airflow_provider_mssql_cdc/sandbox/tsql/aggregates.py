@@ -97,6 +97,8 @@ def window(ctx: Context, scope: Scope, name: str, nodes: list[Any], over: str, s
     """Compile a window function."""
     if name in _RANKINGS:
         return Expr(f"{name}() {over}", BIGINT, False)
+    if name == "ntile":
+        return Expr(f"ntile({scalar(ctx, scope, nodes[0]).to(BIGINT)}) {over}", BIGINT, False)
     if name in AGGREGATES:
         return aggregate(ctx, scope, name, nodes, scalar, over)
     if name in _OFFSETS:

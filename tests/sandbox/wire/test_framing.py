@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,15 +15,15 @@ from airflow_provider_mssql_cdc.sandbox.wire.framing import Channel, MessageWrit
 def test_a_message_ends_with_a_packet_that_is_not_empty(size: int) -> None:
     payload = bytes(place % 251 for place in range(size))
     writing, reading = socket.socketpair()
-    writing.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    with writing, reading:
+    # Read beside the writing: the socket's buffer need not hold it all.
+    with writing, reading, reading.makefile("rb") as stream, ThreadPoolExecutor(1) as pool:
+        received = pool.submit(stream.read)
         writer = MessageWriter(Channel(writing), packet_size=512, spid=77)
         for start in range(0, size, 50_000):
             writer.write(payload[start : start + 50_000])
         writer.end()
         writing.shutdown(socket.SHUT_WR)
-        with reading.makefile("rb") as stream:
-            sent = stream.read()
+        sent = received.result()
     packets = []
     while sent:
         kind, status, length, spid, number, window = struct.unpack_from(">BBHHBB", sent)

@@ -104,10 +104,20 @@ def _key_column_usage(env: Environment, database: Database) -> Rows:
     return rows(spec, data)
 
 
+def _referential_constraints(env: Environment, database: Database) -> Rows:
+    spec = (
+        "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME sysname!, "
+        "UNIQUE_CONSTRAINT_CATALOG nvarchar(128), UNIQUE_CONSTRAINT_SCHEMA nvarchar(128), UNIQUE_CONSTRAINT_NAME sysname, "
+        "MATCH_OPTION varchar(7), UPDATE_RULE varchar(11), DELETE_RULE varchar(11)"
+    )
+    return rows(spec, [])  # foreign keys are refused, so there are none
+
+
 VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
     ("information_schema", "tables"): _tables,
     ("information_schema", "columns"): _columns,
     ("information_schema", "schemata"): _schemata,
     ("information_schema", "table_constraints"): _table_constraints,
+    ("information_schema", "referential_constraints"): _referential_constraints,
     ("information_schema", "key_column_usage"): _key_column_usage,
 }

@@ -258,7 +258,10 @@ def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     tables = node.args.get("tables") or []
     if len(tables) > 1 or (tables and tables[0].name.lower() == "top"):
         raise unsupported("DELETE TOP")
-    if tables:
+    if tables and not isinstance(node.this, exp.Expr):  # DELETE t, without FROM
+        fake = exp.Select(from_=exp.From(this=tables[0].copy()), where=node.args.get("where"))
+        name, shaped = tables[0], fake
+    elif tables:
         fake = exp.Select(from_=exp.From(this=node.this.copy()), where=node.args.get("where"))
         name, shaped = tables[0], fake
     else:

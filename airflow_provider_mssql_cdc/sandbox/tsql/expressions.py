@@ -67,7 +67,7 @@ def number(text: str) -> Expr:
         return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
     value = int(text)
     if value < 2**31:
-        return constant(value, INT)
+        return dataclasses.replace(constant(value, INT), literal=True)
     return constant(Decimal(value), decimal(len(str(value)), 0))
 
 
@@ -106,7 +106,7 @@ def _parameter(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def _negative(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     inner = scalar(ctx, scope, node.this)
     if isinstance(inner.value, (int, float, Decimal)) and not isinstance(inner.value, bool):
-        return constant(-inner.value, inner.type)
+        return dataclasses.replace(constant(-inner.value, inner.type), literal=inner.literal)
     if kind(inner.type) not in ("int", "dec", "float"):
         raise SqlError(8117, f"Operand data type {inner.type.name} is invalid for minus operator.")
     return Expr(f"CAST(-({inner.sql}) AS {duck(inner.type)})", inner.type, inner.nullable, constant=inner.constant)

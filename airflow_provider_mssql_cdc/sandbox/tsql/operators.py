@@ -131,6 +131,8 @@ def calculate(operator: str, left: Expr, right: Expr) -> Expr:
 
 
 def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
+    if "decimal" in (left.type.name, right.type.name):
+        left, right = (_by_digits(side) for side in (left, right))
     result = arithmetic(operator, left.type, right.type)
     constant = left.constant and right.constant
     if result.name == "decimal":
@@ -146,6 +148,14 @@ def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
         symbol = "//" if operator == "/" and kind(result) == "int" else operator
         sql = f"CAST(({one} {symbol} {other}) AS {duck(result)})"
     return Expr(sql, result, left.nullable or right.nullable, constant=constant)
+
+
+def _by_digits(side: Expr) -> Expr:
+    """An integer literal beside a decimal has just its own digits, not the ten of an int."""
+    if not side.literal or kind(side.type) != "int":
+        return side
+    type_ = SqlType("decimal", 0, len(str(abs(side.value))), 0)
+    return Expr(convert(side.sql, side.type, type_), type_, side.nullable, constant=True)
 
 
 def _nonzero(sql: str) -> str:

@@ -25,6 +25,7 @@ class Expr:
     :param value: the value, where it is known without running anything, else NOT_CONSTANT
     :param constant: whether it depends on no row
     :param untyped: a bare NULL, which takes any type
+    :param literal: written as a number: in decimal arithmetic an integer then counts by its own digits
     :param binary_collation: compared by code point, not by the default collation
     """
 
@@ -35,6 +36,7 @@ class Expr:
     constant: bool = False
     untyped: bool = False
     identity: bool = False
+    literal: bool = False
     binary_collation: bool = False
 
     def to(self, target: SqlType) -> str:

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr,
 _HARMLESS_HINTS = frozenset(
     "nolock readuncommitted readcommitted readcommittedlock repeatableread serializable holdlock rowlock paglock "
     "tablock tablockx updlock xlock nowait forceseek forcescan index noexpand keepidentity readpast".split()
-) - {"readpast"}
+)
 
 
 def bound_source(relation: Relation, alias: str, name: str) -> Source:

@@ -117,7 +117,8 @@ def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int)
     key = quote(first.name)
     rows = source.rows(
         f"SELECT part, {text.format('MIN(k)')} AS low, COUNT_BIG(*) AS n FROM (SELECT {key} AS k,"
-        f" NTILE({connections}) OVER (ORDER BY {key}) AS part FROM {table.name.quoted}) p GROUP BY part",
+        f" (ROW_NUMBER() OVER (ORDER BY {key}) - 1) * {connections} / COUNT_BIG(*) OVER () AS part"
+        f" FROM {table.name.quoted}) p GROUP BY part",
         "part BIGINT, low STRING, n BIGINT",
     )
     if sum(row["n"] for row in rows) <= slice_rows:

@@ -22,4 +22,4 @@ def table_session(spark: SparkSession) -> SparkSession:
 
 def credentials(spark: SparkSession) -> Credentials:
     """Return user and password from the properties that only the submitting process can read."""
-    return Credentials(spark.conf.get(USER, None), spark.conf.get(PASSWORD, None))
+    return Credentials(spark.conf.get(USER, "") or None, spark.conf.get(PASSWORD, "") or None)

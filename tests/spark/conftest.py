@@ -6,6 +6,9 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.spark.origin import Origin
+
 PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
@@ -44,3 +47,22 @@ def spark(tmp_path_factory):
 def namespace(request):
     """A namespace of the lake for this test alone."""
     return "t" + request.node.nodeid.encode().hex()[-60:]
+
+
+@pytest.fixture(scope="session")
+def sandbox():
+    """One server for all databases."""
+    with Sandbox(user=USER, password=PASSWORD, capture_interval=0.1) as server:
+        yield server
+
+
+@pytest.fixture
+def origin(spark, sandbox, tmp_path, namespace):
+    """A database whose capture runs only when the test says so."""
+    return Origin(spark, sandbox, tmp_path, namespace)
+
+
+@pytest.fixture
+def live(spark, sandbox, tmp_path, namespace):
+    """A database whose capture job runs."""
+    return Origin(spark, sandbox, tmp_path, namespace, live=True)

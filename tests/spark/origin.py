@@ -1,0 +1,138 @@
+"""A database of the sandbox with CDC, job specs for its tables, and what its tables hold, by plain SELECTs."""
+
+from __future__ import annotations
+
+import uuid
+
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.spark.job import run
+
+
+class Origin:
+    """One database, whose capture runs when ``scan`` is called, or by itself where ``live``."""
+
+    def __init__(self, spark, sandbox, work_dir, namespace, live=False) -> None:
+        self.spark, self.sandbox, self.work_dir, self.namespace = spark, sandbox, work_dir, namespace
+        self.database = f"d{uuid.uuid4().hex[:12]}"
+        sandbox.create_database(self.database)
+        self.sql("EXEC sys.sp_cdc_enable_db")
+        self.live = live
+
+    def sql(self, text: str) -> list[dict]:
+        """Run a batch as administrator; the rows of its last result set."""
+        tables = self.sandbox.execute(text, self.database)
+        return tables[-1].to_pylist() if tables else []
+
+    def enable(self, name: str, **options) -> None:
+        schema, table = name.split(".")
+        given = "".join(f", @{key} = {value}" for key, value in options.items())
+        self.sql(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'{schema}', @source_name = N'{table}',"
+            f" @role_name = NULL, @supports_net_changes = 0{given}"
+        )
+        if not self.live:
+            self.sql("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
+
+    def scan(self) -> Lsn:
+        """Capture what is committed; the new cut."""
+        self.sandbox.step(self.database)
+        return self.max_lsn()
+
+    def wait_captured(self) -> None:
+        """Let one scan pass after what was committed: scans are serial, so this one has seen it."""
+        self.sandbox.step(self.database)
+
+    def max_lsn(self) -> Lsn:
+        return Lsn(self.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"])
+
+    def instance(self, name: str, capture_instance: str | None = None) -> CaptureInstance:
+        schema, table = name.split(".")
+        chosen = capture_instance or f"{schema}_{table}"
+        row = self.sql(
+            "SELECT object_id, source_object_id, start_lsn, create_date,"
+            f" sys.fn_cdc_get_min_lsn(N'{chosen}') AS min_lsn FROM cdc.change_tables"
+            f" WHERE capture_instance = N'{chosen}'"
+        )[0]
+        columns = self.sql(
+            "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(s.system_type_id) AS type_name, s.max_length,"
+            " s.precision, s.scale, s.is_nullable, c.is_computed FROM cdc.captured_columns c"
+            f" JOIN sys.columns s ON s.object_id = {row['source_object_id']} AND s.column_id = c.column_id"
+            f" WHERE c.object_id = {row['object_id']}"
+        )
+        key = self.sql(
+            f"SELECT column_name, index_ordinal FROM cdc.index_columns WHERE object_id = {row['object_id']}"
+        )
+        return CaptureInstance(
+            name=chosen,
+            object_id=row["object_id"],
+            source=TableName(schema, table),
+            source_object_id=row["source_object_id"],
+            create_date=row["create_date"],
+            start_lsn=Lsn(row["start_lsn"]),
+            min_lsn=Lsn(row["min_lsn"]),
+            columns=tuple(
+                Column(
+                    c["column_ordinal"],
+                    c["column_id"],
+                    c["column_name"],
+                    c["type_name"],
+                    c["max_length"],
+                    c["precision"],
+                    c["scale"],
+                    bool(c["is_nullable"]),
+                    computed=bool(c["is_computed"]),
+                )
+                for c in sorted(columns, key=lambda c: c["column_ordinal"])
+            ),
+            index_key=tuple(k["column_name"] for k in sorted(key, key=lambda k: k["index_ordinal"])),
+        )
+
+    def target(self, name: str, shape: str) -> tuple[str, ...]:
+        suffix = "" if shape == "mirror" else f"_{shape}"
+        return ("lake", self.namespace, name.replace(".", "_") + suffix)
+
+    def table(self, name: str, shapes=("mirror", "history"), at=None, key=None, **sink) -> TableSpec:
+        """Return a table's part of a spec.
+
+        :param at: shape to (read_through, expects); a shape without it is loaded for the first time
+        """
+        instance = self.instance(name)
+        at = at or {}
+        return TableSpec(
+            instance.source,
+            instance,
+            TableSchema(instance.columns, tuple(key or instance.index_key)),
+            tuple(SinkSpec(s, self.target(name, s), *at.get(s, (None, None)), **sink) for s in shapes),
+            unique_key=key is None,
+        )
+
+    def spec(self, *tables: TableSpec, upto: Lsn, **options) -> JobSpec:
+        source = SourceSpec(
+            server=f"{self.sandbox.host}:{self.sandbox.port}",
+            database=self.database,
+            jdbc_url=f"jdbc:sqlserver://;serverName={self.sandbox.host};port={self.sandbox.port};"
+            f"databaseName={self.database}",
+            options={"encrypt": "true", "trustServerCertificate": "true"},
+            timezone="UTC",
+        )
+        chosen = {"connections": 2, "tables_at_once": 2, "slice_rows": 50, "capture_timeout": 60.0, **options}
+        spec = JobSpec(uuid.uuid4().hex[:12], source, tables, upto, str(self.work_dir), **chosen)
+        return from_json(JobSpec, to_json(spec))
+
+    def load(self, *tables: TableSpec, upto: Lsn | None = None, **options):
+        """Run a job in this process; its receipt, as the operator reads it."""
+        return run(self.spark, self.spec(*tables, upto=upto or self.max_lsn(), **options))
+
+    def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
+        """Return the rows of a target table."""
+        catalog, namespace, table = self.target(name, shape)
+        frame = self.spark.newSession().table(f"`{catalog}`.`{namespace}`.`{table}{suffix}`")
+        return [row.asDict() for row in frame.collect()]
+
+
+def positions(receipt) -> dict:
+    """What a checkpoint would hold after this receipt, as ``Origin.table(at=..)`` takes it: for one table."""
+    (table,) = receipt.tables
+    return {s.shape: (s.read_through, s.after.position) for s in table.sinks}

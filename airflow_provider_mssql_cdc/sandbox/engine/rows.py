@@ -14,8 +14,10 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation, TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
 from airflow_provider_mssql_cdc.sandbox.types import MAX
 
+_FEW = 16
 _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
 
 
@@ -50,19 +52,37 @@ class RowWriter:
         """
         self._check(rows, "INSERT")
         self._check_keys(rows, None, self._table.indexes)
+        if not rows.num_rows:
+            return 0
         ids = self._database.new_row_ids(rows.num_rows)
-        staged = _staged(self._table, rows, pa.array(ids, pa.int64()))
-        columns = ", ".join(staged.column_names)
-        sql = f"INSERT INTO {self._name} ({columns}) SELECT {columns} FROM {STAGE}"
-        if rows.num_rows:
-            self._manager.apply(Operation(sql, staged, RowImages(self._table, None, rows)))
+        record = RowImages(self._table, None, rows)
+        names = ", ".join([*(f"c{column.column_id}" for column in self._table.columns), ROW_ID])
+        if rows.num_rows <= _FEW:
+            lines = ", ".join(f"({values}, {i})" for values, i in zip(self._literals(rows), ids, strict=True))
+            self._manager.apply(Operation(f"INSERT INTO {self._name} ({names}) VALUES {lines}", None, record))
+        else:
+            staged = _staged(self._table, rows, pa.array(ids, pa.int64()))
+            sql = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {STAGE}"
+            self._manager.apply(Operation(sql, staged, record))
         return rows.num_rows
+
+    def _literals(self, rows: pa.Table) -> list[str]:
+        """Rows as DuckDB literals: for a few rows that is quicker than handing Arrow over."""
+        columns = [
+            [literal(value, column.type) for value in rows.column(column.name).to_pylist()]
+            for column in self._table.columns
+        ]
+        return [", ".join(values) for values in zip(*columns, strict=True)]
 
     def delete(self, ids: pa.Array, before: pa.Table) -> int:
         """Delete rows by their row identifiers; ``before`` holds their values."""
-        if before.num_rows:
+        record = RowImages(self._table, before, None)
+        if 0 < before.num_rows <= _FEW:
+            listed = ", ".join(str(number) for number in ids.to_pylist())
+            self._manager.apply(Operation(f"DELETE FROM {self._name} WHERE {ROW_ID} IN ({listed})", None, record))
+        elif before.num_rows:
             sql = f"DELETE FROM {self._name} WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM {STAGE})"
-            self._manager.apply(Operation(sql, pa.table({ROW_ID: ids}), RowImages(self._table, before, None)))
+            self._manager.apply(Operation(sql, pa.table({ROW_ID: ids}), record))
         return before.num_rows
 
     def update(self, ids: pa.Array, before: pa.Table, after: pa.Table, changed: set[str]) -> int:
@@ -78,10 +98,20 @@ class RowWriter:
             index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns)
         )
         self._check_keys(after, ids, touched)
+        record = RowImages(self._table, before, after)
+        if before.num_rows == 1:
+            values = ", ".join(
+                f"c{column.column_id} = {literal(after.column(column.name)[0].as_py(), column.type)}"
+                for column in self._table.columns
+                if column.name.casefold() in changed
+            )
+            sql = f"UPDATE {self._name} SET {values} WHERE {ROW_ID} = {ids[0].as_py()}"
+            self._manager.apply(Operation(sql, None, record))
+            return 1
         staged = _staged(self._table, after, ids)
         sets = ", ".join(f"{c} = n.{c}" for c in (physical(self._table, name) for name in sorted(changed)))
         sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
-        self._manager.apply(Operation(sql, staged, RowImages(self._table, before, after)))
+        self._manager.apply(Operation(sql, staged, record))
         return before.num_rows
 
     def _check(self, rows: pa.Table, verb: str) -> None:
@@ -101,6 +131,10 @@ class RowWriter:
         if not unique or not rows.num_rows:
             return
         connection = self._manager.connection
+        if rows.num_rows == 1:
+            for index in unique:
+                self._check_one(connection, index, rows, ids)
+            return
         connection.register(STAGE, _staged(self._table, rows, ids))
         try:
             for index in unique:
@@ -122,6 +156,22 @@ class RowWriter:
             found = connection.execute(query).fetchall()
             if found:
                 raise self._duplicate(index, found[0])
+
+    def _check_one(
+        self, connection: duckdb.DuckDBPyConnection, index: IndexDef, rows: pa.Table, ids: pa.Array | None
+    ) -> None:
+        conditions, values = [], []
+        for name in index.columns:
+            column = next(c for c in self._table.columns if c.name.casefold() == name.casefold())
+            value = rows.column(column.name)[0].as_py()
+            values.append(value)
+            stored, key = f"c{column.column_id}", self._key(name)
+            same = f"{key.format(stored)} = {key.format(literal(value, column.type))}"
+            conditions.append(f"{stored} IS NULL" if value is None else same)
+        if ids is not None:
+            conditions.append(f"{ROW_ID} <> {ids[0].as_py()}")
+        if connection.execute(f"SELECT 1 FROM {self._name} WHERE {' AND '.join(conditions)} LIMIT 1").fetchall():
+            raise self._duplicate(index, tuple(values))
 
     def _key(self, name: str) -> str:
         column = next(c for c in self._table.columns if c.name.casefold() == name.casefold())

@@ -41,7 +41,10 @@ class SavePoint:
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """What an open transaction has done so far."""
+    """What an open transaction has done so far.
+
+    :param single: a statement that commits by itself, with one write at most
+    """
 
     begin_time: datetime.datetime
     database: Database | None = None
@@ -49,6 +52,7 @@ class OpenTransaction:
     operations: list[Operation] = field(default_factory=list)
     savepoints: list[SavePoint] = field(default_factory=list)
     in_duckdb: bool = False
+    single: bool = False
     snapshot_version: dict[str, int] = field(default_factory=dict)
 
 
@@ -73,9 +77,12 @@ class TransactionManager:
             return self.open.catalog
         return database.catalog
 
-    def begin(self) -> None:
-        """Start a transaction; DuckDB's begins with the first write, or with the first read under ``snapshot``."""
-        self.open = OpenTransaction(self.storage.clock())
+    def begin(self, *, single: bool = False) -> None:
+        """Start a transaction; DuckDB's begins with the first write, or with the first read under ``snapshot``.
+
+        :param single: it consists of one write, which DuckDB commits by itself
+        """
+        self.open = OpenTransaction(self.storage.clock(), single=single)
 
     def snapshot(self) -> None:
         """Read everything in this transaction as of now (SNAPSHOT, REPEATABLE READ, SERIALIZABLE)."""
@@ -108,7 +115,7 @@ class TransactionManager:
             raise SqlError(3960, message)
         transaction.database, transaction.catalog = database, database.catalog
         transaction.begin_time = self.storage.clock()
-        if not transaction.in_duckdb:
+        if not transaction.in_duckdb and not transaction.single:
             self._begin_duckdb()
         return transaction
 

@@ -16,8 +16,19 @@ from airflow_provider_mssql_cdc.sandbox.tsql import query
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.known_values import known_value
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Relation, Scope, Source, null, only
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
+    NOT_CONSTANT,
+    Bounds,
+    Context,
+    Expr,
+    Relation,
+    Scope,
+    Source,
+    null,
+    only,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
 
 _STAGED = "written_rows"
@@ -60,11 +71,8 @@ def default_of(ctx: Context, column: ColumnDef) -> Expr:
     return scalar(ctx, Scope(), parse(f"SELECT {column.default}").expressions[0])
 
 
-def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: tuple[list[Expr], str] | None = None) -> Written:
-    """Run an INSERT.
-
-    :param source: rows of INSERT ... EXEC: their columns and the DuckDB name they are staged under
-    """
+def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
+    """Run an INSERT."""
     only(node, "this", "expression", "default", "returning", "with_")
     schema = node.this if isinstance(node.this, exp.Schema) else None
     database, entry = env.target(table_parts(schema.this if schema else node.this))
@@ -77,18 +85,14 @@ def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: tuple[li
     _check_targets(columns, table, identity_given)
     if node.args.get("default"):
         columns = []
-    rows = _source_rows(ctx, node, columns, source)
-    given = {column.column_id: expr for column, expr in zip(columns, rows[0], strict=True)}
-    full = f"{database.name}.{table.schema}.{table.name}"
-    items = []
-    for column in table.columns:
-        if column.computed is not None or column.type.name == "rowversion" or (column.identity and column.column_id not in given):
-            continue
-        value = given.get(column.column_id) or default_of(ctx, column)
-        items.append((column, assign(value, column, full)))
-    sql = f"SELECT {', '.join(f'{sql} AS c{column.column_id}' for column, sql in items) or '1 AS _none'}{rows[1]}"
-    fetched = env.fetch(sql)
-    complete = _complete(ctx, env, database, entry, fetched, [column for column, _ in items])
+    given = {column.column_id for column in columns}
+    stored = [
+        c
+        for c in table.columns
+        if c.computed is None and c.type.name != "rowversion" and (not c.identity or c.column_id in given)
+    ]
+    arrays, number = _new_values(ctx, env, node, columns, stored, f"{database.name}.{table.schema}.{table.name}")
+    complete = _complete(ctx, env, database, entry, arrays, number)
     count = env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)
     if identity is not None and count:
@@ -121,55 +125,100 @@ def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bo
             raise SqlError(544, message)
 
 
-def _source_rows(
-    ctx: Context, node: exp.Expr, columns: list[ColumnDef], source: tuple[list[Expr], str] | None
-) -> tuple[list[Expr], str]:
-    """Expressions for the target columns, and the FROM text they read."""
-    alias = ctx.alias()
-    if source is not None:
-        exprs, text = source[0], f" FROM {source[1]}"
-    elif node.args.get("default"):
-        return [], ""
+def _new_values(
+    ctx: Context,
+    env: WriteEnvironment,
+    node: exp.Expr,
+    columns: list[ColumnDef],
+    stored: list[ColumnDef],
+    full: str,
+) -> tuple[dict[int, Any], int]:
+    """Values of the stored columns by column_id, and the number of rows.
+
+    :param columns: the target columns, in the order of the source's columns
+    :param stored: all columns that get a value; those not targeted get their default
+    """
+    if node.args.get("default"):
+        lines: list[list[Expr]] | None = [[]]
     elif isinstance(node.expression, exp.Values):
-        exprs, text = _value_rows(ctx, node.expression, columns, alias)
-    elif node.expression is None:
-        raise SqlError(102, "Incorrect syntax near 'INSERT'.", severity=15)
+        lines = [_value_row(ctx, row, columns) for row in node.expression.expressions]
     else:
-        scope = Scope()
-        if node.args.get("with_"):
-            query.declare_ctes(ctx, scope, node)
-        compiled = query.compile_query(ctx, scope, node.expression)
-        exprs = [
-            dataclasses.replace(expr, sql=f"{alias}.k{i}") if not expr.untyped else null()
-            for i, (_, expr) in enumerate(compiled.columns, 1)
-        ]
-        text = f" FROM ({compiled.sql}) AS {alias}"
-    if len(exprs) != len(columns):
-        fewer = len(exprs) < len(columns)
+        lines = None
+    targeted = {column.column_id for column in columns}
+    defaults = {c.column_id: default_of(ctx, c) for c in stored if c.column_id not in targeted}
+    if lines is not None:
+        arrays = _known(lines, columns, stored, defaults)
+        if arrays is not None:
+            return arrays, len(lines)
+    exprs, text = _literal_rows(ctx, lines) if lines is not None else _query_rows(ctx, node)
+    _check_count(len(exprs), len(columns))
+    given = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
+    items = [f"{assign(given[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
+    fetched = env.fetch(f"SELECT {', '.join(items) or '1 AS none'}{text}")
+    return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
+
+
+def _known(
+    lines: list[list[Expr]], columns: list[ColumnDef], stored: list[ColumnDef], defaults: dict[int, Expr]
+) -> dict[int, Any] | None:
+    """The values without a query, where all of them are known and fit; None where not."""
+    positions = {column.column_id: i for i, column in enumerate(columns)}
+    if len(lines) > 1 and any(len({line[i].type for line in lines if not line[i].untyped}) > 1 for i in positions.values()):
+        return None  # rows of different types take a common one first
+    arrays = {}
+    for column in stored:
+        place = positions.get(column.column_id)
+        if place is None:
+            values = [known_value(defaults[column.column_id], column)] * len(lines)
+        else:
+            values = [known_value(line[place], column) for line in lines]
+        if any(value is NOT_CONSTANT for value in values):
+            return None
+        arrays[column.column_id] = pa.array(values, column.type.arrow)
+    return arrays
+
+
+def _check_count(given: int, wanted: int) -> None:
+    if given != wanted:
+        fewer = given < wanted
         message = f"There are {'more' if fewer else 'fewer'} columns in the INSERT statement than values specified in the VALUES clause."
         raise SqlError(109 if fewer else 110, message, severity=15)
-    return exprs, text
 
 
-def _value_rows(ctx: Context, node: exp.Expr, columns: list[ColumnDef], alias: str) -> tuple[list[Expr], str]:
-    lines: list[list[Expr]] = []
-    for row in node.expressions:
-        cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
-        if len(cells) != len(columns):
-            message = "The number of values does not match the number of columns of the INSERT statement."
-            raise SqlError(109 if len(cells) < len(columns) else 110, message, severity=15)
-        lines.append(
-            [
-                default_of(ctx, column) if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT" else scalar(ctx, Scope(), cell)
-                for cell, column in zip(cells, columns, strict=True)
-            ]
-        )
+def _query_rows(ctx: Context, node: exp.Expr) -> tuple[list[Expr], str]:
+    """INSERT ... SELECT: expressions for the target columns, and the FROM text they read."""
+    if node.expression is None:
+        raise SqlError(102, "Incorrect syntax near 'INSERT'.", severity=15)
+    alias, scope = ctx.alias(), Scope()
+    query.declare_ctes(ctx, scope, node)
+    compiled = query.compile_query(ctx, scope, node.expression)
+    exprs = [
+        null() if expr.untyped else Expr(f"{alias}.k{i}", expr.type, expr.nullable)
+        for i, (_, expr) in enumerate(compiled.columns, 1)
+    ]
+    return exprs, f" FROM ({compiled.sql}) AS {alias}"
+
+
+def _value_row(ctx: Context, row: exp.Expr, columns: list[ColumnDef]) -> list[Expr]:
+    cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+    _check_count(len(cells), len(columns))
+    return [
+        default_of(ctx, column)
+        if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT"
+        else scalar(ctx, Scope(), cell)
+        for cell, column in zip(cells, columns, strict=True)
+    ]
+
+
+def _literal_rows(ctx: Context, lines: list[list[Expr]]) -> tuple[list[Expr], str]:
+    """VALUES: expressions for the target columns, and the FROM text they read."""
     if len(lines) == 1:
         return lines[0], ""
     types = [query.operators.common_type(*column) for column in zip(*lines, strict=True)]
     rows = ", ".join(
         "(" + ", ".join(cell.to(type_) for cell, type_ in zip(line, types, strict=True)) + ")" for line in lines
     )
+    alias = ctx.alias()
     names = ", ".join(f"k{i}" for i in range(1, len(types) + 1))
     exprs = [
         Expr(f"{alias}.k{i}", type_, untyped=all(line[i - 1].untyped for line in lines)) for i, type_ in enumerate(types, 1)
@@ -178,11 +227,9 @@ def _value_rows(ctx: Context, node: exp.Expr, columns: list[ColumnDef], alias: s
 
 
 def _complete(
-    ctx: Context, env: WriteEnvironment, database: Database, entry: TableEntry, rows: pa.Table, present: list[ColumnDef]
+    ctx: Context, env: WriteEnvironment, database: Database, entry: TableEntry, arrays: dict[int, Any], count: int
 ) -> pa.Table:
     """Rows with identity, rowversion and computed columns, in the table's Arrow schema."""
-    arrays: dict[int, Any] = {column.column_id: rows.column(i) for i, column in enumerate(present)}
-    count = rows.num_rows
     for column in entry.table.columns:
         if column.column_id in arrays or column.computed is not None:
             continue

@@ -164,18 +164,23 @@ class Interpreter:
         run = {exp.Insert: dml.insert, exp.Update: dml.update, exp.Delete: dml.delete}.get(type(tree))  # type: ignore[call-overload]
         if run is None:
             raise unsupported(f"the statement {tree.key.upper()}")
-        written: dml.Written = self.atomically(lambda: run(self.context(), self.env, tree))
+        written: dml.Written = self.atomically(
+            lambda: run(self.context(), self.env, tree), single=not tree.args.get("returning")
+        )
         self.env.rowcount = written.count
         if written.output is not None:
             columns, rows = written.output
             yield ResultSet(_columns(columns), iter(rows.to_batches(65536)))
         yield self._done(written.count, tree.key.upper())
 
-    def atomically(self, action: Callable[[], Any]) -> Any:
-        """Run a writing statement: alone in its own transaction, or as a step of the open one, all or nothing."""
+    def atomically(self, action: Callable[[], Any], *, single: bool = False) -> Any:
+        """Run a writing statement: alone in its own transaction, or as a step of the open one, all or nothing.
+
+        :param single: the statement writes once at most
+        """
         manager = self.env.manager
         if manager.open is None:
-            manager.begin()
+            manager.begin(single=single)
             try:
                 result = action()
             except BaseException:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, SourceTable
-from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, TableNotFoundError
+from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
-from airflow_provider_mssql_cdc.hooks.errors import SELECT_DENIED
 from airflow_provider_mssql_cdc.hooks.patterns import TablePattern
 
 Row = tuple[Any, ...]
+
+log = logging.getLogger(__name__)
 
 
 def lsn(value: bytes | None) -> Lsn | None:
@@ -79,8 +81,9 @@ def instances_of(
 ) -> list[CaptureInstance]:
     """Put the rows of ``statements.tables`` and ``statements.COLUMNS`` together.
 
-    :param user: for the GRANT in an error
-    :raises CdcPermissionError: if the columns of a change table cannot be seen
+    An instance whose change table the login may not see is left out, with a warning.
+
+    :param user: for the GRANT in the warning
     """
     names = {table.object_id: table.name for table in tables}
     parts: dict[tuple[int, int], list[Row]] = defaultdict(list)
@@ -92,11 +95,14 @@ def instances_of(
             continue
         columns = parts[object_id, statements.COLUMN]
         if not columns:
-            raise CdcPermissionError(
-                f"the columns of change table {name}_CT cannot be seen.",
-                number=SELECT_DENIED,
-                advice=f"GRANT SELECT ON SCHEMA::[cdc] TO {quote(user)};",
+            log.warning(
+                "%s may not see change table %s_CT, so its capture instance is left out: "
+                "GRANT SELECT ON SCHEMA::[cdc] TO %s;",
+                user,
+                name,
+                quote(user),
             )
+            continue
         mark = lsn(start)
         found[object_id] = CaptureInstance(
             name=name,

@@ -225,7 +225,7 @@ def nth_transaction(instances: Sequence[str]) -> str:
     """Return the inner text that finds the LSN of transaction number ``@limit`` over all windows."""
     each = " UNION ".join(
         f"SELECT lsn FROM (SELECT DISTINCT TOP (@limit) [__$start_lsn] AS lsn FROM {change_table(name)}"
-        f" WHERE {_window(ordinal, '@upto')} ORDER BY [__$start_lsn]) AS t{ordinal}"
+        f" WHERE {_window(ordinal, '@upto')} ORDER BY lsn) AS t{ordinal}"
         for ordinal, name in enumerate(instances)
     )
     first = f"SELECT TOP (@limit) lsn FROM ({each}) AS every_lsn ORDER BY lsn"
@@ -239,7 +239,7 @@ def transaction_at_row(instances: Sequence[str]) -> str:
     """
     each = " UNION ALL ".join(
         f"SELECT lsn FROM (SELECT TOP (@limit + 1) [__$start_lsn] AS lsn FROM {change_table(name)}"
-        f" WHERE {_window(ordinal, '@upto')} ORDER BY [__$start_lsn]) AS t{ordinal}"
+        f" WHERE {_window(ordinal, '@upto')} ORDER BY lsn) AS t{ordinal}"
         for ordinal, name in enumerate(instances)
     )
     return (

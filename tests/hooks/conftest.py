@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -33,3 +33,13 @@ def source(server: dict[str, Any]) -> Iterator[Source]:
     database = Source(server, f"t_{uuid.uuid4().hex[:10]}")
     yield database
     database.close()
+
+
+@pytest.fixture
+def dummy_row(sandbox: Sandbox) -> Callable[[Source], None]:
+    """Let the capture of a database find nothing for so long that it maps an LSN nevertheless."""
+
+    def idle(database: Source) -> None:
+        sandbox.capture.step(sandbox.cdc(database.name), dummy=True)
+
+    return idle

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Iden
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.hooks.connection import Row
+from airflow_provider_mssql_cdc.hooks.errors import number_and_text
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
 CONN_ID = "mssql_source"
@@ -63,16 +64,16 @@ class Source:
             schema, name = table.split(".")
             self.sql(
                 f"EXEC sys.sp_cdc_enable_table @source_schema = N'{schema}', @source_name = N'{name}',"
-                " @role_name = NULL"
+                " @role_name = NULL, @supports_net_changes = 0"
             )
         self.stop_capture()
 
     def stop_capture(self) -> None:
-        """Stop the capture job, where it runs."""
+        """Stop the capture job, where there is one and it runs."""
         try:
             self.sql("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
         except pymssql.Error as error:
-            if error.args[0][0] != 22022:
+            if number_and_text(error)[0] not in (22022, 22997):
                 raise
 
     def scan(self) -> None:

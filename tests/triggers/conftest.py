@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.hooks.conftest import sandbox, server, source
+from tests.hooks.conftest import dummy_row, sandbox, server, source
 
-__all__ = ["sandbox", "server", "source"]
+__all__ = ["dummy_row", "sandbox", "server", "source"]

@@ -14,6 +14,12 @@ import pytest
 SPARK_STARTS = 40
 """How many times the whole suite may start Spark."""
 
+SPARK_PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
+)
+SPARK_USER, SPARK_PASSWORD = "reader", "canary-S3cret!"
+
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
 ROOT = Path(os.environ.setdefault("MSSQL_CDC_TEST_ROOT", tempfile.mkdtemp(prefix="mssql_cdc_tests-")))
@@ -70,3 +76,32 @@ def airflow_db() -> Path:
     """The Airflow home of this process, with a migrated SQLite database."""
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
     return HOME
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """One Spark for all tests that take this; the xdist group ``spark`` keeps them in one process."""
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.jars.packages", ",".join(SPARK_PACKAGES))
+        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.lake.type", "hadoop")
+        .config("spark.sql.catalog.lake.warehouse", str(folder / "lake"))
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.mssql_cdc.user", SPARK_USER)
+        .config("spark.mssql_cdc.password", SPARK_PASSWORD)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

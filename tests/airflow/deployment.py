@@ -1,0 +1,123 @@
+"""A whole Airflow on this machine: API server, scheduler, DAG processor and triggerer, with SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+COMPONENTS = {
+    "api-server": ("--host", "127.0.0.1", "--workers", "1"),
+    "scheduler": ("--skip-serve-logs",),
+    "dag-processor": (),
+    "triggerer": ("--skip-serve-logs",),
+}
+
+
+class Deployment:
+    """A running Airflow.
+
+    :param home: its home, empty
+    :param dags: folder of DAG files
+    :param variables: further environment variables
+    """
+
+    def __init__(self, home: Path, dags: Path, variables: Mapping[str, str]) -> None:
+        port = _free_port()
+        self.home = home
+        self.environment = {
+            **os.environ,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "2",
+            "AIRFLOW__CORE__FERNET_KEY": "",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(16),
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            **variables,
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Deployment:
+        self.home.mkdir(parents=True)
+        self.run("db", "migrate")
+        try:
+            for name, arguments in COMPONENTS.items():
+                with (self.home / f"{name}.log").open("wb") as log:
+                    self._processes[name] = subprocess.Popen(
+                        [sys.executable, "-m", "airflow", name, *arguments],
+                        env=self.environment,
+                        cwd=self.home,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            for process in self._processes.values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, how)
+            for process in self._processes.values():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(15)
+
+    def run(self, *arguments: str) -> str:
+        """Run an ``airflow`` command and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", *arguments],
+            env=self.environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Ask the metadata database."""
+        with contextlib.closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
+            return database.execute(statement, parameters).fetchall()
+
+    def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 240) -> Any:
+        """Return what the condition returns as soon as that is true; fail with the logs' ends when time is up."""
+        deadline, pause = time.monotonic() + seconds, threading.Event()
+        while not (found := condition()):
+            dead = [name for name, process in self._processes.items() if process.poll() is not None]
+            if dead or time.monotonic() > deadline:
+                raise AssertionError(f"waited for {what}; ended: {dead}\n" + "\n".join(self.log_ends()))
+            pause.wait(0.25)
+        return found
+
+    def log_ends(self) -> Iterator[str]:
+        """Yield the last lines of each component's and each task's log."""
+        for path in sorted(self.home.rglob("*.log")):
+            lines = path.read_text(errors="replace").splitlines()
+            yield f"--- {path.relative_to(self.home)}\n" + "\n".join(line[:600] for line in lines[-12:])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,115 @@
+"""The example DAGs under a real scheduler, triggerer and DAG processor."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.cli.demo import shop
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.airflow.deployment import Deployment
+
+DAGS = Path(__file__).parents[2] / "dags"
+DAY = datetime.timedelta(days=1)
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+
+
+class Clock:
+    """The server's clock, which the test puts back by whole days."""
+
+    def __init__(self, days_ago: int) -> None:
+        self.days_ago = days_ago
+
+    def __call__(self) -> datetime.datetime:
+        return datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - self.days_ago * DAY
+
+
+def runs(airflow: Deployment, dag_id: str, state: str = "success") -> list[tuple]:
+    return airflow.query("SELECT run_id, run_type FROM dag_run WHERE dag_id = ? AND state = ?", dag_id, state)
+
+
+def finished(airflow: Deployment, dag_id: str, count: int) -> bool:
+    failed = runs(airflow, dag_id, "failed")
+    assert not failed, "\n".join([str(failed), *airflow.log_ends()])
+    return len(runs(airflow, dag_id)) >= count
+
+
+def history(spark, warehouse: Path, table: str) -> list[tuple]:
+    rows = spark.read.format("iceberg").load(f"{warehouse}/shop/{table}_history").collect()
+    return sorted((tuple(row) for row in rows), key=repr)
+
+
+def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
+    clock, warehouse = Clock(days_ago=3), tmp_path / "lake"
+    today = datetime.datetime.now(datetime.UTC).date()
+    with Sandbox(database="shop", clock=clock) as server:
+        shop.build(server, "shop", 300)
+        variables = {
+            "AIRFLOW_CONN_MSSQL_DEFAULT": server.connection_uri("shop"),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "AIRFLOW_VAR_SHOP_WAREHOUSE": str(warehouse),
+        }
+        with Deployment(tmp_path / "airflow", DAGS, variables) as airflow:
+            # the first load wakes the sensor at once
+            airflow.wait_for("the DAGs", lambda: len(airflow.query("SELECT 1 FROM dag WHERE is_stale = 0")) == 3)
+            airflow.run("dags", "unpause", "shop_incremental")
+            airflow.wait_for("the first load", lambda: finished(airflow, "shop_incremental", 1))
+
+            # without changes it defers, and a change lets it go on
+            airflow.run("dags", "trigger", "shop_incremental")
+            airflow.wait_for(
+                "the deferral",
+                lambda: airflow.query("SELECT 1 FROM task_instance WHERE task_id = 'wait' AND state = 'deferred'"),
+            )
+            clock.days_ago = 2
+            change(server, "two days ago")
+            airflow.wait_for("the second load", lambda: finished(airflow, "shop_incremental", 2))
+            airflow.run("dags", "pause", "shop_incremental")
+
+            # a watcher starts a run
+            clock.days_ago = 1
+            airflow.run("dags", "unpause", "shop_on_change")
+            change(server, "yesterday")
+            airflow.wait_for("the watcher's run", lambda: finished(airflow, "shop_on_change", 1))
+            assert {kind for _, kind in runs(airflow, "shop_on_change")} == {"asset_triggered"}
+            airflow.run("dags", "pause", "shop_on_change")
+
+            # what is missing in two days of the history comes back by a backfill
+            clock.days_ago = 0
+            change(server, "today")
+            complete = history(spark, warehouse, "sales_customers")
+            assert [row for row in complete if "two days ago" in repr(row)]
+            assert [row for row in complete if "yesterday" in repr(row)]
+            spark.conf.set("spark.sql.catalog.backfilled", "org.apache.iceberg.spark.SparkCatalog")
+            spark.conf.set("spark.sql.catalog.backfilled.type", "hadoop")
+            spark.conf.set("spark.sql.catalog.backfilled.warehouse", str(warehouse))
+            spark.sql("DELETE FROM backfilled.shop.sales_customers_history WHERE _op <> 'R'")
+            assert history(spark, warehouse, "sales_customers") != complete
+            airflow.run("dags", "unpause", "shop_replay")
+            airflow.run(
+                *("backfill", "create", "--dag-id", "shop_replay"),
+                *("--from-date", str(today - 2 * DAY), "--to-date", str(today - DAY)),
+            )
+            airflow.wait_for(
+                "the backfill",
+                lambda: (
+                    finished(airflow, "shop_replay", 2)
+                    and len([kind for _, kind in runs(airflow, "shop_replay") if kind == "backfill"]) == 2
+                ),
+            )
+            assert history(spark, warehouse, "sales_customers") == complete
+
+
+def change(server: Sandbox, name: str) -> None:
+    server.execute(
+        "BEGIN TRANSACTION;"
+        f" UPDATE sales.customers SET name = N'{name}' WHERE customer_id <= 3;"
+        f" INSERT INTO sales.customers (customer_id, name, active, created_at)"
+        f" SELECT MAX(customer_id) + 1, N'{name}', 1, '2026-01-01' FROM sales.customers;"
+        " COMMIT TRANSACTION",
+        database="shop",
+    )

@@ -1,6 +1,10 @@
+"""The servers of the Spark tests."""
+
 import pytest
 
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.spark.origin import Origin
 
 
 @pytest.fixture

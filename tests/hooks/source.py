@@ -106,13 +106,13 @@ class Source:
         """A hook for this database."""
         return CountingHook(CONN_ID, connection=self.airflow_connection(login, password, **extra))
 
-    def environment(self, login: str = "", password: str = "") -> dict[str, str]:
+    def environment(self, login: str = "", password: str = "", port: int = 0) -> dict[str, str]:
         """The connection as Airflow finds it in the environment."""
         connection = self.airflow_connection(login, password)
         fields = {
             "conn_type": "mssql",
             "host": connection.host,
-            "port": connection.port,
+            "port": port or connection.port,
             "login": connection.login,
             "password": connection.password,
             "schema": connection.schema,

@@ -1,0 +1,75 @@
+"""A watcher's place in the shared poll, and the delays after failures."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
+from airflow_provider_mssql_cdc.triggers.polling import BackOff
+from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
+
+
+class NoVariables:
+    """Airflow without a Variable."""
+
+    def get(self, key: str, default: object = None) -> object:
+        return default
+
+    def set(self, key: str, value: object, description: str | None = None) -> None:
+        raise AssertionError(key)
+
+
+def tick(cut: int) -> Tick:
+    return Tick(Probe(Lsn(cut.to_bytes(10)), {}, {}))
+
+
+def subscription() -> Subscription:
+    request = WatchRequest("db", ("dbo.*",), (), "iceberg://lake/shop", ("mirror",))
+    return Subscription(Watch(request, CheckpointStore(NoVariables())), 0.1)
+
+
+def test_a_slow_watcher_gets_the_newest_result_only() -> None:
+    async def scenario() -> list[Tick | None]:
+        place = subscription()
+        source: asyncio.Task[None] = asyncio.create_task(asyncio.sleep(3600))
+        for cut in (1, 2, 3):
+            place.put(tick(cut))
+        seen = [await place.next(source)]
+        waiting = asyncio.create_task(place.next(source))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        place.put(tick(4))
+        seen.append(await waiting)
+        source.cancel()
+        return seen
+
+    assert asyncio.run(scenario()) == [tick(3), tick(4)]
+
+
+def test_the_end_of_the_stream_reaches_the_watcher() -> None:
+    async def end() -> None:
+        raise RuntimeError("the poll is gone")
+
+    async def scenario() -> None:
+        place = subscription()
+        await place.next(asyncio.create_task(end()))
+
+    with pytest.raises(RuntimeError, match="the poll is gone"):
+        asyncio.run(scenario())
+
+
+def test_delays_grow_to_a_minute_and_start_again() -> None:
+    back_off = BackOff()
+    delays = [back_off.next() for _ in range(12)]
+    ceilings = [1, 2, 4, 8, 16, 32, *[60] * 6]
+    assert all(max(1, ceiling / 2) <= delay <= ceiling for delay, ceiling in zip(delays, ceilings, strict=True))
+    back_off.reset()
+    assert back_off.next() == 1
+    assert len({BackOff().next() for _ in range(3)}) == 1
+    others = [BackOff() for _ in range(8)]
+    assert len({[each.next() for _ in range(8)][-1] for each in others}) > 1

@@ -34,6 +34,7 @@ _MACROS = {
         "e || '_', chr(2)), e || '[', chr(3)) END), chr(92) || '%', '.*'), '%', '.*'), chr(92) || '_', '.'), '_', '.'), "
         "chr(1), '%'), chr(2), '_'), chr(3), chr(92) || '[') END"
     ),
+    "t_nothing(number, message)": "NULL",
     "t_u16(s)": r"length(s) + length(regexp_replace(s, '[^\x{10000}-\x{10FFFF}]', '', 'g'))",
     "t_left16(s, n)": (
         "CASE WHEN strlen(s) <= n THEN s WHEN t_u16(s) <= n THEN s WHEN t_u16(s) = length(s) THEN left(s, n) "
@@ -90,11 +91,6 @@ _MACROS = {
     "t_scaled(u, power, scale)": (
         "CASE WHEN u < 0 THEN '-' ELSE '' END || CAST(abs(u) // power AS VARCHAR) "
         "|| CASE WHEN scale = 0 THEN '' ELSE '.' || lpad(CAST(abs(u) % power AS VARCHAR), scale, '0') END"
-    ),
-    "t_guid(s)": (
-        "CASE WHEN regexp_full_match(s, '[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?.*') "
-        "THEN upper(left(ltrim(s, '{'), 36)) WHEN s IS NOT NULL THEN "
-        "t_error(8169, 'Conversion failed when converting from a character string to uniqueidentifier.') END"
     ),
     "t_lsn(n)": "unhex(lpad(to_hex(n), 20, '0'))",
     "t_number_of_lsn(b)": "CAST('0x' || hex(b) AS HUGEINT)",

@@ -7,6 +7,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, display, duck, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
+_SOURCE = "source_expression"
 _BASE_1900 = 599266080000000000
 _DAY = 864000000000
 
@@ -23,10 +24,13 @@ def convert(sql: str, source: SqlType, target: SqlType, *, style: int = 0, safe:
     :param safe: TRY_CAST and TRY_CONVERT: NULL instead of an error
     :raises SqlError: 529 where SQL Server has no such conversion; 50000 where the sandbox has none
     """
-    if source == target and (kind(source) != "str" or not safe):
+    if source == target:
         return sql
-    converted = _convert(sql, source, target, style)
-    return f"TRY({converted})" if safe else converted
+    if not safe:
+        return _convert(sql, source, target, style)
+    # only this conversion's errors become NULL, not those of the expression that it converts
+    tried = _convert(_SOURCE, source, target, style).replace("t_error(", "t_nothing(")
+    return f"TRY({tried.replace(_SOURCE, sql)})"
 
 
 def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
@@ -102,7 +106,10 @@ def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
             f"ELSE {_fail(8114, message, sql)} END"
         )
     if kind(target) == "guid":
-        return f"t_guid({sql})"
+        pattern = "[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?.*"
+        message = text("Conversion failed when converting from a character string to uniqueidentifier.")
+        shaped = f"upper(left(ltrim({sql}, '{{'), 36))"
+        return f"CASE WHEN regexp_full_match({sql}, '{pattern}') THEN {shaped} ELSE {_fail(8169, message, sql)} END"
     if kind(target) == "bin":
         if style == 1:
             data = f"unhex(CASE WHEN {sql} LIKE '0x%' OR {sql} LIKE '0X%' THEN substr({sql}, 3) " + (
@@ -161,8 +168,10 @@ def _fit(sql: str, source: SqlType, target: SqlType) -> str:
     same_family = kind(source) == "str" and source.length != MAX and 0 < source.length <= target.length
     if not same_family:
         sql = f"t_left16({sql}, {target.length})" if is_unicode(target) else f"left({sql}, {target.length})"
-    if target.name in ("char", "nchar"):
-        sql = f"rpad({sql}, greatest({target.length}, length({sql})), ' ')"
+    if target.name == "char":
+        return f"rpad({sql}, {target.length}, ' ')"
+    if target.name == "nchar":
+        return f"({sql} || repeat(' ', greatest(0, {target.length} - (t_u16({sql})))))"
     return sql
 
 
@@ -279,7 +288,10 @@ def _to_temporal(sql: str, source: SqlType, target: SqlType) -> str:
 
 def _text_to_temporal(sql: str, target: SqlType) -> str:
     message = text("Conversion failed when converting date and/or time from character string.")
-    ticks = f"coalesce(t_parse({sql}), {_fail(241, message, sql)})"
+    parsed = f"t_parse({sql})"
+    if target.name in ("datetime", "smalldatetime"):  # their text has three digits of a second at most
+        parsed = f"CASE WHEN NOT regexp_matches({sql}, '[.][0-9]{{4}}') THEN {parsed} END"
+    ticks = f"coalesce({parsed}, {_fail(241, message, sql)})"
     if target.name == "datetimeoffset":
         unit = 10 ** (7 - target.scale)
         utc = f"t_round({ticks} - CAST(t_parse_offset({sql}) AS BIGINT) * 600000000, {unit})"

@@ -135,6 +135,7 @@ def _block(cursor: Cursor) -> Block:
 
 _DEFINITIONS = frozenset({"CREATE", "ALTER"})
 _PERMISSIONS = frozenset({"GRANT", "REVOKE", "DENY"})
+_DROPPED = frozenset({"TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP"})
 _ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY"})
 
 
@@ -146,6 +147,8 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
     verb, last, rest = outer[0], outer[-1], outer[1:]
     if verb in _PERMISSIONS and not {"TO", "FROM"} & set(rest):
         return word in ("SELECT", "INSERT", "UPDATE", "DELETE", "EXECUTE", "EXEC", "ALTER", "CREATE", "WITH")
+    if word == "IF":
+        return last in _DROPPED and verb in ("DROP", "ALTER")
     if word == "WITH":
         return following.text == "(" or verb in _DEFINITIONS or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN")
     if word == "SELECT" and last in ("UNION", "ALL", "EXCEPT", "INTERSECT"):

@@ -1,0 +1,171 @@
+"""SELECT: joins, grouping, ordering, set operations, subqueries, over a small table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
+from tests.sandbox.tsql.conftest import Client
+
+_SETUP = """
+CREATE SCHEMA q
+CREATE TABLE q.people (id int PRIMARY KEY, name nvarchar(20) NULL, town varchar(10) NULL, pay decimal(8,2) NULL)
+CREATE TABLE q.towns (town char(10) NOT NULL PRIMARY KEY, code binary(4) NOT NULL)
+INSERT INTO q.people VALUES (1, N'Ann', 'Ulm', 10.00), (2, N'bob', 'ULM ', 20.50), (3, N'Cid', NULL, NULL),
+  (4, N'ann', 'Bonn', 5.25)
+INSERT q.towns (town, code) VALUES ('ulm', 0x01), ('Bonn', 0x0102), ('Kiel', 0xFF)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tables(sandbox: Any) -> None:
+    sandbox.execute(_SETUP)
+
+
+CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("SELECT id FROM q.people WHERE name = 'ANN' ORDER BY id", [(1,), (4,)]),
+    ("SELECT id FROM q.people WHERE name IN ('BOB', N'cid') ORDER BY id", [(2,), (3,)]),
+    ("SELECT id FROM q.people ORDER BY town, id", [(3,), (4,), (1,), (2,)]),
+    ("SELECT id FROM q.people ORDER BY town DESC, id DESC", [(2,), (1,), (4,), (3,)]),
+    ("SELECT name AS id FROM q.people WHERE id < 3 ORDER BY 1 DESC", [("bob",), ("Ann",)]),
+    ("SELECT p.id, t.code FROM q.people p JOIN q.towns t ON p.town = t.town ORDER BY p.id",
+     [(1, b"\1\0\0\0"), (2, b"\1\0\0\0"), (4, b"\1\2\0\0")]),
+    ("SELECT t.town, p.id FROM q.towns AS t LEFT JOIN q.people AS p ON p.town = t.town AND p.id <> 2 ORDER BY t.town",
+     [("Bonn      ", 4), ("Kiel      ", None), ("ulm       ", 1)]),
+    ("SELECT COUNT(*) FROM q.people, q.towns", [(12,)]),
+    ("SELECT COUNT(*) FROM q.people a FULL OUTER JOIN q.towns b ON a.town = b.town", [(5,)]),
+    ("SELECT COUNT(town), COUNT(DISTINCT town), COUNT(*) FROM q.people", [(3, 2, 4)]),
+    ("SELECT MAX(name), MIN(name), SUM(pay), AVG(pay), SUM(id), AVG(id) FROM q.people",
+     [("Cid", "Ann", Decimal("35.75"), Decimal("11.916666"), 10, 2)]),
+    ("SELECT COUNT(*), SUM(pay) FROM q.people GROUP BY town HAVING COUNT(*) > 1", [(2, Decimal("30.50"))]),
+    ("SELECT UPPER(town), COUNT(*) FROM q.people WHERE town IS NOT NULL GROUP BY UPPER(town) ORDER BY COUNT(*) DESC",
+     [("ULM", 2), ("BONN", 1)]),
+    ("SELECT COUNT(*) FROM (SELECT DISTINCT town FROM q.people) AS d", [(3,)]),
+    ("SELECT TOP (2) id FROM q.people ORDER BY id DESC", [(4,), (3,)]),
+    ("SELECT TOP 1 id FROM q.people ORDER BY pay", [(3,)]),
+    ("SELECT id FROM q.people ORDER BY id OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY", [(2,), (3,)]),
+    ("SELECT id FROM q.people WHERE town NOT IN ('Ulm', NULL)", []),
+    ("SELECT id FROM q.people WHERE id NOT BETWEEN 2 AND 3 ORDER BY id", [(1,), (4,)]),
+    ("SELECT id FROM q.people p WHERE EXISTS (SELECT 1 FROM q.towns WHERE town = p.town) ORDER BY id", [(1,), (2,), (4,)]),
+    ("SELECT id FROM q.people WHERE town IN (SELECT town FROM q.towns WHERE code < 0x0102)  ORDER BY id", [(1,), (2,)]),
+    ("SELECT id, (SELECT MAX(code) FROM q.towns t WHERE t.town = p.town) FROM q.people p WHERE id > 2 ORDER BY id",
+     [(3, None), (4, b"\1\2\0\0")]),
+    ("SELECT town FROM q.towns WHERE code = 0x01", [("ulm       ",)]),
+    ("SELECT town FROM q.towns WHERE code > 0x0102 AND code <= 0xFFFF", [("Kiel      ",)]),
+    ("SELECT id FROM q.people WHERE name LIKE 'a%' ORDER BY id", [(1,), (4,)]),
+    ("SELECT v.p FROM (VALUES (N'A%'), (N'_o_'), (N'!%') ) v (p) WHERE EXISTS (SELECT 1 FROM q.people WHERE name LIKE v.p ESCAPE N'!')"
+     " ORDER BY v.p", [("_o_",), ("A%",)]),
+    ("SELECT 1 AS n UNION ALL SELECT 2.5 ORDER BY n DESC", [(Decimal("2.5"),), (Decimal("1.0"),)]),
+    ("SELECT 'a' AS x UNION SELECT 'A ' UNION SELECT 'b' ORDER BY x", [("a",), ("b",)]),
+    ("SELECT NULL AS x UNION ALL SELECT NULL UNION ALL SELECT N'z' ORDER BY x", [(None,), (None,), ("z",)]),
+    ("SELECT id FROM q.people EXCEPT SELECT 2 ORDER BY id", [(1,), (3,), (4,)]),
+    ("WITH a (n) AS (SELECT id FROM q.people), b AS (SELECT n + 1 AS m FROM a) SELECT SUM(m) FROM b", [(14,)]),
+    ("SELECT id, ROW_NUMBER() OVER (PARTITION BY name ORDER BY id DESC) FROM q.people ORDER BY id",
+     [(1, 2), (2, 1), (3, 1), (4, 1)]),
+    ("SELECT id, SUM(id) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM q.people ORDER BY id",
+     [(1, 1), (2, 3), (3, 6), (4, 10)]),
+    ("SELECT * FROM (SELECT id, pay FROM q.people) AS t (a, b) WHERE b IS NULL", [(3, None)]),
+    ("SELECT p.* FROM q.people AS p WITH (NOLOCK) WHERE p.id = 1", [(1, "Ann", "Ulm", Decimal("10.00"))]),
+    ('SELECT  "id","name" FROM (select * from [q].[people]) SPARK_GEN_SUBQ_0 WHERE ("id" = 1)   ', [(1, "Ann")]),
+    ("SELECT id FROM shop.q.people WHERE pay = '5.25' OR pay = 20.5 ORDER BY id", [(2,), (4,)]),
+    ("SELECT OBJECT_NAME(object_id), OBJECT_SCHEMA_NAME(object_id, DB_ID('shop')) FROM sys.tables WHERE name = 'TOWNS'",
+     [("towns", "q")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "rows"), CASES, ids=[case[0] for case in CASES])
+def test_query(client: Client, sql: str, rows: list[tuple[Any, ...]]) -> None:
+    assert client.run(sql) == rows
+
+
+def test_declared_types_come_through(client: Client) -> None:
+    client.run("SELECT d.code, d.town, d.n, d.big FROM (SELECT code, town, COUNT(*) AS n, COUNT_BIG(*) AS big FROM q.towns GROUP BY code, town) AS d")
+    assert [(c.name, c.type, c.nullable) for c in client.columns[0]] == [
+        ("code", SqlType("binary", 4), False),
+        ("town", SqlType("char", 10), False),
+        ("n", SqlType("int"), False),
+        ("big", SqlType("bigint"), False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM q.people FOR XML PATH('')",
+        "SELECT * INTO q.copy FROM q.people",
+        "SELECT * FROM q.people TABLESAMPLE (10 PERCENT)",
+        "SELECT p.id FROM q.people p CROSS APPLY (SELECT 1 AS x) AS y",
+        "SELECT id FROM q.people GROUP BY ROLLUP(id)",
+        "SELECT id FROM q.people WHERE id > ALL (SELECT 1)",
+        "WITH r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
+        "MERGE q.people USING q.towns ON 1 = 0 WHEN MATCHED THEN DELETE;",
+        "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY id) OVER () FROM q.people",
+        "SELECT id FROM q.people OPTION (MAXRECURSION 5)",
+        "CREATE PROCEDURE q.p AS SELECT 1",
+        "CREATE TABLE #t (a int)",
+        "DECLARE @t TABLE (a int)",
+        "CREATE TABLE q.c (a int CHECK (a > 0))",
+    ],
+)
+def test_what_is_missing_is_refused(client: Client, sql: str) -> None:
+    assert client.error(sql) in (50000, 102, 195)
+
+
+def test_set_rowcount_limits(client: Client) -> None:
+    assert client.run("SET ROWCOUNT 2 SELECT id FROM q.people ORDER BY id SET ROWCOUNT 0") == [(1,), (2,)]
+    assert len(client.run("SELECT id FROM q.people")) == 4
+
+
+def test_fmtonly_gives_columns_and_no_rows(client: Client) -> None:
+    assert client.sets("SET FMTONLY ON SELECT * FROM q.people DELETE q.people SET FMTONLY OFF") == [[]]
+    assert [column.name for column in client.columns[0]] == ["id", "name", "town", "pay"]
+    assert client.value("COUNT(*) FROM q.people") == 4
+
+
+def test_variables_and_control_flow(client: Client) -> None:
+    rows = client.sets(
+        """
+        DECLARE @n int = 2, @name nvarchar(20)
+        SELECT @name = name, @n = @n + id FROM q.people WHERE id = 2
+        IF @n = 4 AND EXISTS (SELECT 1 FROM q.people WHERE name = @name)
+        BEGIN
+          SET @n += 1
+          SELECT @n, @name
+        END
+        ELSE SELECT 0
+        IF @n > 100 SELECT 1; ELSE SELECT @@ROWCOUNT
+        """
+    )
+    assert rows == [[(5, "bob")], [(1,)]]
+
+
+def test_executesql_with_parameters_and_output(client: Client) -> None:
+    sql = """
+    DECLARE @found int
+    EXEC sp_executesql N'SELECT @out = id FROM q.people WHERE pay > @low AND name = SUBSTRING(@names, 1, 3)',
+      N'@low decimal(8,2), @names varchar(10), @out int OUTPUT', @low = 1, @names = 'bobxyz', @out = @found OUTPUT
+    SELECT @found
+    """
+    assert client.run(sql) == [(2,)]
+    assert client.error("EXEC sp_executesql N'SELECT @a', N'@a int'") == 8178
+
+
+def test_print_and_raiserror(client: Client) -> None:
+    client.sets("PRINT 'a' + 'b' RAISERROR('low', 10, 1) RAISERROR('high', 16, 2) THROW 51000, 'thrown', 1")
+    assert [(m.number, m.text, m.severity) for m in client.messages] == [
+        (0, "ab", 0),
+        (50000, "low", 10),
+        (50000, "high", 16),
+        (51000, "thrown", 16),
+    ]
+
+
+def test_two_sessions_have_their_own_settings(connect: Callable[..., Client]) -> None:
+    one, two = connect(), connect()
+    one.run("USE master SET NOCOUNT ON")
+    assert (one.value("DB_NAME()"), two.value("DB_NAME()")) == ("master", "shop")
+    assert one.value("@@SPID") != two.value("@@SPID")

@@ -1,0 +1,231 @@
+"""INSERT, UPDATE, DELETE, constraints, transactions, locks and isolation."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.sandbox.tsql.conftest import Client
+
+
+@pytest.fixture
+def table(client: Client) -> Iterator[str]:
+    client.run(
+        "DROP TABLE IF EXISTS dbo.w CREATE TABLE dbo.w (id int PRIMARY KEY, a varchar(5) NULL, n int NOT NULL DEFAULT 7)"
+    )
+    yield "dbo.w"
+    client.run("IF @@TRANCOUNT > 0 ROLLBACK")
+
+
+def _rows(client: Client) -> list[tuple[object, ...]]:
+    return client.run("SELECT id, a, n FROM dbo.w ORDER BY id")
+
+
+@pytest.mark.usefixtures("table")
+class TestStatements:
+    def test_insert_forms(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 1), (2, NULL, DEFAULT)")
+        client.run("INSERT dbo.w (n, id) SELECT id * 10, id + 10 FROM dbo.w")
+        client.run("WITH q AS (SELECT 20 AS i) INSERT INTO dbo.w (id, a) SELECT i, 'cte' FROM q")
+        assert _rows(client) == [(1, "x", 1), (2, None, 7), (11, None, 10), (12, None, 20), (20, "cte", 7)]
+
+    def test_update_reads_only_old_values(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 5), (2, 'y', 6)")
+        client.run("UPDATE dbo.w SET id = n, n = id")
+        assert _rows(client) == [(5, "x", 1), (6, "y", 2)]
+
+    def test_update_swaps_keys(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 5), (2, 'y', 6)")
+        client.run("UPDATE dbo.w SET id = 3 - id")
+        assert _rows(client) == [(1, "y", 6), (2, "x", 5)]
+
+    def test_update_and_delete_with_joins(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 2), (2, 'y', 3), (3, 'z', 9)")
+        client.run("UPDATE t SET a = o.a FROM dbo.w AS t JOIN dbo.w AS o ON t.n = o.id")
+        assert _rows(client) == [(1, "y", 2), (2, "z", 3), (3, "z", 9)]
+        client.run("DELETE t FROM dbo.w t JOIN dbo.w o ON o.n = t.id")
+        assert _rows(client) == [(1, "y", 2)]
+
+    def test_rowcount_and_output(self, client: Client) -> None:
+        assert client.run("INSERT INTO dbo.w (id, a) OUTPUT inserted.id, inserted.n VALUES (1, 'x'), (2, 'y')") == [
+            (1, 7),
+            (2, 7),
+        ]
+        assert client.run("UPDATE dbo.w SET n = 8 OUTPUT deleted.n, inserted.n WHERE id = 1") == [(7, 8)]
+        assert client.run("DELETE dbo.w WHERE id > 5 SELECT @@ROWCOUNT") == [(0,)]
+
+    def test_failed_statement_changes_nothing(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        assert client.error("INSERT INTO dbo.w VALUES (2, 'y', 1), (1, 'z', 1)") == 2627
+        assert client.error("INSERT INTO dbo.w VALUES (3, 'a', 1), (3, 'b', 1)") == 2627
+        assert client.error("INSERT INTO dbo.w VALUES (4, 'toolong', 1)") == 2628
+        assert client.error("INSERT INTO dbo.w VALUES (5, 'x', NULL)") == 515
+        assert client.error("INSERT INTO dbo.w VALUES ('abc', 'x', 1)") == 245
+        assert client.error("INSERT INTO dbo.w VALUES (3000000000, 'x', 1)") == 8115
+        assert client.error("INSERT INTO dbo.w (id) VALUES (1, 2)") == 110
+        assert client.error("INSERT INTO dbo.w (id, nosuch) VALUES (1, 2)") == 207
+        assert client.error("UPDATE dbo.w SET n = NULL") == 515
+        assert client.error("UPDATE dbo.w SET n = 1 / (n - 1)") == 8134
+        assert _rows(client) == [(1, "x", 1)]
+
+    def test_trailing_blanks_that_do_not_fit_are_dropped(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'abcde   ', 1)")
+        assert _rows(client) == [(1, "abcde", 1)]
+
+    def test_transaction_goes_on_after_a_failed_statement(self, client: Client) -> None:
+        client.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        assert client.error("INSERT INTO dbo.w VALUES (1, 'y', 1)") == 2627
+        assert client.error("SELECT 1 / 0 FROM dbo.w") == 8134
+        client.run("UPDATE dbo.w SET a = 'z' INSERT INTO dbo.w VALUES (2, 'y', 2) COMMIT")
+        assert _rows(client) == [(1, "z", 1), (2, "y", 2)]
+
+    def test_conversion_error_rolls_the_transaction_back(self, client: Client) -> None:
+        client.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        client.sets("SELECT CAST(a AS int) FROM dbo.w; SELECT 1")
+        assert [m.number for m in client.messages] == [245]
+        assert client.value("@@TRANCOUNT") == 0
+        assert _rows(client) == []
+
+    def test_xact_abort(self, client: Client) -> None:
+        client.sets("SET XACT_ABORT ON BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1) INSERT INTO dbo.w VALUES (1, 'x', 1) SELECT 1")
+        assert client.value("@@TRANCOUNT") == 0
+        assert _rows(client) == []
+
+    def test_save_points(self, client: Client) -> None:
+        client.run(
+            """
+            BEGIN TRAN
+            INSERT INTO dbo.w VALUES (1, 'x', 1)
+            SAVE TRAN one
+            UPDATE dbo.w SET a = 'y'
+            SAVE TRAN two
+            DELETE dbo.w
+            ROLLBACK TRAN two
+            INSERT INTO dbo.w VALUES (2, 'b', 2)
+            ROLLBACK TRAN one
+            INSERT INTO dbo.w VALUES (3, 'c', 3)
+            COMMIT
+            """
+        )
+        assert _rows(client) == [(1, "x", 1), (3, "c", 3)]
+
+    def test_nested_commit_and_rollback(self, client: Client) -> None:
+        client.run("BEGIN TRAN BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1) COMMIT")
+        assert client.value("@@TRANCOUNT") == 1
+        client.run("ROLLBACK")
+        assert _rows(client) == []
+
+    def test_ddl_is_part_of_the_transaction(self, client: Client) -> None:
+        client.run("BEGIN TRAN CREATE TABLE dbo.inner_one (a int) INSERT INTO dbo.inner_one VALUES (1) ROLLBACK")
+        assert client.error("SELECT * FROM dbo.inner_one") == 208
+
+    def test_implicit_transactions(self, client: Client, connect: Callable[..., Client]) -> None:
+        other = connect()
+        client.run("SET IMPLICIT_TRANSACTIONS ON INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        assert (client.value("@@TRANCOUNT"), _rows(other)) == (1, [])
+        client.run("IF @@TRANCOUNT > 0 COMMIT TRAN SET IMPLICIT_TRANSACTIONS OFF")
+        assert _rows(other) == [(1, "x", 1)]
+
+    def test_readers_see_committed_rows_only(self, client: Client, connect: Callable[..., Client]) -> None:
+        other = connect()
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 1) BEGIN TRAN UPDATE dbo.w SET a = 'y'")
+        assert _rows(other) == [(1, "x", 1)]
+        client.run("COMMIT")
+        assert _rows(other) == [(1, "y", 1)]
+
+    def test_read_committed_sees_later_commits_and_snapshot_does_not(
+        self, client: Client, connect: Callable[..., Client]
+    ) -> None:
+        other, third = connect(), connect()
+        other.run("SET TRANSACTION ISOLATION LEVEL SNAPSHOT BEGIN TRAN SELECT COUNT(*) FROM dbo.w")
+        third.run("BEGIN TRAN SELECT COUNT(*) FROM dbo.w")
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        assert (_rows(other), _rows(third)) == ([], [(1, "x", 1)])
+        assert other.error("INSERT INTO dbo.w VALUES (2, 'x', 1)") == 3960
+
+    def test_lock_timeout(self, client: Client, connect: Callable[..., Client]) -> None:
+        other = connect()
+        client.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        assert other.error("SET LOCK_TIMEOUT 0 INSERT INTO dbo.w VALUES (2, 'x', 1)") == 1222
+        client.run("ROLLBACK")
+        other.run("INSERT INTO dbo.w VALUES (2, 'x', 1)")
+
+    def test_writers_wait_for_each_other(self, sandbox: Sandbox, client: Client, connect: Callable[..., Client]) -> None:
+        other = connect()
+        client.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        thread = threading.Thread(target=lambda: other.run("UPDATE dbo.w SET n = n + 1"))
+        thread.start()
+        client.run("COMMIT")
+        thread.join()
+        assert _rows(client) == [(1, "x", 2)]
+
+    def test_closed_connection_rolls_back(self, client: Client, connect: Callable[..., Client]) -> None:
+        other = connect()
+        other.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
+        other.session.close()
+        assert _rows(client) == []
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 1)")
+
+    def test_seeding_from_arrow(self, sandbox: Sandbox, client: Client) -> None:
+        rows = pa.table({"ID": pa.array([3, 1], pa.int32()), "n": pa.array([30, 10], pa.int32())})
+        assert sandbox.seed(None, "dbo.w", rows) == 2
+        assert _rows(client) == [(1, None, 10), (3, None, 30)]
+        assert client.run("SELECT id FROM dbo.w") == [(3,), (1,)]
+
+
+def test_case_and_blanks_do_not_tell_keys_apart(client: Client) -> None:
+    client.run("CREATE TABLE dbo.k (name varchar(10) PRIMARY KEY, u int NULL UNIQUE)")
+    client.run("INSERT INTO dbo.k VALUES ('a', NULL)")
+    assert client.error("INSERT INTO dbo.k VALUES ('A ', 1)") == 2627
+    assert client.error("INSERT INTO dbo.k VALUES ('b', NULL)") == 2627
+    client.run("CREATE UNIQUE INDEX ix ON dbo.k (u, name) INSERT INTO dbo.k VALUES ('c', 1)")
+    assert client.error("INSERT INTO dbo.k SELECT 'D', 1") == 2627
+
+
+def test_identity_defaults_rowversion_and_computed_columns(client: Client) -> None:
+    client.run(
+        """
+        CREATE TABLE dbo.made (
+          id int IDENTITY(10, 5) PRIMARY KEY, v rowversion, price decimal(6,2) NOT NULL DEFAULT (1.5),
+          twice AS (price * 2), at datetime2(0) NOT NULL DEFAULT '2024-01-05')
+        """
+    )
+    client.run("INSERT INTO dbo.made DEFAULT VALUES INSERT INTO dbo.made (price) VALUES (2)")
+    rows = client.run("SELECT id, price, twice, CAST(at AS date) FROM dbo.made ORDER BY id")
+    day = datetime.date(2024, 1, 5)
+    assert rows == [(10, Decimal("1.50"), Decimal("3.00"), day), (15, Decimal("2.00"), Decimal("4.00"), day)]
+    assert client.value("SCOPE_IDENTITY()") == Decimal(15)
+    (before,) = client.run("SELECT MAX(v) FROM dbo.made")[0]
+    client.run("UPDATE dbo.made SET price = 3 WHERE id = 10")
+    assert client.run("SELECT twice, CASE WHEN v > 0x00 THEN 1 END FROM dbo.made WHERE id = 10") == [(Decimal("6.00"), 1)]
+    assert client.run("SELECT MAX(v) FROM dbo.made")[0][0] > before
+    assert client.error("INSERT INTO dbo.made (id) VALUES (1)") == 544
+    assert client.error("INSERT INTO dbo.made (twice) VALUES (1)") == 271
+    assert client.error("UPDATE dbo.made SET id = 1") == 8102
+    client.run("SET IDENTITY_INSERT dbo.made ON INSERT INTO dbo.made (id) VALUES (100) SET IDENTITY_INSERT dbo.made OFF")
+    assert client.run("INSERT INTO dbo.made (price) OUTPUT inserted.id VALUES (1)") == [(105,)]
+
+
+def test_alter_table(client: Client) -> None:
+    client.run("CREATE TABLE dbo.alt (id int NOT NULL CONSTRAINT pk_alt PRIMARY KEY, a int NULL, b varchar(10) NULL)")
+    client.run("INSERT INTO dbo.alt VALUES (1, 2, 'x')")
+    client.run("ALTER TABLE dbo.alt ADD c nvarchar(5) NOT NULL CONSTRAINT df_c DEFAULT N'new', d int NULL")
+    assert client.run("SELECT * FROM dbo.alt") == [(1, 2, "x", "new", None)]
+    client.run("ALTER TABLE dbo.alt ALTER COLUMN a bigint NULL ALTER TABLE dbo.alt DROP COLUMN b")
+    client.run("EXEC sp_rename 'dbo.alt.d', 'e', 'COLUMN' UPDATE dbo.alt SET a = 3000000000, e = 5")
+    assert client.run("SELECT * FROM dbo.alt") == [(1, 3000000000, "new", 5)]
+    assert client.error("ALTER TABLE dbo.alt DROP COLUMN c") == 5074
+    client.run("ALTER TABLE dbo.alt DROP CONSTRAINT df_c ALTER TABLE dbo.alt DROP COLUMN c, e")
+    client.run("EXEC sp_rename 'dbo.alt', 'renamed'")
+    assert client.run("SELECT name, column_id FROM sys.columns WHERE object_id = OBJECT_ID('dbo.renamed')") == [
+        ("id", 1),
+        ("a", 2),
+    ]
+    assert client.error("ALTER TABLE dbo.renamed ALTER COLUMN a int NULL") == 8115
+    assert client.error("SELECT * FROM dbo.alt") == 208

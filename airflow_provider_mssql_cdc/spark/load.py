@@ -12,6 +12,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, MarkerMovedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -67,6 +68,7 @@ class TableLoad:
         self._low: Lsn | None = None
         self._staged: Staged | None = None
         self._min_lsn: Lsn | None = None
+        self._witnesses: dict[Lsn, Witness | None] = {}
 
     def run(self) -> None:
         """Load the table up to the cut.
@@ -182,8 +184,9 @@ class TableLoad:
 
     def _look(self, sink: SinkSpec, target: IcebergTable) -> tuple[State, Decision]:
         state = target.state()
-        if state.marker is not None:
+        if state.marker is not None and state.marker.position not in self._witnesses:
             self._source.check_witness(self._table.name, state.marker.position, state.marker.witness)
+            self._witnesses[state.marker.position] = state.marker.witness
         decision = decide(
             self._job.source,
             self._table,
@@ -322,11 +325,13 @@ class TableLoad:
         return {GAP: lost}
 
     def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Decision) -> Marker:
+        if window.upto not in self._witnesses:
+            self._witnesses[window.upto] = self._source.witness(window.upto)
         source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
         return Marker(
             position=window.upto,
-            witness=self._source.witness(window.upto),
+            witness=self._witnesses[window.upto],
             server=source.server,
             database=source.database,
             table=self._table.name,

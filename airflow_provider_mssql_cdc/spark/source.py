@@ -43,14 +43,10 @@ class SourceState:
 
     :param min_lsn: of the instance; None while it is NULL or zero
     :param max_lsn: of the database; None while nothing is captured
-    :param first_mapped: smallest ``start_lsn`` of ``cdc.lsn_time_mapping``
-    :param witness: the largest mapped LSN at or below the position asked for, None if there is none
     """
 
     min_lsn: Lsn | None
     max_lsn: Lsn | None
-    first_mapped: Lsn | None
-    witness: Witness | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +104,17 @@ class Source:
         """Return the rows of a small query."""
         return self.frame(query, schema).collect()
 
-    def state(self, instance: CaptureInstance, position: Lsn | None = None) -> SourceState:
-        """Read the bounds of the instance and of the LSN history, and prove that it is still the planned instance.
+    def state(self, instance: CaptureInstance) -> SourceState:
+        """Read the bounds of the instance, and prove that it is still the planned instance.
 
-        :param position: the witness of this position is read too
         :raises InstanceChangedError: if the instance was dropped or enabled anew
         """
         name = literal(instance.name)
-        mapped = f"FROM cdc.lsn_time_mapping WHERE start_lsn <= {position}" if position else ""
-        witness = (
-            f", (SELECT MAX(start_lsn) {mapped}) AS witness_lsn, (SELECT CONVERT(varchar(23), tran_end_time, 121)"
-            f" FROM cdc.lsn_time_mapping WHERE start_lsn = (SELECT MAX(start_lsn) {mapped})) AS witness_time"
-            if position
-            else ""
-        )
         rows = self.rows(
             "SELECT object_id, CONVERT(varchar(23), create_date, 121) AS create_date,"
-            f" sys.fn_cdc_get_min_lsn({name}) AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn,"
-            f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS first_mapped{witness}"
+            f" sys.fn_cdc_get_min_lsn({name}) AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn"
             f" FROM cdc.change_tables WHERE capture_instance = {name}",
-            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY, first_mapped BINARY"
-            + (", witness_lsn BINARY, witness_time STRING" if position else ""),
+            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY",
         )
         if len(rows) != 1 or not _same_instance(instance, rows[0]):
             raise InstanceChangedError(
@@ -136,14 +122,10 @@ class Source:
                 table=str(instance.source),
                 advice="Run the task again.",
             )
-        row = rows[0]
-        found = position is not None and row["witness_lsn"] is not None and row["witness_time"] is not None
-        min_lsn = _lsn(row["min_lsn"])
+        min_lsn = _lsn(rows[0]["min_lsn"])
         return SourceState(
             None if min_lsn is None or min_lsn.is_zero else min_lsn,
-            _lsn(row["max_lsn"]),
-            _lsn(row["first_mapped"]),
-            Witness(Lsn(bytes(row["witness_lsn"])), _moment(row["witness_time"])) if found else None,
+            _lsn(rows[0]["max_lsn"]),
         )
 
     def witness(self, position: Lsn) -> Witness | None:

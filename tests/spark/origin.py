@@ -56,14 +56,12 @@ class Origin:
             f" WHERE capture_instance = N'{chosen}'"
         )[0]
         columns = self.sql(
-            "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(s.system_type_id) AS type_name, s.max_length,"
-            " s.precision, s.scale, s.is_nullable, c.is_computed FROM cdc.captured_columns c"
+            "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(s.system_type_id) AS type_name,"
+            " s.max_length, s.precision, s.scale, s.is_nullable, c.is_computed FROM cdc.captured_columns c"
             f" JOIN sys.columns s ON s.object_id = {row['source_object_id']} AND s.column_id = c.column_id"
             f" WHERE c.object_id = {row['object_id']}"
         )
-        key = self.sql(
-            f"SELECT column_name, index_ordinal FROM cdc.index_columns WHERE object_id = {row['object_id']}"
-        )
+        key = self.sql(f"SELECT column_name, index_ordinal FROM cdc.index_columns WHERE object_id = {row['object_id']}")
         return CaptureInstance(
             name=chosen,
             object_id=row["object_id"],

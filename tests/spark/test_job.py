@@ -40,7 +40,9 @@ def test_first_load_and_next_load(orders):
     assert {row["_op"] for row in orders.lake("dbo.orders", "history")} == {"R"}
 
     orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id BETWEEN 10 AND 20")
-    orders.sql("BEGIN TRAN; DELETE FROM dbo.orders WHERE id = 5; INSERT INTO dbo.orders VALUES (5, N'again', NULL); COMMIT")
+    orders.sql(
+        "BEGIN TRAN; DELETE FROM dbo.orders WHERE id = 5; INSERT INTO dbo.orders VALUES (5, N'again', NULL); COMMIT"
+    )
     orders.sql("UPDATE dbo.orders SET id = 1000 WHERE id = 7")
     orders.sql("DELETE FROM dbo.orders WHERE id > 190 AND id < 1000")
     orders.wait_captured()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -101,8 +101,8 @@ class IcebergTable:
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
-        snapshots = {row["snapshot_id"]: row for row in self._snapshots()}
-        current = self._current()
+        refs, snapshots = self._history()
+        current = refs.get("main")
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
             if found is not None:
@@ -131,32 +131,29 @@ class IcebergTable:
         properties = {**notes, **({MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {})}
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
-            if state.snapshot is None and self._current() is not None:
+            if state.snapshot is None and "main" in self._history()[0]:
                 return False
             self._write(f"{self.sql_name}.{_quoted('branch_' + branch)}", write, properties)
-            if not self._fast_forward(branch, state):
-                return False
-        if marker is not None:
-            self._remember(marker, self._current())
-        return True
+            snapshot = self._fast_forward(branch, state)
+        if marker is not None and snapshot is not None:
+            self._remember(marker, snapshot)
+        return snapshot is not None
 
     def moved_by(self) -> str:
         """Return what made the newest commit, for an error message."""
-        current = self._current()
-        rows = [row for row in self._snapshots() if row["snapshot_id"] == current]
-        return (
-            f"{rows[0]['operation']} of application {rows[0]['application']} at {rows[0]['committed_at']} UTC"
-            if rows
-            else "an unknown commit"
-        )
+        refs, snapshots = self._history()
+        newest = snapshots.get(refs.get("main", 0))
+        if newest is None:
+            return "an unknown commit"
+        return f"{newest['operation']} of application {newest['application']} at {newest['committed_at']} UTC"
 
     def drop_old_branches(self) -> None:
         """Drop what jobs left behind that ended without tidying up."""
         limit = datetime.datetime.now(datetime.UTC) - _BRANCH_AGE
-        for row in self._session.sql(f"SELECT name FROM {self.sql_name}.refs WHERE type = 'BRANCH'").collect():
-            made = _made_at(row["name"])
+        for name in self._history()[0]:
+            made = _made_at(name)
             if made is not None and made < limit:
-                self._drop(row["name"])
+                self._drop(name)
 
     def _write(self, target: str, write: Write, properties: Mapping[str, str]) -> None:
         if isinstance(write, Merge):
@@ -222,36 +219,38 @@ class IcebergTable:
             # It does no harm: a later job drops it, or expire_snapshots.
             log.warning("branch %s of %s was not dropped: %s", branch, self.sql_name, error)
 
-    def _change_ref(self, statement: str) -> None:
+    def _change_ref(self, statement: str) -> list[Row]:
         """Run a statement on a branch, and again when another commit to the table came between.
 
         Iceberg tries appends again by itself, but not changes of branches.
         """
         for attempt in range(_REF_ATTEMPTS):
             try:
-                self._session.sql(statement)
-                return
+                return self._session.sql(statement).collect()
             except Exception as error:
                 if attempt == _REF_ATTEMPTS - 1 or _COMMIT_FAILED not in str(error):
                     raise
                 time.sleep(random.uniform(0, 0.05 * 2**attempt))
+        return []
 
-    def _fast_forward(self, branch: str, state: State) -> bool:
+    def _fast_forward(self, branch: str, state: State) -> int | None:
+        """Move main to the branch; return its snapshot, or None if main had moved."""
         catalog, table = _quoted(self._name[0]), ".".join(_quoted(part) for part in self._name[1:])
-        ours = self._ref(branch)
         try:
-            self._change_ref(
+            moved = self._change_ref(
                 f"CALL {catalog}.system.fast_forward(table => {_text(table)}, branch => 'main', to => {_text(branch)})"
             )
         except Exception:
             # Whether main moved is a question of what is there, not of what an exception says.
-            now = self._current()
-            if ours is not None and ours in _ancestors(now, {row["snapshot_id"]: row for row in self._snapshots()}):
-                return True
+            refs, snapshots = self._history()
+            ours, now = refs[branch], refs.get("main")
+            if ours in _ancestors(now, snapshots):
+                return ours
             if now != state.snapshot:
-                return False
+                return None
             raise
-        return True
+        updated: int = moved[0]["updated_ref"]
+        return updated
 
     def _check_columns(self, columns: Sequence[TargetColumn]) -> None:
         declared = ", ".join(f"{_quoted(c.name)} {_ICEBERG_TYPES.get(c.type, c.type)}" for c in columns)
@@ -265,18 +264,16 @@ class IcebergTable:
                 advice="Choose another target or table_name, or rename the table.",
             )
 
-    def _current(self) -> int | None:
-        return self._ref("main")
-
-    def _ref(self, name: str) -> int | None:
-        rows = self._session.sql(f"SELECT snapshot_id FROM {self.sql_name}.refs WHERE name = {_text(name)}").collect()
-        return rows[0]["snapshot_id"] if rows else None
-
-    def _snapshots(self) -> list[Any]:
-        return self._session.sql(
-            f"SELECT snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'] AS marker,"
-            f" summary['spark.app.id'] AS application FROM {self.sql_name}.snapshots"
+    def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
+        """Return branches and tags with their snapshots, and all snapshots by id."""
+        rows = self._session.sql(
+            "SELECT name, snapshot_id, NULL AS parent_id, NULL AS operation, NULL AS committed_at, NULL AS marker,"
+            f" NULL AS application FROM {self.sql_name}.refs UNION ALL"
+            f" SELECT NULL, snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'],"
+            f" summary['spark.app.id'] FROM {self.sql_name}.snapshots"
         ).collect()
+        refs = {row["name"]: row["snapshot_id"] for row in rows if row["name"] is not None}
+        return refs, {row["snapshot_id"]: row for row in rows if row["name"] is None}
 
     def _remember(self, marker: Marker, snapshot: int | None) -> None:
         """Bring the table property up to the marker, for the day when the snapshot has expired."""

@@ -1,0 +1,126 @@
+"""What a job does with a sink, by what run and target say: each case of the rule, without Spark."""
+
+import dataclasses
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
+from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.decide import Done, FirstLoad, Load, decide
+from tests.spark.model import lsn, table_spec
+
+SOURCE = SourceSpec("db:1433", "shop", "jdbc:sqlserver://")
+TABLE = table_spec()
+
+
+def marker(position, **changes):
+    found = Marker(
+        lsn(position), None, "db:1433", "shop", TABLE.name, "dbo_t", 100, TABLE.schema.hash, None, {}, "spec"
+    )
+    return dataclasses.replace(found, **changes)
+
+
+def sink(read_through=None, expects=None, lost_after=None):
+    positions = [None if n is None else lsn(n) for n in (read_through, expects, lost_after)]
+    return SinkSpec("mirror", ("lake", "n", "t"), *positions)
+
+
+def decided(sink, found, cut=50, min_lsn=1, is_empty=False, from_property=False):
+    return decide(
+        SOURCE,
+        TABLE,
+        sink,
+        marker=found,
+        from_property=from_property,
+        is_empty=is_empty,
+        cut=lsn(cut),
+        min_lsn=None if min_lsn is None else lsn(min_lsn),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sink_", "position", "after"),
+    [
+        pytest.param(sink(10, 10), 10, 10, id="as expected"),
+        pytest.param(sink(20, 10), 10, 20, id="as expected, and proven empty since"),
+        pytest.param(sink(20, 10), 15, 20, id="another run went on, less far than proven empty"),
+        pytest.param(sink(20, 10), 30, 30, id="another run went on, further"),
+        pytest.param(sink(20, 10), 5, 5, id="behind: rolled back"),
+        pytest.param(sink(), 7, 7, id="no checkpoint: continue"),
+        pytest.param(sink(lost_after=7), 9, 9, id="a gap that another run has closed"),
+    ],
+)
+def test_a_load_starts_where_marker_and_checkpoint_agree(sink_, position, after):
+    assert decided(sink_, marker(position)) == Load(Window(lsn(after), lsn(50)), marker(position))
+
+
+@pytest.mark.parametrize(
+    ("sink_", "position", "done"),
+    [
+        pytest.param(sink(10, 10), 50, Done(marker(50), "already", lsn(50)), id="at the cut"),
+        pytest.param(sink(10, 10), 80, Done(marker(80), "already", lsn(80)), id="past the cut"),
+        pytest.param(sink(90, 10), 80, Done(marker(80), "already", lsn(90)), id="past the cut, proven further"),
+        pytest.param(sink(60, 10), 10, Done(marker(10), "empty", lsn(60)), id="the cut lies in what is proven empty"),
+        pytest.param(sink(), 80, Done(marker(80), "already", lsn(80)), id="no checkpoint"),
+    ],
+)
+def test_nothing_is_done_where_all_is_there(sink_, position, done):
+    assert decided(sink_, marker(position)) == done
+
+
+def test_an_empty_target_without_checkpoint_is_loaded_for_the_first_time():
+    assert decided(sink(), None, is_empty=True) == FirstLoad()
+
+
+@pytest.mark.parametrize(
+    ("sink_", "is_empty", "text"),
+    [
+        pytest.param(sink(), False, "what it holds is not known.*checkpoint set", id="rows of unknown origin"),
+        pytest.param(sink(10, 10), False, "what it holds is not known.*checkpoint set", id="rows, and a checkpoint"),
+        pytest.param(sink(10, 10), True, "missing or empty.*checkpoint reset", id="nothing, beside a checkpoint"),
+    ],
+)
+def test_a_target_without_marker_is_refused(sink_, is_empty, text):
+    with pytest.raises(TargetError, match=text):
+        decided(sink_, None, is_empty=is_empty)
+
+
+@pytest.mark.parametrize("changes", [{"server": "other"}, {"database": "d"}, {"table": table_spec("u").name}])
+def test_the_marker_of_another_source_is_refused(changes):
+    with pytest.raises(TargetError, match="is loaded from"):
+        decided(sink(), marker(10, **changes))
+
+
+def test_a_marker_of_another_instance_of_the_same_table_is_continued():
+    assert isinstance(decided(sink(), marker(10, instance="dbo_t_v2", object_id=7)), Load)
+
+
+def test_other_columns_are_refused():
+    with pytest.raises(SchemaChangedError):
+        decided(sink(), marker(10, schema_hash="1:other"))
+
+
+@pytest.mark.parametrize(("min_lsn", "lost"), [(10, False), (11, False), (12, True), (None, True)])
+def test_a_gap_is_what_lies_between_the_start_and_what_can_be_read(min_lsn, lost):
+    if lost:
+        with pytest.raises(GapError) as caught:
+            decided(sink(10, 10), marker(10), min_lsn=min_lsn)
+        assert caught.value.after == lsn(10)
+    else:
+        assert isinstance(decided(sink(10, 10), marker(10), min_lsn=min_lsn), Load)
+
+
+def test_a_gap_behind_which_nothing_is_to_be_loaded_is_none():
+    assert isinstance(decided(sink(60, 10), marker(10), min_lsn=30), Done)
+    assert isinstance(decided(sink(40, 10), marker(10), min_lsn=30), Load)
+
+
+def test_a_gap_is_closed_by_a_new_copy_where_that_is_asked_for():
+    assert decided(sink(lost_after=10), marker(10), min_lsn=30) == FirstLoad(marker(10))
+
+
+def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
+    with pytest.raises(TargetError, match="have expired"):
+        decided(sink(20, 20), marker(10), from_property=True)
+    assert isinstance(decided(sink(10, 10), marker(10), from_property=True), Load)

@@ -160,9 +160,7 @@ def _collected(outcomes: Any) -> list[pa.Table]:
         if isinstance(outcome, ResultSet):
             names = [column.name for column in outcome.columns]
             schema = pa.schema([pa.field(str(i), c.type.arrow) for i, c in enumerate(outcome.columns)])
-            batches = [
-                pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in outcome.batches
-            ]
+            batches = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in outcome.batches]
             tables.append(pa.Table.from_batches(batches, schema).rename_columns(names))
         elif isinstance(outcome, Message) and outcome.severity > 10 and error is None:
             error = SqlError(

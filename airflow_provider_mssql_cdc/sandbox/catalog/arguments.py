@@ -67,6 +67,8 @@ def bind(procedure: str, signature: str, arguments: list[Argument]) -> Bound:
             bound.positions[name] = position
     for parameter in parameters:
         if parameter.endswith("!") and parameter[:-1] not in bound.values:
-            message = f"Procedure or function '{procedure}' expects parameter '{parameter[:-1]}', which was not supplied."
+            message = (
+                f"Procedure or function '{procedure}' expects parameter '{parameter[:-1]}', which was not supplied."
+            )
             raise SqlError(201, message, state=4)
     return bound

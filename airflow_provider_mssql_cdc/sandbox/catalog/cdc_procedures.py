@@ -113,7 +113,8 @@ def _create_role(interpreter: Interpreter, database: Database, role: str | None)
     import dataclasses
 
     transaction = interpreter.env.manager.open
-    assert transaction is not None and transaction.catalog is not None
+    assert transaction is not None
+    assert transaction.catalog is not None
     catalog = transaction.catalog
     if role and role.casefold() not in {name.casefold() for name in (*catalog.roles, "db_owner", "public")}:
         transaction.catalog = dataclasses.replace(catalog, roles={**catalog.roles, role: frozenset()})

@@ -103,5 +103,3 @@ def lsn_argument(value: Any) -> bytes | None:
     if not isinstance(value, bytes):
         raise SqlError(206, "Operand type clash: varchar is incompatible with binary", state=2)
     return value[:10].ljust(10, b"\x00")
-
-

@@ -340,7 +340,16 @@ def _permission(env: Environment, arguments: list[Expr]) -> Expr:
 
 def _server_role(env: Environment, arguments: list[Expr]) -> Expr:
     role = str(_values(env, arguments, "IS_SRVROLEMEMBER")[0]).casefold()
-    roles = ("sysadmin", "serveradmin", "setupadmin", "securityadmin", "processadmin", "dbcreator", "diskadmin", "bulkadmin")
+    roles = (
+        "sysadmin",
+        "serveradmin",
+        "setupadmin",
+        "securityadmin",
+        "processadmin",
+        "dbcreator",
+        "diskadmin",
+        "bulkadmin",
+    )
     return constant(int(env.principal.sysadmin or role == "public") if role in (*roles, "public") else None, INT)
 
 

@@ -51,7 +51,8 @@ def _column(database: Database, each: objects.DbObject, column: Any, ordinal: in
     return [
         database.name, each.schema, each.name, column.name, ordinal,
         f"({column.default})" if column.default is not None else None, "YES" if column.nullable else "NO", name,
-        objects.character_length(type_), objects.octet_length(type_), objects.precision(type_) if number else None, radix,
+        objects.character_length(type_), objects.octet_length(type_),
+        objects.precision(type_) if number else None, radix,
         objects.scale(type_) if number and radix == 10 else None, digits if kind(type_) == "time" else None, charset,
         objects.collation(type_, column.collation),
     ]  # fmt: skip
@@ -60,7 +61,8 @@ def _column(database: Database, each: objects.DbObject, column: Any, ordinal: in
 def _schemata(env: Environment, database: Database) -> Rows:
     spec = (
         "CATALOG_NAME nvarchar(128), SCHEMA_NAME nvarchar(128)!, SCHEMA_OWNER nvarchar(128), "
-        "DEFAULT_CHARACTER_SET_CATALOG varchar(6), DEFAULT_CHARACTER_SET_SCHEMA varchar(3), DEFAULT_CHARACTER_SET_NAME sysname"
+        "DEFAULT_CHARACTER_SET_CATALOG varchar(6), DEFAULT_CHARACTER_SET_SCHEMA varchar(3), "
+        "DEFAULT_CHARACTER_SET_NAME sysname"
     )
     data = [[database.name, name, "dbo", None, None, "iso_1"] for name in objects.schemas(env, database)]
     return rows(spec, data)
@@ -92,7 +94,8 @@ def _table_constraints(env: Environment, database: Database) -> Rows:
 def _key_column_usage(env: Environment, database: Database) -> Rows:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME nvarchar(128)!, "
-        "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME nvarchar(128)!, COLUMN_NAME nvarchar(128), "
+        "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME nvarchar(128)!, "
+        "COLUMN_NAME nvarchar(128), "
         "ORDINAL_POSITION int!"
     )
     name = database.name
@@ -107,7 +110,8 @@ def _key_column_usage(env: Environment, database: Database) -> Rows:
 def _referential_constraints(env: Environment, database: Database) -> Rows:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME sysname!, "
-        "UNIQUE_CONSTRAINT_CATALOG nvarchar(128), UNIQUE_CONSTRAINT_SCHEMA nvarchar(128), UNIQUE_CONSTRAINT_NAME sysname, "
+        "UNIQUE_CONSTRAINT_CATALOG nvarchar(128), UNIQUE_CONSTRAINT_SCHEMA nvarchar(128), "
+        "UNIQUE_CONSTRAINT_NAME sysname, "
         "MATCH_OPTION varchar(7), UPDATE_RULE varchar(11), DELETE_RULE varchar(11)"
     )
     return rows(spec, [])  # foreign keys are refused, so there are none

@@ -216,8 +216,6 @@ def find(env: Environment, name: str) -> DbObject | None:
     return None
 
 
-
-
 def character_length(type_: SqlType) -> int | None:
     """INFORMATION_SCHEMA.COLUMNS.CHARACTER_MAXIMUM_LENGTH"""
     if kind(type_) not in ("str", "bin") or type_.name == "rowversion":

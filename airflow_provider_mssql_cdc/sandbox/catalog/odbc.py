@@ -36,7 +36,13 @@ def _matches(pattern: str | None, name: str) -> bool:
         return True
     parts = re.split(r"(\[.\]|%|_)", pattern)
     regex = "".join(
-        ".*" if part == "%" else "." if part == "_" else re.escape(part[1]) if re.fullmatch(r"\[.\]", part) else re.escape(part)
+        ".*"
+        if part == "%"
+        else "."
+        if part == "_"
+        else re.escape(part[1])
+        if re.fullmatch(r"\[.\]", part)
+        else re.escape(part)
         for part in parts
     )
     return re.fullmatch(regex, name, re.IGNORECASE | re.DOTALL) is not None
@@ -48,7 +54,9 @@ def _same(wanted: str | None, name: str) -> bool:
 
 def sp_tables(env: Environment, database: Database, given: Bound) -> Rows:
     """sp_tables"""
-    spec = "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, TABLE_TYPE varchar(32), REMARKS varchar(254)"
+    spec = (
+        "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, TABLE_TYPE varchar(32), REMARKS varchar(254)"
+    )
     types = given.text("@table_type")
     data = []
     for each in objects.tables(env, database):
@@ -83,8 +91,8 @@ def _sizes(type_: SqlType) -> tuple[int, int, int | None, int | None]:
         return length, 2 * length if is_unicode(type_) else length, None, None
     digits = objects.precision(type_)
     if kind(type_) in ("int", "dec", "bit"):
-        length = digits + 2 if type_.name == "decimal" else {"money": 21, "smallmoney": 12}.get(type_.name)
-        return digits, length or objects.max_length(type_), objects.scale(type_), None if kind(type_) == "bit" else 10
+        shown = digits + 2 if type_.name == "decimal" else {"money": 21, "smallmoney": 12}.get(type_.name)
+        return digits, shown or objects.max_length(type_), objects.scale(type_), None if kind(type_) == "bit" else 10
     if kind(type_) == "float":
         return digits if type_.name == "float" else 24, objects.max_length(type_), None, 2
     if type_.name == "uniqueidentifier":
@@ -134,12 +142,17 @@ def sp_columns_short(env: Environment, database: Database, given: Bound) -> Rows
 
 def sp_pkeys(env: Environment, database: Database, given: Bound) -> Rows:
     """sp_pkeys"""
-    spec = "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, COLUMN_NAME sysname, KEY_SEQ smallint!, PK_NAME sysname"
+    spec = (
+        "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, COLUMN_NAME sysname, KEY_SEQ "
+        "smallint!, PK_NAME sysname"
+    )
     data = []
     for each in objects.tables(env, database):
         key = each.entry.table.primary_key if each.entry is not None else None
         if key and _same(given.text("@table_owner"), each.schema) and _same(given.text("@table_name"), each.name):
-            data += [[database.name, each.schema, each.name, name, i, key.name] for i, name in enumerate(key.columns, 1)]
+            data += [
+                [database.name, each.schema, each.name, name, i, key.name] for i, name in enumerate(key.columns, 1)
+            ]
     return rows(spec, data)
 
 
@@ -148,7 +161,8 @@ def sp_statistics(env: Environment, database: Database, given: Bound) -> Rows:
     if given.text("@index_name") not in (None, "%"):
         raise unsupported("sp_statistics of one index")
     spec = (
-        "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, NON_UNIQUE smallint, INDEX_QUALIFIER sysname, "
+        "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, NON_UNIQUE smallint, "
+        "INDEX_QUALIFIER sysname, "
         "INDEX_NAME sysname, TYPE smallint!, SEQ_IN_INDEX smallint, COLUMN_NAME sysname, COLLATION char(1), "
         "CARDINALITY bigint, PAGES bigint, FILTER_CONDITION varchar(128)"
     )
@@ -163,5 +177,19 @@ def sp_statistics(env: Environment, database: Database, given: Bound) -> Rows:
         if index is None or (only_unique and not index.unique):
             continue
         for i, name in enumerate(index.columns, 1):
-            data.append([*head, int(not index.unique), each.name, index.name, 1 if number == 1 else 3, i, name, "A", None, None, None])
+            data.append(
+                [
+                    *head,
+                    int(not index.unique),
+                    each.name,
+                    index.name,
+                    1 if number == 1 else 3,
+                    i,
+                    name,
+                    "A",
+                    None,
+                    None,
+                    None,
+                ]
+            )
     return rows(spec, data)

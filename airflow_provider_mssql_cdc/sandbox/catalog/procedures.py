@@ -110,7 +110,10 @@ _PROCEDURES: dict[str, tuple[str, Procedure]] = {
         "@table_name!, @table_owner, @table_qualifier, @column_name, @namescope, @odbcver, @fusepattern",
         _odbc(odbc.sp_columns),
     ),
-    "sp_columns": ("@table_name!, @table_owner, @table_qualifier, @column_name, @odbcver", _odbc(odbc.sp_columns_short)),
+    "sp_columns": (
+        "@table_name!, @table_owner, @table_qualifier, @column_name, @odbcver",
+        _odbc(odbc.sp_columns_short),
+    ),
     "sp_pkeys": ("@table_name!, @table_owner, @table_qualifier", _odbc(odbc.sp_pkeys)),
     "sp_statistics_100": (
         "@table_name!, @table_owner, @table_qualifier, @index_name, @is_unique, @accuracy",

@@ -30,7 +30,5 @@ def columns(description: str) -> tuple[Column, ...]:
 def rows(description: str, data: Sequence[Sequence[Any]]) -> tuple[list[Column], pa.Table]:
     """A relation of these rows."""
     described = list(columns(description))
-    arrays = [
-        pa.array([row[i] for row in data], column.type.arrow) for i, column in enumerate(described)
-    ]
+    arrays = [pa.array([row[i] for row in data], column.type.arrow) for i, column in enumerate(described)]
     return described, pa.Table.from_arrays(arrays, [column.name for column in described])

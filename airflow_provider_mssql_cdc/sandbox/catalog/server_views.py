@@ -34,8 +34,10 @@ def _databases(env: Environment, database: Database) -> Rows:
         on = each.snapshot_isolation
         data.append(
             [
-                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), 160, COLLATION, 0, "MULTI_USER",
-                False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1, "FULL",
+                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), 160, COLLATION, 0,
+                "MULTI_USER",
+                False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1,
+                "FULL",
                 False, False, False, False, False, 0, "NOTHING", each.cdc.enabled, False, 0, 0, "DISABLED",
             ]
         )  # fmt: skip
@@ -44,7 +46,8 @@ def _databases(env: Environment, database: Database) -> Rows:
 
 def _recovery(env: Environment, database: Database) -> Rows:
     spec = (
-        "database_id int!, database_guid uniqueidentifier, family_guid uniqueidentifier, last_log_backup_lsn decimal(25,0), "
+        "database_id int!, database_guid uniqueidentifier, family_guid uniqueidentifier, "
+        "last_log_backup_lsn decimal(25,0), "
         "recovery_fork_guid uniqueidentifier, first_recovery_fork_guid uniqueidentifier"
     )
     data = []
@@ -60,13 +63,13 @@ def _configurations(env: Environment, database: Database) -> Rows:
         "configuration_id int!, name nvarchar(35)!, value int, minimum int, maximum int, value_in_use int, "
         "description nvarchar(255)!, is_dynamic bit!, is_advanced bit!"
     )
-    size = env.instance.configuration.max_text_repl_size
-    data: list[list[Any]] = [
-        [1536, "max text repl size (B)", size, -1, 2147483647, size, "Maximum size of a text field in replication.", True, False],
+    configuration = env.instance.configuration
+    size, advanced = configuration.max_text_repl_size, int(configuration.show_advanced)
+    data = [
+        [518, "show advanced options", advanced, 0, 1, advanced, "show advanced options", True, False],
+        [1536, "max text repl size (B)", size, -1, 2147483647, size, "Maximum size of replicated text.", True, False],
         [1562, "clr enabled", 1, 0, 1, 1, "CLR user code execution enabled in the server", True, False],
-        [518, "show advanced options", int(env.instance.configuration.show_advanced), 0, 1,
-         int(env.instance.configuration.show_advanced), "show advanced options", True, False],
-    ]  # fmt: skip
+    ]
     return rows(spec, data)
 
 
@@ -82,7 +85,19 @@ def _sessions(env: Environment, database: Database) -> Rows:
         level = env.isolation.value if mine else 2
         name = info.login.user
         status = "running" if mine else "sleeping"
-        data.append([info.session_id, info.login_time, info.login.host_name, info.login.app_name, name, status, True, level, name])
+        data.append(
+            [
+                info.session_id,
+                info.login_time,
+                info.login.host_name,
+                info.login.app_name,
+                name,
+                status,
+                True,
+                level,
+                name,
+            ]
+        )
     return rows(spec, data)
 
 

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objec
 from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
-from airflow_provider_mssql_cdc.sandbox.tsql.definitions import object_id_of
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -37,8 +37,10 @@ _TABLE_COLUMNS = _OBJECT_COLUMNS + (
     ", lob_data_space_id int!, filestream_data_space_id int, max_column_id_used int!, lock_on_bulk_load bit!, "
     "uses_ansi_nulls bit, is_replicated bit, has_replication_filter bit, is_merge_published bit, "
     "is_sync_tran_subscribed bit, has_unchecked_assembly_data bit!, text_in_row_limit int, "
-    "large_value_types_out_of_row bit, is_tracked_by_cdc bit, lock_escalation tinyint, lock_escalation_desc nvarchar(60), "
-    "is_filetable bit, is_memory_optimized bit, durability tinyint, durability_desc nvarchar(60), temporal_type tinyint, "
+    "large_value_types_out_of_row bit, is_tracked_by_cdc bit, lock_escalation tinyint, "
+    "lock_escalation_desc nvarchar(60), "
+    "is_filetable bit, is_memory_optimized bit, durability tinyint, durability_desc nvarchar(60), "
+    "temporal_type tinyint, "
     "temporal_type_desc nvarchar(60), history_table_id int, is_remote_data_archive_enabled bit, is_external bit!"
 )
 
@@ -64,7 +66,8 @@ def _tables(env: Environment, database: Database) -> Rows:
         data.append(
             [
                 *_object_row(each, ids), 0, None, last, False, True, False, False, False, False, False, 0, False,
-                each.tracked, 0, "TABLE", False, False, 0, "SCHEMA_AND_DATA", 0, "NON_TEMPORAL_TABLE", None, False, False,
+                each.tracked, 0, "TABLE", False, False, 0, "SCHEMA_AND_DATA", 0, "NON_TEMPORAL_TABLE",
+                None, False, False,
             ]
         )  # fmt: skip
     return rows(_TABLE_COLUMNS, data)
@@ -77,7 +80,8 @@ def _schemas(env: Environment, database: Database) -> Rows:
 
 _COLUMN_COLUMNS = (
     "object_id int!, name sysname, column_id int!, system_type_id tinyint!, user_type_id int!, max_length smallint!, "
-    "precision tinyint!, scale tinyint!, collation_name sysname, is_nullable bit, is_ansi_padded bit!, is_rowguidcol bit!, "
+    "precision tinyint!, scale tinyint!, collation_name sysname, is_nullable bit, is_ansi_padded "
+    "bit!, is_rowguidcol bit!, "
     "is_identity bit!, is_computed bit!, is_filestream bit!, is_replicated bit, is_non_sql_subscribed bit, "
     "is_merge_published bit, is_dts_replicated bit, is_xml_document bit!, xml_collection_id int!, "
     "default_object_id int!, rule_object_id int!, is_sparse bit, is_column_set bit, generated_always_type tinyint, "
@@ -106,7 +110,8 @@ def _columns(env: Environment, database: Database) -> Rows:
 
 def _types(env: Environment, database: Database) -> Rows:
     spec = (
-        "name sysname!, system_type_id tinyint!, user_type_id int!, schema_id int!, principal_id int, max_length smallint!, "
+        "name sysname!, system_type_id tinyint!, user_type_id int!, schema_id int!, principal_id int, "
+        "max_length smallint!, "
         "precision tinyint!, scale tinyint!, collation_name sysname, is_nullable bit, is_user_defined bit!, "
         "is_assembly_type bit!, default_object_id int!, rule_object_id int!, is_table_type bit!"
     )
@@ -114,7 +119,8 @@ def _types(env: Environment, database: Database) -> Rows:
     data = [
         [
             t.name, t.system_type_id, t.user_type_id, 4, None, t.max_length, t.precision, t.scale,
-            objects.COLLATION if t.name in text else None, t.name not in ("timestamp", "sysname"), False, False, 0, 0, False,
+            COLLATION if t.name in text else None, t.name not in ("timestamp", "sysname"), False,
+            False, 0, 0, False,
         ]
         for t in objects.SYSTEM_TYPES
     ]  # fmt: skip
@@ -136,7 +142,8 @@ def _indexes(env: Environment, database: Database) -> Rows:
     spec = (
         "object_id int!, name sysname, index_id int!, type tinyint!, type_desc nvarchar(60), is_unique bit, "
         "data_space_id int, ignore_dup_key bit, is_primary_key bit, is_unique_constraint bit, fill_factor tinyint!, "
-        "is_padded bit, is_disabled bit, is_hypothetical bit, allow_row_locks bit, allow_page_locks bit, has_filter bit, "
+        "is_padded bit, is_disabled bit, is_hypothetical bit, allow_row_locks bit, allow_page_locks "
+        "bit, has_filter bit, "
         "filter_definition nvarchar(max), auto_created bit"
     )
     data = []
@@ -191,7 +198,9 @@ def _default_constraints(env: Environment, database: Database) -> Rows:
 
 
 def _identity_columns(env: Environment, database: Database) -> Rows:
-    spec = _COLUMN_COLUMNS + ", seed_value bigint, increment_value bigint, last_value bigint, is_not_for_replication bit"
+    spec = (
+        _COLUMN_COLUMNS + ", seed_value bigint, increment_value bigint, last_value bigint, is_not_for_replication bit"
+    )
     data = []
     for each in objects.tables(env, database):
         for column in each.columns:
@@ -250,7 +259,10 @@ def _partition_stats(env: Environment, database: Database) -> Rows:
 
 
 def _principals(env: Environment, database: Database) -> Rows:
-    spec = "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name sysname, owning_principal_id int"
+    spec = (
+        "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name "
+        "sysname, owning_principal_id int"
+    )
     catalog = env.catalog(database)
     data = [["public", 0, "R", "DATABASE_ROLE", None, 1], ["dbo", 1, "S", "SQL_USER", "dbo", None]]
     data += [[name, i, "S", "SQL_USER", "dbo", None] for i, name in enumerate(catalog.users, 5)]
@@ -265,7 +277,9 @@ def _system_views(env: Environment, database: Database) -> Rows:
     for schema, name in _VIEWS:
         number = -object_id_of(0, f"{schema}.{name}")
         schema_id = 3 if schema == "information_schema" else 4
-        data.append([name, number, None, schema_id, 0, "V ", "VIEW", database.created, database.created, True, False, False])
+        data.append(
+            [name, number, None, schema_id, 0, "V ", "VIEW", database.created, database.created, True, False, False]
+        )
     return rows(_OBJECT_COLUMNS, data)
 
 

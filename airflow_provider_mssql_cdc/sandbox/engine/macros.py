@@ -31,7 +31,8 @@ _MACROS = {
         "THEN t_error(50000, 'not supported by the sandbox: [] in a LIKE pattern that is not a constant') ELSE "
         "'(?is)' || replace(replace(replace(replace(replace(replace(replace(regexp_escape("
         "CASE WHEN e = '' THEN p ELSE replace(replace(replace(replace(p, e || e, chr(4)), e || '%', chr(1)), "
-        "e || '_', chr(2)), e || '[', chr(3)) END), chr(92) || '%', '.*'), '%', '.*'), chr(92) || '_', '.'), '_', '.'), "
+        "e || '_', chr(2)), e || '[', chr(3)) END), chr(92) || '%', '.*'), '%', '.*'), chr(92) || "
+        "'_', '.'), '_', '.'), "
         "chr(1), '%'), chr(2), '_'), chr(3), chr(92) || '[') END"
     ),
     "t_nothing(number, message)": "NULL",

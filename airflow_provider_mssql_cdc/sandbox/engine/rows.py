@@ -64,7 +64,7 @@ class RowWriter:
             staged = _staged(self._table, rows, pa.array(ids, pa.int64()))
             sql = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {STAGE}"
             self._manager.apply(Operation(sql, staged, record))
-        return rows.num_rows
+        return int(rows.num_rows)
 
     def _literals(self, rows: pa.Table) -> list[str]:
         """Rows as DuckDB literals: for a few rows that is quicker than handing Arrow over."""
@@ -83,7 +83,7 @@ class RowWriter:
         elif before.num_rows:
             sql = f"DELETE FROM {self._name} WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM {STAGE})"
             self._manager.apply(Operation(sql, pa.table({ROW_ID: ids}), record))
-        return before.num_rows
+        return int(before.num_rows)
 
     def update(self, ids: pa.Array, before: pa.Table, after: pa.Table, changed: set[str]) -> int:
         """Give rows new values, all at once.
@@ -94,9 +94,7 @@ class RowWriter:
         if not before.num_rows:
             return 0
         self._check(after, "UPDATE")
-        touched = tuple(
-            index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns)
-        )
+        touched = tuple(index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns))
         self._check_keys(after, ids, touched)
         record = RowImages(self._table, before, after)
         if before.num_rows == 1:
@@ -112,7 +110,7 @@ class RowWriter:
         sets = ", ".join(f"{c} = n.{c}" for c in (physical(self._table, name) for name in sorted(changed)))
         sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
         self._manager.apply(Operation(sql, staged, record))
-        return before.num_rows
+        return int(before.num_rows)
 
     def _check(self, rows: pa.Table, verb: str) -> None:
         for column in self._table.columns:

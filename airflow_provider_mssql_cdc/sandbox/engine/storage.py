@@ -48,7 +48,9 @@ class TableEntry:
 class Catalog:
     """What a database holds; replaced as a whole when a transaction that changed it commits."""
 
-    schemas: Mapping[str, int] = field(default_factory=lambda: {"dbo": 1, "guest": 2, "INFORMATION_SCHEMA": 3, "sys": 4})
+    schemas: Mapping[str, int] = field(
+        default_factory=lambda: {"dbo": 1, "guest": 2, "INFORMATION_SCHEMA": 3, "sys": 4}
+    )
     tables: Mapping[int, TableEntry] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -165,7 +167,7 @@ class Storage:
 
     def __init__(self, clock: Callable[[], datetime.datetime]) -> None:
         self.clock = clock
-        # each session runs its queries in its own thread: for small statements, waiting for workers costs more than work
+        # each session has a thread of its own; for small statements, waiting for workers costs more than the work
         self._connection = duckdb.connect(config={"threads": 1})
         create_macros(self._connection)
         self._object_ids = itertools.count(901578250, 16)

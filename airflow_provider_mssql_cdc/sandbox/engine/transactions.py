@@ -1,4 +1,4 @@
-"""A session's transaction over DuckDB: write lock, statement atomicity, save points, and what COMMIT puts in the log."""
+"""A session's transaction over DuckDB: write lock, statement atomicity, save points, and what COMMIT logs."""
 
 from __future__ import annotations
 

@@ -58,15 +58,18 @@ def _fitted(expr: Expr, column: ColumnDef, table: str) -> str:
             return convert(expr.sql, expr.type, target)
         if isinstance(known, str) and known.isascii() and len(known) <= target.length and target.name[-7:] == "varchar":
             return expr.sql
-        wide = SqlType("nvarchar" if is_unicode(target) else "varchar", MAX if kind(expr.type) == "str" else target.length)
+        wide = SqlType(
+            "nvarchar" if is_unicode(target) else "varchar", MAX if kind(expr.type) == "str" else target.length
+        )
         raw = convert(expr.sql, expr.type, wide)
         measure = "t_u16" if is_unicode(target) else "length"
         # trailing blanks that do not fit are dropped without an error
         size = f"{measure}(rtrim({raw}, ' '))"
         fitted = convert(raw, dataclasses.replace(wide, length=MAX), target)
         shown = f"left({raw}, {target.length})"
+    place = f"'{table}', column '{column.name}'"
     message = (
-        f"{text(f'String or binary data would be truncated in table {chr(39)}{table}{chr(39)}, column {chr(39)}{column.name}{chr(39)}. Truncated value: ')}"
+        f"{text(f'String or binary data would be truncated in table {place}. Truncated value: ')}"
         f" || chr(39) || {shown} || chr(39) || '.'"
     )
     return f"CASE WHEN {size} > {target.length} THEN t_error(2628, {message}) ELSE {fitted} END"

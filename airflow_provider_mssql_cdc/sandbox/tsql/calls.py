@@ -219,7 +219,9 @@ def _run_text(
     outputs: list[tuple[int, str, SqlType]] = []
     for position, argument in enumerate(given):
         wanted = argument.name[1:].casefold() if argument.name else None
-        index = next((i for i, (n, _, _) in enumerate(expected) if n.casefold() == wanted), None) if wanted else position
+        index = (
+            next((i for i, (n, _, _) in enumerate(expected) if n.casefold() == wanted), None) if wanted else position
+        )
         if index is None or index >= len(expected):
             shown = argument.name or "(unnamed)"
             raise SqlError(8145, f"{shown} is not a parameter for procedure .", state=2)
@@ -229,7 +231,10 @@ def _run_text(
             outputs.append((offset + position, name, type_))
     for name, _, _ in expected:
         if name.casefold() not in variables:
-            message = f"The parameterized query '({declarations}){text}' expects the parameter '@{name}', which was not supplied."
+            message = (
+                f"The parameterized query '({declarations}){text}' expects the parameter '@{name}', which "
+                "was not supplied."
+            )
             raise SqlError(8178, message[:2000])
     yield from _scoped(interpreter, text, variables)
     yield ReturnStatus(0)

@@ -17,12 +17,14 @@ Compile = Callable[[Context, Scope, Any], Expr]
 _DATETIME2 = SqlType("datetime2", 0, 0, 7)
 
 _PARTS = {
-    "year": "year", "yy": "year", "yyyy": "year", "quarter": "quarter", "qq": "quarter", "q": "quarter",
-    "month": "month", "mm": "month", "m": "month", "day": "day", "dd": "day", "d": "day", "dayofyear": "dayofyear",
-    "dy": "dayofyear", "y": "dayofyear", "weekday": "weekday", "dw": "weekday", "week": "week", "wk": "week", "ww": "week",
-    "hour": "hour", "hh": "hour", "minute": "minute", "mi": "minute", "n": "minute", "second": "second", "ss": "second",
-    "s": "second", "millisecond": "millisecond", "ms": "millisecond", "microsecond": "microsecond",
-    "mcs": "microsecond", "nanosecond": "nanosecond", "ns": "nanosecond", "tzoffset": "tzoffset", "tz": "tzoffset",
+    word: part
+    for part, words in {
+        "year": "year yy yyyy", "quarter": "quarter qq q", "month": "month mm m", "day": "day dd d", "week": "week wk ww",
+        "dayofyear": "dayofyear dy y", "weekday": "weekday dw", "hour": "hour hh", "minute": "minute mi n",
+        "second": "second ss s", "millisecond": "millisecond ms", "microsecond": "microsecond mcs",
+        "nanosecond": "nanosecond ns", "tzoffset": "tzoffset tz",
+    }.items()
+    for word in words.split()
 }  # fmt: skip
 _TICKS = {
     "week": 6048000000000, "weekday": 864000000000, "day": 864000000000, "dayofyear": 864000000000,
@@ -117,7 +119,9 @@ def _datepart_of(part: str, value: Expr) -> Expr:
         sql = f"date_part('dow', t_timestamp({ticks})) + 1"  # DATEFIRST 7: Sunday is 1
     elif part == "tzoffset":
         if value.type.name not in ("datetimeoffset", "datetime2"):
-            raise SqlError(9810, f"The datepart tzoffset is not supported by date function datepart for {value.type.name}.")
+            raise SqlError(
+                9810, f"The datepart tzoffset is not supported by date function datepart for {value.type.name}."
+            )
         sql = f"({value.sql}).offset_minutes" if value.type.name == "datetimeoffset" else "0"
     else:
         raise unsupported(f"DATEPART({part})")
@@ -138,10 +142,7 @@ def _named_part(part: str) -> Callable[..., Expr]:
 def _to_offset(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
     value, offset = scalar(ctx, scope, nodes[0]), scalar(ctx, scope, nodes[1])
     value = _temporal(value)
-    if kind(offset.type) == "str":
-        minutes = f"t_parse_offset({offset.sql})"
-    else:
-        minutes = offset.to(INT)
+    minutes = f"t_parse_offset({offset.sql})" if kind(offset.type) == "str" else offset.to(INT)
     scale = {"datetime": 3, "smalldatetime": 0, "date": 0}.get(value.type.name, value.type.scale)
     ticks = to_ticks(value.sql, value.type)
     target = SqlType("datetimeoffset", 0, 0, scale)

@@ -195,7 +195,10 @@ def check_columns(columns: list[ColumnSpec], table: str) -> None:
     seen = set()
     for column in columns:
         if column.name.casefold() in seen:
-            message = f"Column names in each table must be unique. Column name '{column.name}' in table '{table}' is specified more than once."
+            message = (
+                f"Column names in each table must be unique. Column name '{column.name}' in table "
+                f"'{table}' is specified more than once."
+            )
             raise SqlError(2705, message, state=3)
         seen.add(column.name.casefold())
     if sum(column.identity is not None for column in columns) > 1:

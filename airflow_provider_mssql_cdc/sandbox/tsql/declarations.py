@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Message, Outcome, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import principals, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported

@@ -88,7 +88,9 @@ def create_table(
 def _constraint_names(table: TableDef, keys: list[KeySpec]) -> list[str]:
     added = table.indexes[len(table.indexes) - len(keys) :] if keys else ()
     return [
-        index.name for index, key in zip(added, keys, strict=True) if key.unique and key.constraint and not key.primary_key
+        index.name
+        for index, key in zip(added, keys, strict=True)
+        if key.unique and key.constraint and not key.primary_key
     ]
 
 
@@ -106,14 +108,15 @@ def storage_columns(table: TableDef) -> str:
     return ", ".join([*columns, f"{ROW_ID} BIGINT"])
 
 
-def add_elements(
-    entry: TableEntry, spec: TableSpec, now: datetime.datetime, computed_type: ComputedType
-) -> TableEntry:
+def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, computed_type: ComputedType) -> TableEntry:
     """ALTER TABLE ... ADD: the definition afterwards."""
     table = entry.table
     for column in spec.columns:
         if any(known.name.casefold() == column.name.casefold() for known in table.columns):
-            message = f"Column names in each table must be unique. Column name '{column.name}' in table '{table.name}' is specified more than once."
+            message = (
+                f"Column names in each table must be unique. Column name '{column.name}' in table "
+                f"'{table.name}' is specified more than once."
+            )
             raise SqlError(2705, message, state=4)
     columns = list(table.columns)
     for offset, column in enumerate(spec.columns):
@@ -122,8 +125,8 @@ def add_elements(
     names = {**entry.default_names, **_default_names(changed, spec.columns)}
     for default in spec.defaults:
         changed = _with_default(changed, default)
-        column = _find(changed, default.column)
-        names[column.name] = default.name or _made_name("DF", table.name, table.object_id, column.name[:5])
+        name = _find(changed, default.column).name
+        names[name] = default.name or _made_name("DF", table.name, table.object_id, name[:5])
     identity = next((c.identity for c in spec.columns if c.identity), entry.identity)
     return dataclasses.replace(
         entry,

@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import query
+from airflow_provider_mssql_cdc.sandbox.tsql import operators, query
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
@@ -32,6 +32,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
 
 _STAGED = "written_rows"
+_COMPUTED = (
+    'The column "{}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
+)
 
 
 class WriteEnvironment(Protocol):
@@ -80,7 +83,9 @@ def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     listed = [_column(table, name.name) for name in schema.expressions] if schema else None
     identity_given = env.identity_insert(entry)
     columns = listed or [
-        c for c in table.columns if c.computed is None and c.type.name != "rowversion" and (not c.identity or identity_given)
+        c
+        for c in table.columns
+        if c.computed is None and c.type.name != "rowversion" and (not c.identity or identity_given)
     ]
     _check_targets(columns, table, identity_given)
     if node.args.get("default"):
@@ -113,15 +118,21 @@ def _column(table: TableDef, name: str) -> ColumnDef:
 def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:
     for column in columns:
         if columns.count(column) > 1:
-            message = f"The column name '{column.name}' is specified more than once in the SET clause or column list of an INSERT."
+            message = (
+                f"The column name '{column.name}' is specified more than once in the SET clause or column "
+                "list of an INSERT."
+            )
             raise SqlError(264, message)
         if column.computed is not None:
-            message = f'The column "{column.name}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
+            message = _COMPUTED.format(column.name)
             raise SqlError(271, message)
         if column.type.name == "rowversion":
             raise SqlError(273, "Cannot insert an explicit value into a timestamp column.")
         if column.identity and not identity_given:
-            message = f"Cannot insert explicit value for identity column in table '{table.name}' when IDENTITY_INSERT is set to OFF."
+            message = (
+                f"Cannot insert explicit value for identity column in table '{table.name}' when "
+                "IDENTITY_INSERT is set to OFF."
+            )
             raise SqlError(544, message)
 
 
@@ -163,7 +174,9 @@ def _known(
 ) -> dict[int, Any] | None:
     """The values without a query, where all of them are known and fit; None where not."""
     positions = {column.column_id: i for i, column in enumerate(columns)}
-    if len(lines) > 1 and any(len({line[i].type for line in lines if not line[i].untyped}) > 1 for i in positions.values()):
+    if len(lines) > 1 and any(
+        len({line[i].type for line in lines if not line[i].untyped}) > 1 for i in positions.values()
+    ):
         return None  # rows of different types take a common one first
     arrays = {}
     for column in stored:
@@ -181,7 +194,10 @@ def _known(
 def _check_count(given: int, wanted: int) -> None:
     if given != wanted:
         fewer = given < wanted
-        message = f"There are {'more' if fewer else 'fewer'} columns in the INSERT statement than values specified in the VALUES clause."
+        message = (
+            f"There are {'more' if fewer else 'fewer'} columns in the INSERT statement than values "
+            "specified in the VALUES clause."
+        )
         raise SqlError(109 if fewer else 110, message, severity=15)
 
 
@@ -214,14 +230,15 @@ def _literal_rows(ctx: Context, lines: list[list[Expr]]) -> tuple[list[Expr], st
     """VALUES: expressions for the target columns, and the FROM text they read."""
     if len(lines) == 1:
         return lines[0], ""
-    types = [query.operators.common_type(*column) for column in zip(*lines, strict=True)]
+    types = [operators.common_type(*column) for column in zip(*lines, strict=True)]
     rows = ", ".join(
         "(" + ", ".join(cell.to(type_) for cell, type_ in zip(line, types, strict=True)) + ")" for line in lines
     )
     alias = ctx.alias()
     names = ", ".join(f"k{i}" for i in range(1, len(types) + 1))
     exprs = [
-        Expr(f"{alias}.k{i}", type_, untyped=all(line[i - 1].untyped for line in lines)) for i, type_ in enumerate(types, 1)
+        Expr(f"{alias}.k{i}", type_, untyped=all(line[i - 1].untyped for line in lines))
+        for i, type_ in enumerate(types, 1)
     ]
     return exprs, f" FROM (VALUES {rows}) AS {alias}({names})"
 
@@ -279,17 +296,21 @@ def _modified(ctx: Context, node: exp.Expr, name: exp.Expr) -> tuple[Scope, str,
     fake = exp.Select(from_=source.copy(), where=where)
     clause = from_clause(ctx, scope, fake, Bounds())
     wanted = name.alias_or_name.casefold()
-    for alias, label in zip(clause.relations, [s.alias for s in scope.sources], strict=False):
+    for alias, label in clause.labels.items():
         if label.casefold() == wanted:
             return scope, clause.sql, clause.relations[alias], alias
     parts = table_parts(name)  # type: ignore[arg-type]
-    named = [alias for alias, each in clause.relations.items() if each.hidden and each.name.casefold() == parts[2].casefold()]
+    named = [
+        alias for alias, each in clause.relations.items() if each.hidden and each.name.casefold() == parts[2].casefold()
+    ]
     if len(named) == 1:
         return scope, clause.sql, clause.relations[named[0]], named[0]
     raise SqlError(208, f"Invalid object name '{name.name}'.")
 
 
-def _affected(ctx: Context, scope: Scope, node: exp.Expr, text: str, relation: Relation, alias: str, more: list[str]) -> str:
+def _affected(
+    ctx: Context, scope: Scope, node: exp.Expr, text: str, relation: Relation, alias: str, more: list[str]
+) -> str:
     if not relation.hidden:
         raise unsupported("changing rows of a view or function")
     where = f" WHERE {predicate(ctx, scope, node.args['where'].this)}" if node.args.get("where") else ""
@@ -305,14 +326,9 @@ def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     tables = node.args.get("tables") or []
     if len(tables) > 1 or (tables and tables[0].name.lower() == "top"):
         raise unsupported("DELETE TOP")
-    if tables and not isinstance(node.this, exp.Expr):  # DELETE t, without FROM
-        fake = exp.Select(from_=exp.From(this=tables[0].copy()), where=node.args.get("where"))
-        name, shaped = tables[0], fake
-    elif tables:
-        fake = exp.Select(from_=exp.From(this=node.this.copy()), where=node.args.get("where"))
-        name, shaped = tables[0], fake
-    else:
-        name, shaped = node.this, node
+    name = tables[0] if tables else node.this
+    source = node.this if isinstance(node.this, exp.Expr) else name  # DELETE t has no FROM
+    shaped = exp.Delete(this=source.copy(), where=node.args.get("where"), with_=node.args.get("with_"))
     scope, text, relation, alias = _modified(ctx, shaped, name)
     database, entry = env.target(relation.parts)
     rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, []))
@@ -361,7 +377,7 @@ def _check_updated(column: ColumnDef, table: TableDef) -> None:
     if column.identity:
         raise SqlError(8102, f"Cannot update identity column '{column.name}'.")
     if column.computed is not None:
-        message = f'The column "{column.name}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
+        message = _COMPUTED.format(column.name)
         raise SqlError(271, message)
     if column.type.name == "rowversion":
         raise SqlError(272, "Cannot update a timestamp column.")
@@ -396,5 +412,3 @@ def _output(
     with env.staged(_STAGED, pa.Table.from_arrays(arrays, names)):
         items = ", ".join(f"{expr.to(expr.type)} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
         return columns, env.fetch(f"SELECT {items} FROM {_STAGED}")
-
-

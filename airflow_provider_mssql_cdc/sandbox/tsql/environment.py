@@ -37,10 +37,16 @@ def translated(error: duckdb.Error) -> SqlError:
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         return SqlError(8115, "Arithmetic overflow error converting expression to data type.", state=2)
     if "must appear in the GROUP BY" in text:
-        message = "A column is invalid in the select list because it is not contained in either an aggregate function or the GROUP BY clause."
+        message = (
+            "A column is invalid in the select list because it is not contained in either an aggregate "
+            "function or the GROUP BY clause."
+        )
         return SqlError(8120, message)
     if "More than one row returned by a subquery" in text:
-        return SqlError(512, "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.")
+        return SqlError(
+            512,
+            "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
+        )
     if "aggregate" in text.lower() and "WHERE" in text:
         return SqlError(147, "An aggregate may not appear in the WHERE clause.", severity=15)
     return SqlError(50000, f"not supported by the sandbox: {text.splitlines()[0]}")
@@ -75,7 +81,10 @@ class Environment:
             return self.current
         database = self.instance.storage.database(name)
         if not self.instance.may_use(self.principal, database):
-            message = f'The server principal "{self.principal.name}" is not able to access the database "{name}" under the current security context.'
+            message = (
+                f'The server principal "{self.principal.name}" is not able to access the database "{name}" '
+                "under the current security context."
+            )
             raise SqlError(916, message, severity=14)
         return database
 
@@ -117,7 +126,9 @@ class Environment:
 
     def user_in_role(self, database: Database, role: str) -> bool:
         """Whether the session's user is a member of a role."""
-        members = next((m for r, m in self.catalog(database).roles.items() if r.casefold() == role.casefold()), frozenset())
+        members = next(
+            (m for r, m in self.catalog(database).roles.items() if r.casefold() == role.casefold()), frozenset()
+        )
         return self.user_name(database).casefold() in {member.casefold() for member in members}
 
     def may_select(self, database: Database, schema: str, name: str) -> bool:
@@ -127,12 +138,18 @@ class Environment:
         user = self.user_name(database).casefold()
         for grantee, granted_schema, granted_name in self.catalog(database).grants:
             right = grantee.casefold() == user or self.user_in_role(database, grantee)
-            if right and granted_schema.casefold() == schema.casefold() and granted_name.casefold() in ("", name.casefold()):
+            if (
+                right
+                and granted_schema.casefold() == schema.casefold()
+                and granted_name.casefold() in ("", name.casefold())
+            ):
                 return True
         return self.user_in_role(database, "db_datareader")
 
     def _denied(self, right: str, name: str, database: Database, schema: str) -> SqlError:
-        message = f"The {right} permission was denied on the object '{name}', database '{database.name}', schema '{schema}'."
+        message = (
+            f"The {right} permission was denied on the object '{name}', database '{database.name}', schema '{schema}'."
+        )
         return SqlError(229, message, severity=14, state=5)
 
     # Reading
@@ -151,9 +168,7 @@ class Environment:
         if entry is not None:
             if not self.may_select(database, entry.table.schema, entry.table.name):
                 raise self._denied("SELECT", entry.table.name, database, entry.table.schema)
-            columns = [
-                (Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns
-            ]
+            columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
             place = (database.name, entry.table.schema, entry.table.name)
             return Relation(stored_name(database, entry), columns, hidden=ROW_ID, parts=place)
         view = views.find(self, database, schema, parts[2])

@@ -26,9 +26,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
 )
 from airflow_provider_mssql_cdc.sandbox.types import MAX
 
-_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-_BITWISE = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "xor"}
-_COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_BITWISE: dict[type, str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "xor"}
+_COMPARISON: dict[type, str] = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
 def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -227,7 +227,9 @@ def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
             for edge in ("start", "end")
             if spec.args.get(edge)
         ]
-        clauses.append(f"{spec.args['kind']} " + (f"BETWEEN {edges[0]} AND {edges[1]}" if len(edges) == 2 else edges[0]))
+        clauses.append(
+            f"{spec.args['kind']} " + (f"BETWEEN {edges[0]} AND {edges[1]}" if len(edges) == 2 else edges[0])
+        )
     return functions.window(ctx, scope, node.this, f"OVER ({' '.join(clauses)})", bool(order), scalar)
 
 
@@ -247,8 +249,6 @@ def _collate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if name in ("database_default", "catalog_default") or "_ci_as" in name:
         return inner
     raise unsupported(f"the collation {node.expression.name}")
-
-
 
 
 _SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {

@@ -1,4 +1,4 @@
-"""Calls of functions: IIF, ISNULL and the like here, scalar and aggregate ones by their tables, the rest by the session."""
+"""Calls of functions: IIF, ISNULL and the like here, the others by their tables, or by asking the session."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def call(
         return found
     if len(parts) > 1:
         shown = ".".join(parts)
-        message = f'Cannot find either column "{parts[0]}" or the user-defined function or aggregate "{shown}", or the name is ambiguous.'
+        message = (
+            f'Cannot find either column "{parts[0]}" or the user-defined function or aggregate "{shown}", '
+            "or the name is ambiguous."
+        )
         raise SqlError(4121, message)
     raise SqlError(195, f"'{parts[0]}' is not a recognized built-in function name.", severity=15)
 

@@ -31,9 +31,20 @@ from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 # errors that end the batch; those above severity 16 end the connection, which the sandbox never does
-_ABORT_BATCH = frozenset({102, 105, 113, 137, 195, 207, 208, 209, 241, 242, 245, 295, 313, 1205, 3617, 3960, 4104, 4121, 8114, 8169})
+_ABORT_BATCH = frozenset(
+    {102, 105, 113, 137, 195, 207, 208, 209, 241, 242, 245, 295, 313, 1205, 3617, 3960, 4104, 4121, 8114, 8169}
+)
 _ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 8114, 8169})
-_STARTS_IMPLICIT = frozenset("SELECT INSERT UPDATE DELETE WITH CREATE ALTER DROP TRUNCATE GRANT REVOKE".split())
+_STARTS_IMPLICIT = frozenset(
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "REVOKE"]
+)
+
+
+_WRITES: dict[type, Callable[[Context, Environment, Any], dml.Written]] = {
+    exp.Insert: dml.insert,
+    exp.Update: dml.update,
+    exp.Delete: dml.delete,
+}
 
 
 class BatchAborted(Exception):
@@ -161,7 +172,7 @@ class Interpreter:
             return
         if self.settings.rowcount:
             raise unsupported("SET ROWCOUNT for INSERT, UPDATE and DELETE")
-        run = {exp.Insert: dml.insert, exp.Update: dml.update, exp.Delete: dml.delete}.get(type(tree))  # type: ignore[call-overload]
+        run = _WRITES.get(type(tree))
         if run is None:
             raise unsupported(f"the statement {tree.key.upper()}")
         written: dml.Written = self.atomically(

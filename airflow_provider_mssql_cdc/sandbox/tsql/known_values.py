@@ -12,7 +12,12 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import NOT_CONSTANT, Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, TICKS_PER_SECOND, SqlType
 
-_RANGES = {"tinyint": (0, 255), "smallint": (-(2**15), 2**15 - 1), "int": (-(2**31), 2**31 - 1), "bigint": (-(2**63), 2**63 - 1)}
+_RANGES = {
+    "tinyint": (0, 255),
+    "smallint": (-(2**15), 2**15 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "bigint": (-(2**63), 2**63 - 1),
+}
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?)?")
 _DAY = 86400 * TICKS_PER_SECOND
 

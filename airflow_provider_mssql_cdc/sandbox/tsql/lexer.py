@@ -70,7 +70,8 @@ def tokenize(text: str) -> list[Token]:
     position, line = 0, 1
     while position < len(text):
         match = _TOKEN.match(text, position)
-        assert match is not None and match.lastgroup is not None
+        assert match is not None
+        assert match.lastgroup is not None
         kind, end = match.lastgroup, match.end()
         if kind == "comment":
             end = _comment_end(text, position, line)

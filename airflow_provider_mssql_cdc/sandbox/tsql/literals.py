@@ -37,13 +37,15 @@ def literal(value: Any, type_: SqlType) -> str:
     if type_.name == "datetimeoffset":
         if isinstance(value, dict):
             value = (value["utc_ticks"], value["offset_minutes"])
-        return (
-            f"struct_pack(utc_ticks := CAST({value[0]} AS BIGINT), offset_minutes := CAST({value[1]} AS SMALLINT))"
-        )
+        return f"struct_pack(utc_ticks := CAST({value[0]} AS BIGINT), offset_minutes := CAST({value[1]} AS SMALLINT))"
     if isinstance(value, datetime.datetime):
         return f"CAST('{value.isoformat(' ')}' AS {storage})"
     if isinstance(value, datetime.date):
         return f"CAST('{value.isoformat()}' AS {storage})"
-    return f"CAST('{value}' AS {storage})" if isinstance(value, float) else f"CAST({value:f} AS {storage})" if not (
-        isinstance(value, int)
-    ) else f"CAST({value} AS {storage})"
+    return (
+        f"CAST('{value}' AS {storage})"
+        if isinstance(value, float)
+        else f"CAST({value:f} AS {storage})"
+        if not (isinstance(value, int))
+        else f"CAST({value} AS {storage})"
+    )

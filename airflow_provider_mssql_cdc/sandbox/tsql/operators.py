@@ -27,7 +27,10 @@ def key(sql: str, type_: SqlType, *, binary_collation: bool = False) -> str:
     """What stands for a value in equality, grouping, DISTINCT and ORDER BY."""
     if kind(type_) == "str":
         if type_.name in ("text", "ntext", "xml"):
-            message = "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE operator."
+            message = (
+                "The text, ntext, and image data types cannot be compared or sorted, except when using IS "
+                "NULL or LIKE operator."
+            )
             raise SqlError(306, message, state=2)
         return f"rtrim({sql}, ' ')" if binary_collation else f"t_key({sql})"
     if type_.name in ("datetimeoffset",):

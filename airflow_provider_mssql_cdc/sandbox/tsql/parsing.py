@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT")
 
 
-class _Parser(TSQL.Parser):
+class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
     # sqlglot's own function classes fold different T-SQL functions into one and so lose their types
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {

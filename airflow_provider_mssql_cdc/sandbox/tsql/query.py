@@ -100,7 +100,9 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     columns = projections(ctx, scope, node)
     having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""
     order = _order(ctx, scope, node, columns)
-    head = ", ".join(f"{expr.sql if not expr.untyped else 'CAST(NULL AS INTEGER)'} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
+    head = ", ".join(
+        f"{expr.sql if not expr.untyped else 'CAST(NULL AS INTEGER)'} AS k{i}" for i, (_, expr) in enumerate(columns, 1)
+    )
     sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
     sql += (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
     sql += f" HAVING {having}" if having else ""
@@ -112,7 +114,9 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
         if order:
             order = _order_by_output(node, columns)
     sql += (f" ORDER BY {order}" if order else "") + limit
-    direct = None if limit or group or having or node.args.get("distinct") else _direct(ctx, scope, node, clause, columns)
+    direct = (
+        None if limit or group or having or node.args.get("distinct") else _direct(ctx, scope, node, clause, columns)
+    )
     return Query(sql, columns, direct)
 
 
@@ -129,7 +133,11 @@ def _group(ctx: Context, scope: Scope, node: exp.Expr | None) -> str:
     for item in node.expressions:
         expr = scalar(ctx, scope, item)
         if expr.constant:
-            raise SqlError(164, "Each GROUP BY expression must contain at least one column that is not an outer reference.", severity=15)
+            raise SqlError(
+                164,
+                "Each GROUP BY expression must contain at least one column that is not an outer reference.",
+                severity=15,
+            )
         key = operators.key(expr.sql, expr.type)
         keys.append(key)
         if key != expr.sql:
@@ -150,7 +158,10 @@ def projections(ctx: Context, scope: Scope, node: exp.Expr) -> list[tuple[str, E
         elif isinstance(item, exp.Alias):
             columns.append((item.alias, scalar(ctx, scope, item.this)))
         elif isinstance(item, exp.EQ) and isinstance(item.this, exp.Parameter):
-            message = "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations."
+            message = (
+                "A SELECT statement that assigns a value to a variable must not be combined with "
+                "data-retrieval operations."
+            )
             raise SqlError(141, message, severity=15)
         else:
             expr = scalar(ctx, scope, item)
@@ -170,7 +181,11 @@ def _order_item(ctx: Context, scope: Scope, item: exp.Expr, columns: list[tuple[
     if isinstance(target, exp.Literal) and not target.args["is_string"]:
         position = int(target.name)
         if not 1 <= position <= len(columns):
-            raise SqlError(108, f"The ORDER BY position number {position} is out of range of the number of items in the select list.", severity=15)
+            raise SqlError(
+                108,
+                f"The ORDER BY position number {position} is out of range of the number of items in the select list.",
+                severity=15,
+            )
         return columns[position - 1][1]
     if isinstance(target, exp.Column) and not target.args.get("table"):
         named = [expr for name, expr in columns if name.lower() == target.name.lower()]
@@ -217,7 +232,11 @@ def _limit(ctx: Context, scope: Scope, node: exp.Expr) -> str:
 def _rows(ctx: Context, scope: Scope, node: Any) -> int:
     value = ctx.value(scalar(ctx, Scope(), node), "TOP or OFFSET")
     if not isinstance(value, int) or value < 0:
-        raise SqlError(1060, "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.", severity=15)
+        raise SqlError(
+            1060,
+            "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.",
+            severity=15,
+        )
     return value
 
 
@@ -229,7 +248,11 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
         for part in (node.this, node.expression)
     ]
     if len(sides[0].columns) != len(sides[1].columns):
-        raise SqlError(205, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal number of expressions in their target lists.")
+        raise SqlError(
+            205,
+            "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "
+            "number of expressions in their target lists.",
+        )
     columns = []
     for (name, left), (_, right) in zip(sides[0].columns, sides[1].columns, strict=True):
         untyped = left.untyped and right.untyped
@@ -300,7 +323,9 @@ def _direct(ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, colu
 
     def read() -> list[pa.RecordBatch]:
         return [
-            pa.RecordBatch.from_arrays([batch.column(pick) for pick in picks], [f"k{i}" for i in range(1, len(picks) + 1)])
+            pa.RecordBatch.from_arrays(
+                [batch.column(pick) for pick in picks], [f"k{i}" for i in range(1, len(picks) + 1)]
+            )
             for batch in batches(*edges)
         ]
 

@@ -10,9 +10,51 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 
 STARTERS = frozenset(
-    "SELECT INSERT UPDATE DELETE MERGE WITH DECLARE SET IF BEGIN EXEC EXECUTE PRINT RAISERROR THROW COMMIT ROLLBACK "
-    "SAVE USE CREATE ALTER DROP TRUNCATE GRANT REVOKE DENY WHILE RETURN KILL WAITFOR BREAK CONTINUE RECONFIGURE DBCC "
-    "OPEN FETCH CLOSE DEALLOCATE GOTO CHECKPOINT BULK ELSE END".split()
+    [
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "MERGE",
+        "WITH",
+        "DECLARE",
+        "SET",
+        "IF",
+        "BEGIN",
+        "EXEC",
+        "EXECUTE",
+        "PRINT",
+        "RAISERROR",
+        "THROW",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVE",
+        "USE",
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "TRUNCATE",
+        "GRANT",
+        "REVOKE",
+        "DENY",
+        "WHILE",
+        "RETURN",
+        "KILL",
+        "WAITFOR",
+        "BREAK",
+        "CONTINUE",
+        "RECONFIGURE",
+        "DBCC",
+        "OPEN",
+        "FETCH",
+        "CLOSE",
+        "DEALLOCATE",
+        "GOTO",
+        "CHECKPOINT",
+        "BULK",
+        "ELSE",
+        "END",
+    ]
 )
 QUERIES = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"})
 
@@ -199,5 +241,3 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
 
 def _inserts_procedure(tokens: list[Token]) -> bool:
     return tokens[0].upper == "INSERT" and any(token.upper in ("EXEC", "EXECUTE") for token in tokens)
-
-

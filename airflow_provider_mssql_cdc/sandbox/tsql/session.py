@@ -38,11 +38,7 @@ class SqlSession:
         self._instance = instance
         self._env = Environment(instance, principal, database, instance.open_session(login))
         self._interpreter = Interpreter(self._env)
-
-    @property
-    def database(self) -> str:
-        """The current database."""
-        return self._env.current.name
+        self.database = database.name
 
     def batch(self, text: str) -> Iterator[Outcome]:
         """Run a batch of T-SQL."""
@@ -127,6 +123,7 @@ class SqlSession:
             yield RowCount()
         finally:
             self._env.forget()
+            self.database = self._env.current.name
 
     def cancel(self) -> None:
         """Attention: end the running request soon."""

@@ -16,13 +16,30 @@ if TYPE_CHECKING:
 
 # options of SQL-92 behaviour that are ON for every modern client, and change nothing in what the sandbox supports
 _ANSI = frozenset(
-    "ANSI_NULLS ANSI_WARNINGS ANSI_PADDING ANSI_NULL_DFLT_ON ANSI_NULL_DFLT_OFF ANSI_DEFAULTS ARITHABORT "
-    "CONCAT_NULL_YIELDS_NULL QUOTED_IDENTIFIER NUMERIC_ROUNDABORT CURSOR_CLOSE_ON_COMMIT ARITHIGNORE".split()
+    [
+        "ANSI_NULLS",
+        "ANSI_WARNINGS",
+        "ANSI_PADDING",
+        "ANSI_NULL_DFLT_ON",
+        "ANSI_NULL_DFLT_OFF",
+        "ANSI_DEFAULTS",
+        "ARITHABORT",
+        "CONCAT_NULL_YIELDS_NULL",
+        "QUOTED_IDENTIFIER",
+        "NUMERIC_ROUNDABORT",
+        "CURSOR_CLOSE_ON_COMMIT",
+        "ARITHIGNORE",
+    ]
 )
 _DEFAULTS = {**dict.fromkeys(_ANSI, True), "ANSI_NULL_DFLT_OFF": False, "NUMERIC_ROUNDABORT": False,
              "CURSOR_CLOSE_ON_COMMIT": False, "ANSI_DEFAULTS": False, "ARITHIGNORE": False}  # fmt: skip
 # switching these would change results in ways that are not simulated
-_MUST_STAY = {"ANSI_NULLS": True, "CONCAT_NULL_YIELDS_NULL": True, "QUOTED_IDENTIFIER": True, "NUMERIC_ROUNDABORT": False}
+_MUST_STAY = {
+    "ANSI_NULLS": True,
+    "CONCAT_NULL_YIELDS_NULL": True,
+    "QUOTED_IDENTIFIER": True,
+    "NUMERIC_ROUNDABORT": False,
+}
 _TEXT_OPTIONS = frozenset({"TEXTSIZE", "DEADLOCK_PRIORITY", "CONTEXT_INFO"})
 _DATE_OPTIONS = {"LANGUAGE": ("us_english", "english"), "DATEFORMAT": ("mdy",), "DATEFIRST": ("7",)}
 _LEVELS = {
@@ -91,7 +108,10 @@ def _identity_insert(interpreter: Interpreter, cursor: Cursor) -> None:
     full = (parts[0] if len(parts) > 2 else "", parts[-2] if len(parts) > 1 else "", parts[-1])
     found = interpreter.env.table(full)
     if found is None:
-        raise SqlError(1088, f'Cannot find the object "{".".join(parts)}" because it does not exist or you do not have permissions.')
+        raise SqlError(
+            1088,
+            f'Cannot find the object "{".".join(parts)}" because it does not exist or you do not have permissions.',
+        )
     on = cursor.take("ON")
     if not on:
         cursor.expect("OFF")

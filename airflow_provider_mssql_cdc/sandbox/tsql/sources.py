@@ -14,8 +14,28 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scala
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, Source, only
 
 _HARMLESS_HINTS = frozenset(
-    "nolock readuncommitted readcommitted readcommittedlock repeatableread serializable holdlock rowlock paglock "
-    "tablock tablockx updlock xlock nowait forceseek forcescan index noexpand keepidentity readpast".split()
+    [
+        "nolock",
+        "readuncommitted",
+        "readcommitted",
+        "readcommittedlock",
+        "repeatableread",
+        "serializable",
+        "holdlock",
+        "rowlock",
+        "paglock",
+        "tablock",
+        "tablockx",
+        "updlock",
+        "xlock",
+        "nowait",
+        "forceseek",
+        "forcescan",
+        "index",
+        "noexpand",
+        "keepidentity",
+        "readpast",
+    ]
 )
 
 
@@ -30,6 +50,7 @@ def bound_source(relation: Relation, alias: str, name: str) -> Source:
 
 def table_parts(node: exp.Table) -> tuple[str, str, str]:
     """(database, schema, name) of a table as written; '' where it was left out."""
+
     def text(part: Any) -> str:
         return part.name if isinstance(part, exp.Expr) else str(part or "")
 
@@ -56,7 +77,10 @@ def lsn_ranges(ctx: Context, scope: Scope, where: exp.Expr | None) -> dict[tuple
     ranges: dict[tuple[str, str], tuple[Any, Any]] = {}
     for condition in conjuncts(where):
         if isinstance(condition, exp.Between):
-            edges = [(exp.GTE, condition.this, condition.args["low"]), (exp.LTE, condition.this, condition.args["high"])]
+            edges = [
+                (exp.GTE, condition.this, condition.args["low"]),
+                (exp.LTE, condition.this, condition.args["high"]),
+            ]
         elif isinstance(condition, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
             edges = [(type(condition), condition.this, condition.expression)]
             if isinstance(condition.expression, exp.Column):
@@ -83,10 +107,11 @@ def lsn_ranges(ctx: Context, scope: Scope, where: exp.Expr | None) -> dict[tuple
 
 @dataclasses.dataclass(slots=True)
 class FromClause:
-    """A compiled FROM clause: DuckDB text, and the relations in it by alias in lower case."""
+    """A compiled FROM clause: DuckDB text, and by DuckDB alias the relations in it and the names they go by."""
 
     sql: str
-    relations: dict[str, Relation]
+    relations: dict[str, Relation] = dataclasses.field(default_factory=dict)
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def from_clause(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> FromClause:
@@ -96,13 +121,13 @@ def from_clause(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> F
     """
     source = node.args.get("from_")
     if source is None:
-        return FromClause("", {})
+        return FromClause("")
     joins = list(node.args.get("joins") or [])
     where = node.args["where"].this if node.args.get("where") else None
     ranges = lsn_ranges(ctx, scope, where)
     outer = any(join.side for join in [*joins, *(source.this.args.get("joins") or [])])
     single = not joins and not source.this.args.get("joins")
-    clause = FromClause("", {})
+    clause = FromClause("")
 
     def wanted(alias: str, *, preserved: bool) -> Bounds:
         if not preserved:
@@ -183,6 +208,7 @@ def _place(scope: Scope, node: exp.Expr, relation: Relation, alias: str, name: s
     _rename(source, node)
     scope.sources.append(source)
     clause.relations[alias] = relation
+    clause.labels[alias] = name
     return f"{relation.source} AS {alias}"
 
 
@@ -213,7 +239,12 @@ def _rename(source: Source, node: exp.Expr) -> None:
 
 def _derived(scope: Scope, node: exp.Expr, alias: str, inner: Query) -> str:
     columns = [
-        (name, dataclasses.replace(expr, sql=f"{alias}.k{i}", constant=False, value=Expr("", expr.type).value, untyped=False))
+        (
+            name,
+            dataclasses.replace(
+                expr, sql=f"{alias}.k{i}", constant=False, value=Expr("", expr.type).value, untyped=False
+            ),
+        )
         for i, (name, expr) in enumerate(inner.columns, 1)
     ]
     source = Source(node.alias or node.name, columns)

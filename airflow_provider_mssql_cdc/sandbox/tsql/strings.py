@@ -91,7 +91,9 @@ def _datalength(arguments: list[Expr]) -> Expr:
 def _substring(arguments: list[Expr]) -> Expr:
     value, start, length = arguments[0], _integer(arguments[1]), _integer(arguments[2])
     if kind(value.type) not in ("str", "bin"):
-        raise SqlError(8116, f"Argument data type {display(value.type)} is invalid for argument 1 of substring function.")
+        raise SqlError(
+            8116, f"Argument data type {display(value.type)} is invalid for argument 1 of substring function."
+        )
     message = text("Invalid length parameter passed to the SUBSTRING function.")
     # positions before 1 count against the length (docs: SUBSTRING)
     first = f"greatest({start}, 1)"
@@ -170,7 +172,9 @@ def _charindex(arguments: list[Expr]) -> Expr:
 def _replicate(arguments: list[Expr]) -> Expr:
     value, count = _string(arguments[0]), _integer(arguments[1])
     limit = 4000 if is_unicode(value.type) else 8000
-    type_ = _variable_length(value.type) if value.type.length == MAX else SqlType(_variable_length(value.type).name, limit)
+    type_ = (
+        _variable_length(value.type) if value.type.length == MAX else SqlType(_variable_length(value.type).name, limit)
+    )
     sql = f"CASE WHEN {count} < 0 THEN NULL ELSE repeat({value.sql}, {count}) END"
     return _made(sql if type_.length == MAX else f"left({sql}, {limit})", type_, arguments)
 
@@ -181,7 +185,7 @@ def _quotename(arguments: list[Expr]) -> Expr:
     pairs = {"[": "[]", "]": "[]", '"': '""', "'": "''"}
     if mark not in pairs:
         raise unsupported("QUOTENAME with this character")
-    left, right = pairs[str(mark)]
+    left, right = pairs[str(mark)][0], pairs[str(mark)][1]
     escaped = f"replace({value.sql}, {text(right)}, {text(right * 2)})"
     return _made(f"({text(left)} || {escaped} || {text(right)})", nvarchar(258), arguments)
 
@@ -189,7 +193,10 @@ def _quotename(arguments: list[Expr]) -> Expr:
 def _char(arguments: list[Expr]) -> Expr:
     value = _integer(arguments[0])
     message = text("not supported by the sandbox: CHAR above 127")
-    sql = f"CASE WHEN {value} BETWEEN 0 AND 127 THEN chr({value}) WHEN {value} BETWEEN 128 AND 255 THEN t_error(50000, {message}) END"
+    sql = (
+        f"CASE WHEN {value} BETWEEN 0 AND 127 THEN chr({value}) WHEN {value} BETWEEN 128 AND 255 THEN "
+        f"t_error(50000, {message}) END"
+    )
     return _made(sql, SqlType("char", 1), arguments)
 
 

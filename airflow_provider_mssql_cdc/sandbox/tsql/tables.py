@@ -14,7 +14,14 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, TableSpec, check_columns, data_type, elements, key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
+    KeySpec,
+    TableSpec,
+    check_columns,
+    data_type,
+    elements,
+    key_columns,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
@@ -58,7 +65,8 @@ def _existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Da
     database, catalog = _enter(interpreter, parts)
     entry = catalog.find(parts[1] or "dbo", parts[2])
     if entry is None:
-        message = f'Cannot find the object "{".".join(filter(None, parts))}" because it does not exist or you do not have permissions.'
+        name = ".".join(filter(None, parts))
+        message = f'Cannot find the object "{name}" because it does not exist or you do not have permissions.'
         raise SqlError(4902, message)
     return database, catalog, entry
 
@@ -94,7 +102,9 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
         database, catalog = _enter(interpreter, parts)
         schema = catalog.schema_name(parts[1] or "dbo")
         if schema is None:
-            message = f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
+            message = (
+                f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
+            )
             raise SqlError(2760, message)
         if catalog.find(schema, parts[2]) is not None:
             raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
@@ -163,7 +173,11 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
             changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}")
             continue
         if not column.nullable and column.default is None and has_rows:
-            message = f"ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT definition specified. Column '{column.name}' cannot be added to non-empty table '{entry.table.name}'."
+            message = (
+                "ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT "
+                f"definition specified. Column '{column.name}' cannot be added to non-empty table "
+                f"'{entry.table.name}'."
+            )
             raise SqlError(4901, message)
         fill = ""
         if column.default is not None and not column.nullable:
@@ -197,7 +211,10 @@ def _check_unique(interpreter: Interpreter, database: Database, entry: TableEntr
     sql = f"SELECT 1 AS x FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
     if interpreter.env.fetch(sql).num_rows:
         full = f"{entry.table.schema}.{entry.table.name}"
-        message = f"The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{full}' and the index name '{index.name}'."
+        message = (
+            "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the "
+            f"object name '{full}' and the index name '{index.name}'."
+        )
         raise SqlError(1505, message)
 
 
@@ -242,7 +259,10 @@ def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: 
     checked = assign(Expr(stored, old.type), new, full)  # values that no longer fit are an error
     rows = interpreter.env.fetch(f"SELECT {checked} AS v FROM {stored_name(database, entry)}")
     if not nullable and rows.column(0).null_count:
-        message = f"Cannot insert the value NULL into column '{new.name}', table '{full}'; column does not allow nulls. UPDATE fails."
+        message = (
+            f"Cannot insert the value NULL into column '{new.name}', table '{full}'; column does not allow "
+            "nulls. UPDATE fails."
+        )
         raise SqlError(515, message, state=2)
     if kind(old.type) == kind(type_) == "bin" and sql:
         sql = f"ALTER COLUMN {stored} TYPE {duck(type_)} USING {checked}"
@@ -344,10 +364,16 @@ def drop_index(interpreter: Interpreter, statement: Statement) -> None:
         if index is None:
             if lenient:
                 return
-            message = f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do not have permission."
+            message = (
+                f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do "
+                "not have permission."
+            )
             raise SqlError(3701, message, severity=11, state=7)
         if index.primary_key or index.name in entry.unique_constraints:
-            message = f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being used for PRIMARY KEY constraint enforcement."
+            message = (
+                f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being "
+                "used for PRIMARY KEY constraint enforcement."
+            )
             raise SqlError(3723, message, state=4)
         after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
         assert after is not None
@@ -377,7 +403,10 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
             after = _renamed_column(table, column, new)
         else:
             if catalog.find(table.schema, new) is not None:
-                message = f"The new name '{new}' is already in use as a object name and would cause a duplicate that is not permitted."
+                message = (
+                    f"The new name '{new}' is already in use as a object name and would cause a duplicate "
+                    "that is not permitted."
+                )
                 raise SqlError(15335, message, severity=11)
             after = dataclasses.replace(table, name=new)
         database.cdc.check_ddl(table, after, "rename")

@@ -203,7 +203,7 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
             raise SqlError(1001, f"Line {line}: Length or precision specification {length} is invalid.", severity=15)
         return SqlType(name, length)
     if name == "decimal":
-        precision, scale = (numbers + [18, 0])[:2] if not numbers else (numbers[0], (numbers + [0])[1])
+        precision, scale = ([*numbers, 18, 0])[:2] if not numbers else (numbers[0], ([*numbers, 0])[1])
         if not 1 <= precision <= 38:
             raise SqlError(2750, f"Column or parameter #1: Specified column precision {precision} is invalid.")
         if not 0 <= scale <= precision:

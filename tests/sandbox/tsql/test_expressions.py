@@ -97,7 +97,10 @@ CASES: list[tuple[str, Any, SqlType]] = [
         SqlType("datetime"),
     ),
     ("CAST('2024-01-05 23:59:59.999' AS datetime)", datetime.datetime(2024, 1, 6), SqlType("datetime")),
-    ("CAST('2024-01-05 10:11:12.1234567' AS datetime2(7))", _DAY_2024_01_05 + 366721234567, SqlType("datetime2", 0, 0, 7)),
+    (
+        "CAST('2024-01-05 10:11:12.1234567' "
+        "AS datetime2(7))"
+    , _DAY_2024_01_05 + 366721234567, SqlType("datetime2", 0, 0, 7)),
     ("CAST('2024-01-05 10:11:12.1235' AS datetime2(3))", _DAY_2024_01_05 + 366721240000, SqlType("datetime2", 0, 0, 3)),
     ("CAST('9999-12-31 23:59:59.9999999' AS datetime2)", 3155378975999999999, SqlType("datetime2", 0, 0, 7)),
     (
@@ -108,18 +111,36 @@ CASES: list[tuple[str, Any, SqlType]] = [
     ("CAST('10:11:12.1234567' AS time)", 366721234567, SqlType("time", 0, 0, 7)),
     ("CAST('2024-01-05 10:11:30' AS smalldatetime)", datetime.datetime(2024, 1, 5, 10, 12), SqlType("smalldatetime")),
     ("CONVERT(varchar(10), CAST('2024-01-05' AS date), 23)", "2024-01-05", SqlType("varchar", 10)),
-    ("CONVERT(varchar(23), CAST('2024-01-05 10:11:12.997' AS datetime), 121)", "2024-01-05 10:11:12.997", SqlType("varchar", 23)),
-    ("CONVERT(varchar(19), CAST('2024-01-05 10:11:12.997' AS datetime), 120)", "2024-01-05 10:11:12", SqlType("varchar", 19)),
-    ("CONVERT(varchar(30), CAST('2024-01-05 10:11:12.997' AS datetime), 126)", "2024-01-05T10:11:12.997", SqlType("varchar", 30)),
-    ("CAST(CAST('2024-01-05 10:11:12' AS datetime2(3)) AS varchar(30))", "2024-01-05 10:11:12.000", SqlType("varchar", 30)),
+    (
+        "CONVERT(varchar(23), CAST('2024-01-05 10:11:12.997' "
+        "AS datetime), 121)"
+    , "2024-01-05 10:11:12.997", SqlType("varchar", 23)),
+    (
+        "CONVERT(varchar(19), CAST('2024-01-05 10:11:12.997' "
+        "AS datetime), 120)"
+    , "2024-01-05 10:11:12", SqlType("varchar", 19)),
+    (
+        "CONVERT(varchar(30), CAST('2024-01-05 10:11:12.997' "
+        "AS datetime), 126)"
+    , "2024-01-05T10:11:12.997", SqlType("varchar", 30)),
+    (
+        "CAST(CAST('2024-01-05 10:11:12' AS "
+        "datetime2(3)) AS varchar(30))"
+    , "2024-01-05 10:11:12.000", SqlType("varchar", 30)),
     ("CAST(CAST('2024-01-05 01:02:00' AS datetime) AS varchar(30))", "Jan  5 2024  1:02AM", SqlType("varchar", 30)),
     ("DATEADD(month, 1, CAST('2024-01-31' AS date))", datetime.date(2024, 2, 29), SqlType("date")),
-    ("DATEADD(second, -1, CAST('2024-01-05' AS datetime))", datetime.datetime(2024, 1, 4, 23, 59, 59), SqlType("datetime")),
+    (
+        "DATEADD(second, -1, CAST('2024-01-05' "
+        "AS datetime))"
+    , datetime.datetime(2024, 1, 4, 23, 59, 59), SqlType("datetime")),
     ("DATEDIFF(day, '2024-01-05 23:59:59', '2024-01-06 00:00:01')", 1, _INT),
     ("DATEDIFF(year, '2023-12-31', '2024-01-01')", 1, _INT),
     ("DATEPART(weekday, CAST('2024-01-05' AS date))", 6, _INT),
     ("DATEPART(tzoffset, CAST('2024-01-05 00:00:00 -03:30' AS datetimeoffset))", -210, _INT),
-    ("CAST('{6F9619FF-8B86-D011-B42D-00C04FC964FF}' AS uniqueidentifier)", "6F9619FF-8B86-D011-B42D-00C04FC964FF", SqlType("uniqueidentifier")),
+    (
+        "CAST('{6F9619FF-8B86-D011-B42D-00C04FC964FF}' AS "
+        "uniqueidentifier)"
+    , "6F9619FF-8B86-D011-B42D-00C04FC964FF", SqlType("uniqueidentifier")),
     (
         "CAST(CAST('6F9619FF-8B86-D011-B42D-00C04FC964FF' AS uniqueidentifier) AS binary(16))",
         bytes.fromhex("FF19966F868B11D0B42D00C04FC964FF"),

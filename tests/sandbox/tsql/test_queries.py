@@ -50,14 +50,20 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id FROM q.people ORDER BY id OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY", [(2,), (3,)]),
     ("SELECT id FROM q.people WHERE town NOT IN ('Ulm', NULL)", []),
     ("SELECT id FROM q.people WHERE id NOT BETWEEN 2 AND 3 ORDER BY id", [(1,), (4,)]),
-    ("SELECT id FROM q.people p WHERE EXISTS (SELECT 1 FROM q.towns WHERE town = p.town) ORDER BY id", [(1,), (2,), (4,)]),
+    (
+        "SELECT id FROM q.people p WHERE EXISTS (SELECT 1 "
+        "FROM q.towns WHERE town = p.town) ORDER BY id"
+    , [(1,), (2,), (4,)]),
     ("SELECT id FROM q.people WHERE town IN (SELECT town FROM q.towns WHERE code < 0x0102)  ORDER BY id", [(1,), (2,)]),
     ("SELECT id, (SELECT MAX(code) FROM q.towns t WHERE t.town = p.town) FROM q.people p WHERE id > 2 ORDER BY id",
      [(3, None), (4, b"\1\2\0\0")]),
     ("SELECT town FROM q.towns WHERE code = 0x01", [("ulm       ",)]),
     ("SELECT town FROM q.towns WHERE code > 0x0102 AND code <= 0xFFFF", [("Kiel      ",)]),
     ("SELECT id FROM q.people WHERE name LIKE 'a%' ORDER BY id", [(1,), (4,)]),
-    ("SELECT v.p FROM (VALUES (N'A%'), (N'_o_'), (N'!%') ) v (p) WHERE EXISTS (SELECT 1 FROM q.people WHERE name LIKE v.p ESCAPE N'!')"
+    (
+        "SELECT v.p FROM (VALUES (N'A%'), (N'_o_'), (N'!%') ) v (p) WHERE EXISTS (SELECT 1 FROM q.people "
+        "WHERE name LIKE v.p ESCAPE N'!')"
+
      " ORDER BY v.p", [("_o_",), ("A%",)]),
     ("SELECT 1 AS n UNION ALL SELECT 2.5 ORDER BY n DESC", [(Decimal("2.5"),), (Decimal("1.0"),)]),
     ("SELECT 'a' AS x UNION SELECT 'A ' UNION SELECT 'b' ORDER BY x", [("a",), ("b",)]),
@@ -83,7 +89,10 @@ def test_query(client: Client, sql: str, rows: list[tuple[Any, ...]]) -> None:
 
 
 def test_declared_types_come_through(client: Client) -> None:
-    client.run("SELECT d.code, d.town, d.n, d.big FROM (SELECT code, town, COUNT(*) AS n, COUNT_BIG(*) AS big FROM q.towns GROUP BY code, town) AS d")
+    client.run(
+        "SELECT d.code, d.town, d.n, d.big FROM (SELECT code, town, COUNT(*) AS n, COUNT_BIG(*) AS "
+        "big FROM q.towns GROUP BY code, town) AS d"
+    )
     assert [(c.name, c.type, c.nullable) for c in client.columns[0]] == [
         ("code", SqlType("binary", 4), False),
         ("town", SqlType("char", 10), False),

@@ -17,7 +17,8 @@ from tests.sandbox.tsql.conftest import Client
 @pytest.fixture
 def table(client: Client) -> Iterator[str]:
     client.run(
-        "DROP TABLE IF EXISTS dbo.w CREATE TABLE dbo.w (id int PRIMARY KEY, a varchar(5) NULL, n int NOT NULL DEFAULT 7)"
+        "DROP TABLE IF EXISTS dbo.w CREATE TABLE dbo.w (id int PRIMARY KEY, a varchar(5) NULL, n int "
+        "NOT NULL DEFAULT 7)"
     )
     yield "dbo.w"
     client.run("IF @@TRANCOUNT > 0 ROLLBACK")
@@ -93,7 +94,10 @@ class TestStatements:
         assert _rows(client) == []
 
     def test_xact_abort(self, client: Client) -> None:
-        client.sets("SET XACT_ABORT ON BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1) INSERT INTO dbo.w VALUES (1, 'x', 1) SELECT 1")
+        client.sets(
+            "SET XACT_ABORT ON BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1) INSERT INTO dbo.w "
+            "VALUES (1, 'x', 1) SELECT 1"
+        )
         assert client.value("@@TRANCOUNT") == 0
         assert _rows(client) == []
 
@@ -156,7 +160,9 @@ class TestStatements:
         client.run("ROLLBACK")
         other.run("INSERT INTO dbo.w VALUES (2, 'x', 1)")
 
-    def test_writers_wait_for_each_other(self, sandbox: Sandbox, client: Client, connect: Callable[..., Client]) -> None:
+    def test_writers_wait_for_each_other(
+        self, sandbox: Sandbox, client: Client, connect: Callable[..., Client]
+    ) -> None:
         other = connect()
         client.run("BEGIN TRAN INSERT INTO dbo.w VALUES (1, 'x', 1)")
         thread = threading.Thread(target=lambda: other.run("UPDATE dbo.w SET n = n + 1"))
@@ -203,12 +209,16 @@ def test_identity_defaults_rowversion_and_computed_columns(client: Client) -> No
     assert client.value("SCOPE_IDENTITY()") == Decimal(15)
     (before,) = client.run("SELECT MAX(v) FROM dbo.made")[0]
     client.run("UPDATE dbo.made SET price = 3 WHERE id = 10")
-    assert client.run("SELECT twice, CASE WHEN v > 0x00 THEN 1 END FROM dbo.made WHERE id = 10") == [(Decimal("6.00"), 1)]
+    assert client.run("SELECT twice, CASE WHEN v > 0x00 THEN 1 END FROM dbo.made WHERE id = 10") == [
+        (Decimal("6.00"), 1)
+    ]
     assert client.run("SELECT MAX(v) FROM dbo.made")[0][0] > before
     assert client.error("INSERT INTO dbo.made (id) VALUES (1)") == 544
     assert client.error("INSERT INTO dbo.made (twice) VALUES (1)") == 271
     assert client.error("UPDATE dbo.made SET id = 1") == 8102
-    client.run("SET IDENTITY_INSERT dbo.made ON INSERT INTO dbo.made (id) VALUES (100) SET IDENTITY_INSERT dbo.made OFF")
+    client.run(
+        "SET IDENTITY_INSERT dbo.made ON INSERT INTO dbo.made (id) VALUES (100) SET IDENTITY_INSERT dbo.made OFF"
+    )
     assert client.run("INSERT INTO dbo.made (price) OUTPUT inserted.id VALUES (1)") == [(105,)]
 
 

@@ -159,7 +159,7 @@ def choose_key(
     :param user_key: from ``keys``, used where the table has no key of its own
     :raises KeyRequiredError: if there is none and a shape needs one, or if the user's is not captured
     """
-    captured = {column.name for column in instance.columns if not column.computed}
+    captured = {column.name for column in TableSchema(instance.columns, ()).loaded}
     for key in (instance.index_key, instance.primary_key):
         if key and captured.issuperset(key):
             return key, True
@@ -242,6 +242,7 @@ def assess(
             )
         return NotYet(name, f"capture instance {instance.name} was just enabled; nothing is captured yet")
     warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
+    warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
     candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings))
     if checkpoint is not None and candidate.position is not None:

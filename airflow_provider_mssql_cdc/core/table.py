@@ -47,6 +47,7 @@ class Column:
     :param precision: as ``sys.columns.precision``
     :param scale: as ``sys.columns.scale``: digits of decimals, fractional second digits of times
     :param computed: CDC captures computed columns as NULL, so they are left out of every target
+    :param dropped: the source no longer has it; the change table does, and captures NULL since
     """
 
     ordinal: int
@@ -59,6 +60,7 @@ class Column:
     nullable: bool = True
     collation: str | None = None
     computed: bool = False
+    dropped: bool = False
 
     @property
     def is_lob(self) -> bool:
@@ -78,8 +80,8 @@ class TableSchema:
 
     @property
     def loaded(self) -> tuple[Column, ...]:
-        """The columns that targets hold: all but the computed ones."""
-        return tuple(column for column in self.columns if not column.computed)
+        """The columns that targets hold: all but those that CDC captures as NULL."""
+        return tuple(column for column in self.columns if not column.computed and not column.dropped)
 
     @property
     def hash(self) -> str:
@@ -90,6 +92,7 @@ class TableSchema:
         columns = [
             [c.column_id, c.name, c.type, c.length, c.precision, c.scale, c.nullable, c.collation, c.computed]
             for c in sorted(self.columns, key=lambda column: column.column_id)
+            if not c.dropped
         ]
         canonical = json.dumps({"columns": columns, "key": list(self.key)}, separators=(",", ":"), ensure_ascii=True)
         return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
@@ -100,6 +103,7 @@ class TableSchema:
             f"{c.name} {c.type}({c.length},{c.precision},{c.scale}){'' if c.nullable else ' NOT NULL'}"
             f"{' KEY' if c.name in self.key else ''}"
             for c in self.columns
+            if not c.dropped
         )
 
     def column(self, name: str) -> Column:

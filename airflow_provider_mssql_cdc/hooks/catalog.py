@@ -133,9 +133,10 @@ def _column(row: Row) -> Column:
         length=length,
         precision=precision,
         scale=scale,
-        nullable=bool(nullable),
+        nullable=nullable is None or bool(nullable),
         collation=collation,
         computed=bool(computed),
+        dropped=nullable is None,
     )
 
 

@@ -74,11 +74,11 @@ def tables(patterns: int, *, with_instances: bool) -> str:
 COLUMN, UNCAPTURED, INDEX, PRIMARY, COMMAND_ID = range(5)
 
 # Types are those of the change table, which an ALTER of the source reaches in log order; whether NULLs are allowed only
-# the source knows. Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
+# the source knows; a column that was dropped there keeps its place in the change table (docs: sp_cdc_enable_table). Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
 COLUMNS = f"""
 SELECT {COLUMN} AS kind, cc.object_id, cc.column_ordinal AS ordinal, cc.column_name AS name, cc.column_id,
   COALESCE(base.name, own.name) AS type_name, c.max_length, c.precision, c.scale,
-  COALESCE(source.is_nullable, CAST(1 AS bit)) AS is_nullable, c.collation_name,
+  source.is_nullable, c.collation_name,
   COALESCE(cc.is_computed, CAST(0 AS bit)) AS is_computed
 FROM cdc.change_tables AS ct
 JOIN cdc.captured_columns AS cc ON cc.object_id = ct.object_id

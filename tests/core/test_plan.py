@@ -269,6 +269,14 @@ class TestSchema:
         assert "note nvarchar(-1,0,0)" in str(error.value)
         assert "note nvarchar(40,0,0)" in str(error.value)
 
+    def test_a_column_dropped_from_the_source_is_a_change_although_the_change_table_keeps_it(self):
+        dropped = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], dropped=True)))
+        with pytest.raises(SchemaChangedError, match="then:.*note nvarchar"):
+            verdict(checkpoint(), [dropped])
+        candidate = verdict(None, [dropped])
+        assert [column.name for column in candidate.schema.loaded] == ["id"]
+        assert candidate.warnings == ("column note is left out: the source table no longer has it",)
+
     def test_uncaptured_and_computed_columns_are_warnings(self):
         columns = (*COLUMNS, Column(3, 3, "total", "int", 4, 10, computed=True))
         candidate = verdict(None, [instance(columns=columns, uncaptured=("secret",))])

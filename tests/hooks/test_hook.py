@@ -271,6 +271,16 @@ def test_ddl_history(shop: Source) -> None:
     assert (customers.uncaptured, customers.columns[1].length) == (("city",), 80)
 
 
+def test_a_column_dropped_from_the_source_keeps_its_place_and_is_told_apart(shop: Source) -> None:
+    with shop.hook() as hook:
+        (before,) = hook.capture_instances([ORDERS])
+        shop.sql("ALTER TABLE sales.orders DROP COLUMN note")
+        (after,) = hook.capture_instances([ORDERS])
+    assert [(column.name, column.dropped) for column in after.columns] == [
+        (column.name, column.name == "note") for column in before.columns
+    ]
+
+
 @pytest.fixture
 def busy(source: Source) -> Source:
     """Three tables changed at random: transactions of several rows, over several tables."""

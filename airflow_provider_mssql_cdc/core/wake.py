@@ -228,5 +228,5 @@ class Announcer:
         if said is None or said.reason is not call.reason:
             return True
         if call.upto is not None and said.upto is not None:
-            return True
+            return call.upto > said.upto
         return call.failed_at != said.failed_at

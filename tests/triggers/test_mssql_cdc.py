@@ -14,6 +14,7 @@ from airflow.triggers.shared_stream import SharedStreamManager
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.triggers import shared
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger, MsSqlCdcTrigger
 from tests.hooks.source import CONN_ID, TARGET, Source
 from tests.triggers.gate import Gate
@@ -219,6 +220,18 @@ async def triggerer(*watchers: MsSqlCdcEventTrigger) -> AsyncIterator[list[async
         await manager.stop_all()
 
 
+async def looked_at(cut: Lsn) -> None:
+    """Wait until every watcher has taken a poll of this cut or a later one."""
+    while True:
+        places = shared._subscriptions[CONN_ID]
+        if places and all(
+            place._newest and place._newest.probe.cut and place._newest.probe.cut >= cut and not place._arrived.is_set()
+            for place in places
+        ):
+            return
+        await asyncio.sleep(0.01)
+
+
 def test_watchers_of_one_database_share_one_connection(shop: Source) -> None:
     async def scenario() -> list[list[dict[str, Any]]]:
         async with triggerer(watcher(), watcher(target=OTHER_TARGET, poll_interval=0.2), watcher(tables=["a"])) as (
@@ -255,6 +268,7 @@ def test_a_cut_is_said_once_and_dummy_rows_not_at_all(
                 expected.append(await asyncio.to_thread(change, shop, "a", key))
                 assert (await events.get())["upto"] == expected[-1]
                 await asyncio.to_thread(dummy_row, shop)
+                await looked_at(shop.max_lsn())
             loaded(shop, monkeypatch, "a")
             expected.append(await asyncio.to_thread(change, shop, "b", 2))
             event = await events.get()
@@ -264,6 +278,22 @@ def test_a_cut_is_said_once_and_dummy_rows_not_at_all(
         return expected
 
     assert len(set(asyncio.run(scenario()))) == 4
+
+
+def test_each_watcher_has_positions_of_its_own(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = shop.max_lsn()
+    cut = change(shop, "a", 2)
+    loaded(shop, monkeypatch, "a")
+    put(monkeypatch, shop.checkpoint(instance(shop, "a"), before, target=OTHER_TARGET))
+
+    async def scenario() -> None:
+        async with triggerer(watcher(), watcher(target=OTHER_TARGET)) as (ahead, behind):
+            assert (await behind.get())["upto"] == cut
+            await looked_at(shop.max_lsn())
+            newer = await asyncio.to_thread(change, shop, "b", 2)
+            assert [(await queue.get())["upto"] for queue in (ahead, behind)] == [newer, newer]
+
+    asyncio.run(scenario())
 
 
 def test_one_watchers_trouble_is_its_own(shop: Source) -> None:

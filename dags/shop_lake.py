@@ -18,4 +18,6 @@ LAKE = {
     "spark.sql.catalog.lake.warehouse": "{{ var.value.shop_warehouse }}",
     # A small load spends its time on tasks, not on data; raise this for tables of many gigabytes.
     "spark.sql.shuffle.partitions": "4",
+    # The load's own lines are enough; Spark's are thousands.
+    "spark.log.level": "WARN",
 }

@@ -30,15 +30,23 @@ def open_sandbox(**options: Any) -> Iterator[Sandbox]:
         raise CommandError(
             f"module {error.name} is missing: pip install 'airflow-provider-mssql-cdc[sandbox]'"
         ) from error
-    with contextlib.ExitStack() as stack:
+    sandbox = Sandbox(**options)
+    try:
         try:
-            sandbox = stack.enter_context(Sandbox(**options))
+            sandbox.start()
         except OSError as error:
             address = f"{options['host']}:{options['port']}"
             if error.errno == errno.EADDRINUSE:
                 raise CommandError(f"{address} is in use; choose another --port, or 0 for a free one") from error
             raise CommandError(f"cannot listen on {address}: {error.strerror or error}") from error
         yield sandbox
+    finally:
+        sandbox.stop()
+
+
+def connection_uri(sandbox: Sandbox, database: str) -> str:
+    """Return the Airflow connection for this package: it encrypts, and trusts a certificate that nobody has signed."""
+    return sandbox.connection_uri(database) + "?trustServerCertificate=true"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,5 +78,5 @@ def _address(sandbox: Sandbox, database: str) -> dict[str, str | int]:
         "user": sandbox.user,
         "password": sandbox.password,
         "database": database,
-        "connection": sandbox.connection_uri(database),
+        "connection": connection_uri(sandbox, database),
     }

@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.cli.exit import CommandError
 DAG_ID, LOAD = "shop_incremental", "load"
 
 _RUNNER = "airflow_provider_mssql_cdc.cli.demo.dag_runner"
+_LONGEST = 300
 _UNRESOLVED = ("unresolved dependency", "UNRESOLVED DEPENDENCIES", "FAILED DOWNLOADS")
 
 
@@ -39,6 +40,8 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), inherited.get("PATH", os.defpath))),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Each JVM lives for less than a minute: what the second compiler would save comes too late.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         **extra,
     }
 
@@ -104,7 +107,9 @@ def explain(log: str, summary: Mapping[str, Any] | None) -> str:
     """
     if any(sign in log for sign in _UNRESOLVED):
         return "Spark could not download its jars from Maven Central, which the first run needs the network for"
-    errors = [f"{entry['table']}: {entry['error']}" for entry in (summary or {}).get("tables", ()) if "error" in entry]
+    errors = [(entry["table"], entry["error"]) for entry in (summary or {}).get("tables", ()) if "error" in entry]
     if errors:
-        return "the DAG run failed: " + "; ".join(error.partition("\n")[0] for error in errors)
+        table, error = errors[0]
+        others = f" (and {len(errors) - 1} more tables)" if len(errors) > 1 else ""
+        return f"the DAG run failed: {table}: {' '.join(error.split())[:_LONGEST]}{others}"
     return "the DAG run failed"

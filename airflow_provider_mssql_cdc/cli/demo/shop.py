@@ -10,12 +10,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
 _SEED = 20_260_101
 _OPENED = datetime.datetime(2026, 1, 1)
+_TICKS_PER_MICROSECOND = 10
+_TICKS_BEFORE_1970 = (datetime.datetime(1970, 1, 1) - datetime.datetime(1, 1, 1)).days * 86_400 * 10_000_000
 _CITIES = ("Lund", "Zürich", "São Paulo", "東京", "Kraków", "O'Fallon", "Αθήνα", "")
 _WORDS = ("light", "steel", "größe", "hand-made", "naïve", "☕", "blue", "second", "quiet", "the", "of", "oak", "500 g")
 STATUSES = ("new", "paid", "shipped", "returned")
@@ -157,9 +160,18 @@ def build(sandbox: Sandbox, database: str, rows: int) -> None:
     for statement in statements():
         sandbox.execute(statement, database=database)
     for name, table in first_rows(rows).items():
-        sandbox.seed(database, name, table)
+        sandbox.seed(database, name, _with_ticks(table))
     for statement in capture_statements():
         sandbox.execute(statement, database=database)
+
+
+def _with_ticks(table: pa.Table) -> pa.Table:
+    """Return the rows as the sandbox holds them: datetime2 as ticks of 100 ns since the year 1."""
+    for position, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            since_1970 = pc.multiply(table.column(position).cast(pa.int64()), _TICKS_PER_MICROSECOND)
+            table = table.set_column(position, field.name, pc.add(since_1970, _TICKS_BEFORE_1970))
+    return table
 
 
 def first_rows(rows: int) -> dict[str, pa.Table]:

@@ -116,7 +116,12 @@ def test_a_step_that_fails_does_not_look_done():
         (
             "",
             {"tables": [{"table": "sales.orders", "error": "gap.\nDo this."}, {"table": "sales.items"}]},
-            "the DAG run failed: sales.orders: gap.",
+            "the DAG run failed: sales.orders: gap. Do this.",
+        ),
+        (
+            "",
+            {"tables": [{"table": "a.b", "error": "x" * 1000}, {"table": "a.c", "error": "y"}]},
+            f"the DAG run failed: a.b: {'x' * 300} (and 1 more tables)",
         ),
         ("Traceback ..", None, "the DAG run failed"),
     ],

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_provider_mssql_cdc.cli.demo import lake, play, shop
+from airflow_provider_mssql_cdc.cli.demo.report import Reporter
+
+COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
+MARK = "MSSQL_CDC_TEST_MARK"
+
+CORRUPT = """
+import sys
+from airflow_provider_mssql_cdc.cli.demo import lake
+spark = lake.open_session(*sys.argv[1:])
+spark.sql("UPDATE lake.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = 7")
+spark.stop()
+"""
+
+
+def start_demo(*words):
+    """Start the command; all processes that descend from it carry a mark, wherever they go."""
+    mark = uuid.uuid4().hex
+    process = subprocess.Popen(
+        [COMMAND, "demo", *words],
+        env={**os.environ, MARK: mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return process, mark
+
+
+def left_over(mark):
+    """The command lines of all living processes with this mark."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.cmdline())
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_demo_loads_the_changing_shop_and_finds_both_sides_equal(tmp_path):
+    kept, summary = tmp_path / "kept", tmp_path / "summary.json"
+    process, mark = start_demo("--rows", "2000", "--json", str(summary), "--keep", str(kept))
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, ""), out + err
+    assert left_over(mark) == []
+
+    result = json.loads(summary.read_text())
+    tables = {table["table"]: table for table in result["tables"]}
+    assert {name: table["equal"] for name, table in tables.items()} == {table.full_name: True for table in shop.TABLES}
+    assert all(table["copied"] > 0 for table in tables.values())
+    for table in tables.values():
+        assert table["differences"] == []
+        assert table["windows"] >= 2
+        assert table["events"] >= table["inserted"] + table["updated"] + table["deleted"] > 0
+    assert [run["deferred"] for run in result["runs"]] == [False, True, False]
+    assert result["seconds"] > 0
+
+    lines = out.splitlines()
+    assert any(line.startswith("Source and lake are equal.") for line in lines)
+    assert not any("\x1b" in line for line in lines)
+    assert (kept / "lake" / "shop" / "sales_orders" / "metadata").is_dir()
+    look = next(line for line in lines if line.endswith("mssql-cdc checkpoint list"))
+    listed = subprocess.run(look, shell=True, capture_output=True, text=True, check=True, env=clean_environment())
+    assert {line.split()[2] for line in listed.stdout.splitlines() if " -> " in line} == set(tables)
+
+
+def clean_environment():
+    """This process's environment without its Airflow, and with the commands that the demo names on the PATH."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    return {**inherited, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
+
+
+@pytest.mark.xdist_group("spark")
+def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path):
+    out = io.StringIO()
+    with play.Demo(tmp_path, rows=200, reporter=Reporter(out)) as demo:
+        demo.prepare()
+        demo.load_first()
+        command = [sys.executable, "-c", CORRUPT, str(demo.warehouse), demo.packages]
+        subprocess.run(command, env=clean_environment(), capture_output=True, check=True)
+        tables = demo.compare()
+    assert {table["table"]: table["equal"] for table in tables} == {
+        table.full_name: table is not shop.ORDERS for table in shop.TABLES
+    }
+    (difference,) = next(table["differences"] for table in tables if not table["equal"])
+    assert difference.startswith("mirror: order_id 7: amount is Decimal(")
+    assert play.conclude(tables, Reporter(out), 1.0) == 1
+    assert f"sales.orders: {difference}" in out.getvalue()
+
+
+@pytest.mark.xdist_group("spark")
+def test_an_interrupt_during_the_load_leaves_no_process_behind():
+    process, mark = start_demo("--rows", "200")
+    while not any("java" in words[0] for words in left_over(mark) if words):
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (130, "mssql-cdc demo: interrupted\n")
+    assert left_over(mark) == []
+
+
+def test_an_interrupt_before_the_first_run_leaves_no_process_behind():
+    process, mark = start_demo("--rows", "200")
+    assert process.stdout.readline().startswith("Shop database")
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert left_over(mark) == []
+
+
+def test_missing_java_is_one_line(tmp_path):
+    done = subprocess.run(
+        [COMMAND, "demo"], env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mssql-cdc demo: Spark needs Java 17 or 21: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_that_holds_something_is_not_touched(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    done = subprocess.run([COMMAND, "demo", "--keep", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"mssql-cdc demo: --keep {tmp_path}: it exists and is not an empty folder\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_lakes_names_are_those_of_the_dag():
+    assert [lake.mirror(table) for table in shop.TABLES] == [
+        "lake.shop.sales_customers",
+        "lake.shop.sales_orders",
+        "lake.shop.sales_order_items",
+        "lake.shop.catalog_products",
+    ]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from airflow_provider_mssql_cdc import __version__
+from airflow_provider_mssql_cdc.cli import main
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    code = (
+        "import sys\nfrom airflow_provider_mssql_cdc.cli import main\n"
+        "try:\n    main(['demo', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "--keep" in done.stdout
+    assert not {"airflow", "pyspark", "pyarrow", "duckdb", "sqlglot", "pymssql"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [[], ["unknown"], ["checkpoint"], ["checkpoint", "show"]])
+def test_without_a_command_the_usage_is_shown(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "usage: mssql-cdc" in capsys.readouterr().err

@@ -1,11 +1,18 @@
 """The job over real JDBC and real Iceberg tables, compared with plain SELECTs on the source."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.spec import Receipt, from_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
+from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.job import describe, run
+from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.session import credentials, table_session
+from airflow_provider_mssql_cdc.spark.source import Source
+from tests.conftest import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import positions
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -64,3 +71,238 @@ def test_first_load_and_next_load(orders):
     assert from_json(Receipt, Path(orders.work_dir, second.spec_id, "receipt.json").read_text()) == second
     assert json.loads(Path(orders.work_dir, second.spec_id, "receipt.json").read_text())["version"] == 1
     assert not Path(orders.work_dir, second.spec_id, "staged").exists()
+
+
+def error(receipt):
+    (table,) = receipt.tables
+    return table.error
+
+
+def test_a_run_again_does_nothing(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
+    orders.wait_captured()
+    cut = orders.max_lsn()
+    spec = orders.table("dbo.orders", at=positions(first))
+    orders.load(spec, upto=cut)
+
+    again = orders.load(spec, upto=cut)
+
+    assert [s.outcome for s in again.tables[0].sinks] == ["already", "already"]
+    assert [s.after.position for s in again.tables[0].sinks] == [cut, cut]
+    assert len(orders.lake("dbo.orders", "history")) == 200 + 2 * 49
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+
+
+def test_a_lost_checkpoint_is_found_in_the_target(orders):
+    orders.load(orders.table("dbo.orders"))
+    orders.sql("DELETE FROM dbo.orders WHERE id < 50")
+    orders.wait_captured()
+
+    receipt = orders.load(orders.table("dbo.orders"))
+
+    assert [s.outcome for s in receipt.tables[0].sinks] == ["loaded", "loaded"]
+    assert len(orders.lake("dbo.orders")) == 151
+    assert len(orders.lake("dbo.orders", "history")) == 200 + 49
+
+
+def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("DELETE FROM dbo.orders WHERE id < 50")
+    orders.sql("UPDATE dbo.orders SET note = N'later' WHERE id = 100")
+    orders.wait_captured()
+    mark = orders.max_lsn()
+    orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_orders', @low_water_mark = {mark}")
+
+    failed = orders.load(orders.table("dbo.orders", at=positions(first)))
+
+    assert error(failed).kind == "GapError"
+    assert error(failed).permanent
+    assert "resnapshot" in error(failed).message
+    assert len(orders.lake("dbo.orders")) == 200
+
+    lost = positions(first)["mirror"][0]
+    closed = orders.load(orders.table("dbo.orders", lost_after=lost))
+
+    assert error(closed) is None
+    assert [s.outcome for s in closed.tables[0].sinks] == ["first_load", "first_load"]
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+    assert len([r for r in orders.lake("dbo.orders", "history") if r["_op"] == "R"]) == 200 + 151
+    assert len(closed.tables[0].warnings) == 2
+
+
+def test_a_table_that_fails_does_not_keep_the_others(live):
+    live.sql("CREATE TABLE dbo.good (id int NOT NULL PRIMARY KEY)")
+    live.sql("CREATE TABLE dbo.bad (id int NOT NULL PRIMARY KEY, v sql_variant)")
+    live.sql("INSERT INTO dbo.good VALUES (1), (2)")
+    live.enable("dbo.good")
+    live.enable("dbo.bad")
+    live.sql("INSERT INTO dbo.good VALUES (3)")
+    live.wait_captured()
+
+    receipt = live.load(live.table("dbo.bad"), live.table("dbo.good"))
+
+    bad, good = receipt.tables
+    assert (bad.error.kind, bad.error.permanent) == ("UnsupportedColumnError", True)
+    assert good.error is None
+    assert mirror(live, "dbo.good", "id") == [(1,), (2,), (3,)]
+
+
+def test_a_history_without_key_starts_without_a_copy(live):
+    live.sql("CREATE TABLE dbo.log (line nvarchar(20))")
+    live.sql("INSERT INTO dbo.log VALUES (N'before')")
+    live.enable("dbo.log")
+    live.sql("INSERT INTO dbo.log VALUES (N'captured')")
+    live.wait_captured()
+    first = live.load(live.table("dbo.log", shapes=["history"]))
+    live.sql("INSERT INTO dbo.log VALUES (N'one'), (N'one')")
+    live.sql("UPDATE dbo.log SET line = N'two' WHERE line = N'one'")
+    live.wait_captured()
+
+    second = live.load(live.table("dbo.log", shapes=["history"], at=positions(first)))
+
+    assert error(first) is None
+    assert "has no key" in first.tables[0].warnings[0]
+    assert error(second) is None
+    found = [(row["_op"], row["line"]) for row in live.lake("dbo.log", "history")]
+    assert sorted(found) == [("B", "one"), ("B", "one"), ("I", "one"), ("I", "one"), ("U", "two"), ("U", "two")]
+
+    refused = live.load(live.table("dbo.log", shapes=["mirror"]))
+    assert error(refused).kind == "KeyRequiredError"
+
+
+def test_a_key_of_the_users_choice_follows_updates_and_must_be_unique(live):
+    live.sql("CREATE TABLE dbo.k (code nvarchar(10), v int)")
+    live.sql("INSERT INTO dbo.k VALUES (N'a', 1), (N'b', 2), (NULL, 3)")
+    live.enable("dbo.k")
+    live.sql("UPDATE dbo.k SET v = 10 WHERE code = N'a'")
+    live.wait_captured()
+    first = live.load(live.table("dbo.k", shapes=["mirror"], key=["code"]))
+    live.sql("UPDATE dbo.k SET code = N'z' WHERE code = N'a'")
+    live.sql("UPDATE dbo.k SET v = 30 WHERE code IS NULL")
+    live.wait_captured()
+
+    second = live.load(live.table("dbo.k", shapes=["mirror"], key=["code"], at=positions(first)))
+
+    assert error(second) is None
+    assert {(row["code"], row["v"]) for row in live.lake("dbo.k")} == {("z", 10), ("b", 2), (None, 30)}
+    live.sql("INSERT INTO dbo.k VALUES (N'b', 7)")
+    live.wait_captured()
+    live.spark.sql(f"DROP TABLE lake.`{live.namespace}`.dbo_k PURGE")
+    refused = live.load(live.table("dbo.k", shapes=["mirror"], key=["code"]))
+    assert error(refused).kind == "KeyRequiredError"
+    assert "code='b'" in error(refused).message
+
+
+def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    low = positions(first)["mirror"][0]
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 10")
+    orders.wait_captured()
+    cut = orders.max_lsn()
+    loaded = orders.load(orders.table("dbo.orders", at=positions(first)), upto=cut)
+    whole = sorted(map(repr, orders.lake("dbo.orders", "history")))
+    name = ".".join(f"`{part}`" for part in orders.target("dbo.orders", "history"))
+    orders.spark.newSession().sql(f"DELETE FROM {name} WHERE id IN (3, 4) AND _op <> 'R'")
+
+    replay = ReplaySpec(low, cut)
+    history = orders.table("dbo.orders", shapes=["history"], at=positions(loaded))
+    receipts = [orders.load(history, upto=cut, replay=replay) for _ in range(2)]
+
+    assert [error(receipt) for receipt in receipts] == [None, None]
+    assert sorted(map(repr, orders.lake("dbo.orders", "history"))) == whole
+    assert receipts[0].tables[0].sinks[0].after == loaded.tables[0].sinks[1].after
+
+    into_mirror = orders.load(orders.table("dbo.orders", shapes=["mirror"]), upto=cut, replay=replay)
+    assert error(into_mirror).kind == "TargetError"
+    later = orders.load(history, upto=cut, replay=ReplaySpec(low, cut.next()))
+    assert (error(later).kind, error(later).permanent) == ("NotLoadedYetError", False)
+
+    both = orders.table("dbo.orders", at=positions(loaded))
+    built = orders.load(both, upto=cut, replay=ReplaySpec(low, cut, suffix="_again"))
+    assert error(built) is None
+    assert {row["id"] for row in orders.lake("dbo.orders", suffix="_again")} == set(range(1, 10))
+    assert len(orders.lake("dbo.orders", "history", suffix="_again")) == 18
+
+
+def test_a_restored_database_is_noticed(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    marker = first.tables[0].sinks[0].after
+    orders.sql(f"UPDATE cdc.lsn_time_mapping SET tran_end_time = '2001-01-01' WHERE start_lsn = {marker.witness.lsn}")
+    orders.sql("DELETE FROM dbo.orders WHERE id = 3")
+    orders.wait_captured()
+
+    receipt = orders.load(orders.table("dbo.orders", at=positions(first)))
+
+    assert error(receipt).kind == "RestoredError"
+
+
+def test_an_instance_enabled_anew_is_noticed(orders):
+    spec = orders.table("dbo.orders")
+    orders.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'orders', @capture_instance = N'all'"
+    )
+    orders.enable("dbo.orders")
+    orders.wait_captured()
+
+    receipt = orders.load(spec)
+
+    assert (error(receipt).kind, error(receipt).permanent) == ("InstanceChangedError", False)
+
+
+def test_user_and_password_appear_nowhere(spark, orders, capfd):
+    spec = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
+    source = dataclasses.replace(spec.source, jdbc_url=spec.source.jdbc_url + ";loginTimeout=5")
+    Path(spec.path).parent.mkdir(parents=True)
+    Path(spec.path).write_text(to_json(dataclasses.replace(spec, source=source)))
+
+    receipt = run(spark, from_json(JobSpec, files.read_text(spark, spec.path)))
+    wrong = table_session(spark)
+    wrong.conf.set("spark.mssql_cdc.password", SPARK_PASSWORD + "-wrong")
+    refused = describe(_failure(wrong, source), credentials(wrong))
+
+    assert error(receipt) is None
+    out, err = capfd.readouterr()
+    for text in (to_json(receipt), refused.message, repr(credentials(wrong)), out, err, Path(spec.path).read_text()):
+        assert SPARK_PASSWORD not in text
+    assert SPARK_USER not in refused.message
+    assert "Login failed" in refused.message
+
+
+def _failure(session, source):
+    with pytest.raises(Exception, match="Login failed") as caught:
+        Source(session, source, credentials(session)).rows("SELECT 1 AS one", "one INT")
+    return caught.value
+
+
+class OthersFirst(TableLoad):
+    """Another run commits the same window after this one has staged it."""
+
+    def stage_windows(self, windows):
+        staged = super().stage_windows(windows)
+        job, session = dataclasses.replace(self._job, id="other"), table_session(self._session)
+        source = Source(session, job.source, credentials(session))
+        TableLoad(session, job, self._table, source, connections=1).run()
+        return staged
+
+
+@pytest.mark.parametrize("first_load", [True, False])
+def test_two_runs_side_by_side_load_once(spark, orders, first_load):
+    at = {}
+    if not first_load:
+        at = positions(orders.load(orders.table("dbo.orders")))
+        orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 10; DELETE FROM dbo.orders WHERE id = 1")
+    orders.sql("INSERT INTO dbo.orders VALUES (-1, N'new', NULL)")
+    orders.wait_captured()
+    table = orders.table("dbo.orders", at=at)
+    job = orders.spec(table, upto=orders.max_lsn())
+    session = table_session(spark)
+    load = OthersFirst(session, job, table, Source(session, job.source, credentials(session)), connections=2)
+
+    load.run()
+
+    assert [s.outcome for s in load.receipt().sinks] == ["already", "already"]
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+    history = orders.lake("dbo.orders", "history")
+    identities = [(r["_lsn"], r["_command_id"], r["_op"], r["id"]) for r in history]
+    assert len(set(identities)) == len(identities)

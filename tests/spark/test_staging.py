@@ -1,0 +1,83 @@
+"""Masks of any width, row numbers, and the server's local times."""
+
+import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.table import Column
+from airflow_provider_mssql_cdc.core.window import Slice, Window
+from airflow_provider_mssql_cdc.spark.reader import raw_schema, slice_sql
+from airflow_provider_mssql_cdc.spark.server_time import to_utc
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.staging import stage
+from tests.spark import model
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.mark.parametrize("count", [9, 17, 300])
+def test_the_mask_of_a_wide_table_names_its_columns(spark, tmp_path, count):
+    columns = tuple(Column(n, n, f"it's {n}", "nvarchar", length=-1 if n % 2 else 20) for n in range(1, count + 1))
+    spec = model.table_spec(columns=columns, key=(columns[8].name,))
+    mappings = map_columns(spec.name, spec.schema)
+    masks = [{n} for n in range(1, count + 1)] + [{1, count}, set(range(1, count + 1))]
+    rows = [
+        (model.lsn(10).value, n, model.lsn(5).value, 4, model.mask(bits, count), n, None, *[None] * count)
+        for n, bits in enumerate(masks, start=1)
+    ]
+    window = Window(model.lsn(1), model.lsn(20))
+
+    raw = table_session(spark).createDataFrame(rows, raw_schema(mappings)).coalesce(1)
+    staged = stage(raw, spec.schema, mappings, [window], str(tmp_path / "events"), history=True)
+
+    found = {row["_command_id"]: row for row in staged.rows(window).collect()}
+    for n, bits in enumerate(masks, start=1):
+        assert found[n]["_changed"] == [f"it's {bit}" for bit in sorted(bits)]
+        assert found[n]["_unknown"] == [f"it's {bit}" for bit in range(1, count + 1, 2) if bit not in bits]
+        assert found[n]["_moved"] == (9 in bits)
+    assert staged.count(window).unknown == len(masks) - 1
+
+
+def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
+    columns = tuple(Column(n, n, f"c{n}", "int") for n in range(1, 18))
+    spec = model.table_spec(columns=columns, key=("c1", "c3", "c9", "c17"))
+    part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
+
+    query = slice_sql(spec.instance, spec.schema, map_columns(spec.name, spec.schema), part, history=False)
+
+    mask = "[__$update_mask]"
+    byte = f"CONVERT(int, SUBSTRING({mask}, DATALENGTH({mask})"
+    assert query.endswith(
+        f"WHERE [__$operation] <> 3 OR {mask} IS NULL OR {byte} - 0, 1)) & 5 <> 0"
+        f" OR {byte} - 1, 1)) & 1 <> 0 OR {byte} - 2, 1)) & 1 <> 0"
+    )
+
+
+def test_operations_that_no_change_table_has_are_an_error(spark, tmp_path):
+    spec = model.table_spec()
+    mappings = map_columns(spec.name, spec.schema)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 5, b"\x1f", 1, None, 1, 1, None, None, None)
+    raw = table_session(spark).createDataFrame([row], raw_schema(mappings))
+
+    with pytest.raises(Exception, match=r"__\$operation 5"):
+        stage(raw, spec.schema, mappings, [Window(model.lsn(1), model.lsn(20))], str(tmp_path / "events"), history=True)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
+def test_local_times_become_instants_but_for_repeated_and_missing_ones(spark, zone):
+    session = table_session(spark)
+    start = datetime.datetime(2025, 1, 1)
+    times = [start + datetime.timedelta(minutes=15 * n) for n in range(4 * 24 * 400)]
+
+    frame = session.createDataFrame([(time,) for time in times], "t TIMESTAMP_NTZ")
+    rows = frame.select("t", F.unix_micros(to_utc(F.col("t"), zone)).alias("u")).collect()
+
+    def instant(time):
+        early, late = (time.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(datetime.UTC) for fold in (0, 1))
+        back = early.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        return None if early != late or back != time else int(early.timestamp()) * 1_000_000
+
+    assert {row["t"]: row["u"] for row in rows} == {time: instant(time) for time in times}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, Outcome, ResultSet, ReturnValue, RowCount
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, Outcome, ResultSet, ReturnValue, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
 
@@ -25,12 +26,12 @@ Procedure = Callable[[Any, Database, Bound], Iterator[Outcome]]
 
 def _owner(interpreter: Interpreter, database: Database) -> None:
     if not interpreter.env.is_owner(database):
-        raise error(22904)
+        raise SqlError(22904, "The caller must be a member of db_owner.")
 
 
 def _sysadmin(interpreter: Interpreter) -> None:
     if not interpreter.env.principal.sysadmin:
-        raise error(22902)
+        raise SqlError(22902, "The caller must be a member of sysadmin.")
 
 
 def _rows(interpreter: Interpreter, relation: tuple[list[Column], pa.Table]) -> Iterator[Outcome]:
@@ -56,7 +57,7 @@ def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> It
     if not database.cdc.enabled and (
         catalog.schema_name("cdc") is not None or "cdc" in {user.casefold() for user in catalog.users}
     ):
-        raise error(22906, database.name)
+        raise SqlError(22906, f"Database '{database.name}' has a user or schema named cdc already.")
     yield from _with_lock(interpreter, database, database.cdc.enable)
 
 
@@ -74,7 +75,8 @@ def _table(interpreter: Interpreter, database: Database, given: Bound, procedure
         raise error(22974, procedure=procedure)
     entry = interpreter.env.catalog(database).find(str(schema), str(name))
     if entry is None:
-        raise error(22931, schema, name, procedure=procedure)
+        message = f"Source table '{schema}.{name}' does not exist in this database."
+        raise SqlError(22931, message, procedure=procedure)
     return entry.table
 
 
@@ -87,7 +89,7 @@ def _enable_table(interpreter: Interpreter, database: Database, given: Bound) ->
     _owner(interpreter, database)
     _require_enabled(database)
     if given.flag("@enable_extended_ddl_handling"):
-        raise error(22874)
+        raise SqlError(22874, "Extended DDL handling is not available.")
 
     def action() -> Any:
         table = _table(interpreter, database, given, "sp_cdc_enable_table_internal")
@@ -110,8 +112,6 @@ def _enable_table(interpreter: Interpreter, database: Database, given: Bound) ->
 
 def _create_role(interpreter: Interpreter, database: Database, role: str | None) -> None:
     """The gating role is created if it is missing."""
-    import dataclasses
-
     transaction = interpreter.env.manager.open
     assert transaction is not None
     assert transaction.catalog is not None

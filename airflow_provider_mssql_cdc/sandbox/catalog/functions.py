@@ -6,7 +6,8 @@ import datetime
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mssql_cdc.sandbox.catalog import changes, objects
+from airflow_provider_mssql_cdc.sandbox.catalog import objects
+from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, values_of
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, VERSION_TEXT
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -15,10 +16,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
-    BIT,
     DATETIME,
     INT,
-    LSN,
     decimal,
     nvarchar,
     varbinary,
@@ -108,100 +107,8 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
         return None
     if name in ("fn_varbintohexstr", "fn_varbintohexsubstring"):
         return Expr(f"('0x' || lower(hex({arguments[0].sql})))", nvarchar(-1), constant=arguments[0].constant)
-    function = _CDC.get(name)
+    function = CDC_FUNCTIONS.get(name)
     return None if function is None else function(env, database, arguments)
-
-
-def _values(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
-    values = []
-    for argument in arguments:
-        if not argument.constant:
-            raise unsupported(f"{what} with an argument that depends on rows")
-        values.append(env.evaluate(argument))
-    return values
-
-
-# CDC functions
-
-
-def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(database.cdc.max_lsn(), LSN)
-
-
-def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    name = _values(env, arguments, "fn_cdc_get_min_lsn")[0]
-    instance = database.cdc.instance(name)
-    if instance is not None and not changes.may_read_changes(env, database, instance):
-        return constant(bytes(10), LSN)
-    return constant(database.cdc.min_lsn(name), LSN)
-
-
-def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
-    def function(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-        given = arguments[0]
-        if given.constant:
-            value = changes.lsn_argument(env.evaluate(given))
-            moved = database.cdc.increment_lsn(value) if step > 0 else database.cdc.decrement_lsn(value)
-            return constant(moved, LSN)
-        return Expr(f"t_lsn(t_number_of_lsn({given.to(LSN)}) + ({step}))", LSN)
-
-    return function
-
-
-def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    given = arguments[0]
-    if given.constant:
-        return constant(database.cdc.map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
-    _, rows = database.cdc.relation("lsn_time_mapping")
-    name = env.register(rows.select(["start_lsn", "tran_end_time"]))
-    sql = f"(SELECT m.tran_end_time FROM {name} AS m WHERE m.start_lsn = {given.to(LSN)})"
-    return Expr(sql, DATETIME)
-
-
-def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
-    operator, time = _values(env, [arguments[0], moment], "fn_cdc_map_time_to_lsn")
-    return constant(database.cdc.map_time_to_lsn(operator, time), LSN)
-
-
-def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(database.cdc.column_ordinal(*_values(env, arguments, "fn_cdc_get_column_ordinal")), INT)
-
-
-def _bit_sql(position: str, mask: str) -> str:
-    digits = f"hex({mask})"
-    byte = f"('0x' || substr({digits}, 2 * (octet_length({mask}) - ({position} - 1) // 8) - 1, 2))::INTEGER"
-    inside = f"{position} >= 1 AND ({position} - 1) // 8 < octet_length({mask})"
-    bit = f"(({byte} >> (({position} - 1) % 8)::INTEGER) & 1) = 1"
-    return f"CASE WHEN {mask} IS NULL OR {position} IS NULL THEN NULL WHEN {inside} THEN {bit} ELSE FALSE END"
-
-
-def _is_bit_set(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    constant_ = all(argument.constant for argument in arguments)
-    return Expr(_bit_sql(arguments[0].to(INT), arguments[1].to(varbinary(128))), BIT, constant=constant_)
-
-
-def _has_column_changed(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    ordinal = database.cdc.column_ordinal(*_values(env, arguments[:2], "fn_cdc_has_column_changed"))
-    if ordinal is None:
-        return constant(None, BIT)
-    return Expr(_bit_sql(str(ordinal), arguments[2].to(varbinary(128))), BIT, constant=arguments[2].constant)
-
-
-_CDC: dict[str, Callable[[Any, Any, list[Expr]], Expr]] = {
-    "fn_cdc_get_max_lsn": _max_lsn,
-    "fn_cdc_get_min_lsn": _min_lsn,
-    "fn_cdc_increment_lsn": _moved(1),
-    "fn_cdc_decrement_lsn": _moved(-1),
-    "fn_cdc_map_lsn_to_time": _lsn_to_time,
-    "fn_cdc_map_time_to_lsn": _time_to_lsn,
-    "fn_cdc_get_column_ordinal": _column_ordinal,
-    "fn_cdc_is_bit_set": _is_bit_set,
-    "fn_cdc_has_column_changed": _has_column_changed,
-}
-
-
-# Metadata functions
 
 
 def _lookup(names: dict[int, str], argument: Expr) -> Expr:
@@ -216,7 +123,7 @@ def _lookup(names: dict[int, str], argument: Expr) -> Expr:
 def _database_argument(env: Environment, arguments: list[Expr], position: int) -> Database | None:
     if len(arguments) <= position:
         return env.current
-    number = _values(env, arguments[position:], "a database id")[0]
+    number = values_of(env, arguments[position:], "a database id")[0]
     return next((d for d in env.instance.storage.databases.values() if d.database_id == number), None)
 
 
@@ -233,7 +140,7 @@ def _object_schema_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _object_id(env: Environment, arguments: list[Expr]) -> Expr:
-    values = _values(env, arguments, "OBJECT_ID")
+    values = values_of(env, arguments, "OBJECT_ID")
     found = objects.find(env, values[0]) if values[0] else None
     if found is not None and len(values) > 1 and found.type.strip() != str(values[1]).strip().upper():
         found = None
@@ -247,13 +154,13 @@ def _schema_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _schema_id(env: Environment, arguments: list[Expr]) -> Expr:
-    wanted = _values(env, arguments, "SCHEMA_ID")[0] if arguments else "dbo"
+    wanted = values_of(env, arguments, "SCHEMA_ID")[0] if arguments else "dbo"
     found = [n for name, n in objects.schemas(env, env.current).items() if name.casefold() == str(wanted).casefold()]
     return constant(found[0] if found else None, INT)
 
 
 def _db_id(env: Environment, arguments: list[Expr]) -> Expr:
-    name = _values(env, arguments, "DB_ID")[0] if arguments else env.current.name
+    name = values_of(env, arguments, "DB_ID")[0] if arguments else env.current.name
     found = env.instance.storage.databases.get(str(name).casefold())
     return constant(found.database_id if found else None, SqlType("smallint"))
 
@@ -265,7 +172,7 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
-    table, column = _values(env, arguments, "COL_LENGTH")
+    table, column = values_of(env, arguments, "COL_LENGTH")
     found = objects.find(env, table)
     columns = found.columns if found else ()
     length = next((objects.max_length(c.type) for c in columns if c.name.casefold() == str(column).casefold()), None)
@@ -273,7 +180,7 @@ def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _col_name(env: Environment, arguments: list[Expr]) -> Expr:
-    number, column = _values(env, arguments, "COL_NAME")
+    number, column = values_of(env, arguments, "COL_NAME")
     found = next((o for o in objects.all_objects(env, env.current) if o.object_id == number), None)
     ids = {c.column_id: c.name for c in found.columns} if found else {}
     return constant(ids.get(column), _NAME)
@@ -300,19 +207,19 @@ _SERVER: dict[str, tuple[Any, SqlType]] = {
 
 
 def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
-    wanted = str(_values(env, arguments, "SERVERPROPERTY")[0]).casefold()
+    wanted = str(values_of(env, arguments, "SERVERPROPERTY")[0]).casefold()
     # the result is sql_variant, which the sandbox has not; it comes in the type that it holds
     return constant(*_SERVER.get(wanted, (None, _NAME)))
 
 
 def _session_property(env: Environment, arguments: list[Expr]) -> Expr:
-    wanted = str(_values(env, arguments, "SESSIONPROPERTY")[0]).upper()
+    wanted = str(values_of(env, arguments, "SESSIONPROPERTY")[0]).upper()
     on = {"ANSI_NULLS", "ANSI_PADDING", "ANSI_WARNINGS", "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "QUOTED_IDENTIFIER"}
     return constant(1 if wanted in on else 0 if wanted == "NUMERIC_ROUNDABORT" else None, INT)
 
 
 def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
-    name, wanted = _values(env, arguments, "DATABASEPROPERTYEX")
+    name, wanted = values_of(env, arguments, "DATABASEPROPERTYEX")
     database = env.instance.storage.databases.get(str(name).casefold())
     if database is None:
         return constant(None, _NAME)
@@ -328,7 +235,7 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _permission(env: Environment, arguments: list[Expr]) -> Expr:
-    values = _values(env, arguments, "HAS_PERMS_BY_NAME")
+    values = values_of(env, arguments, "HAS_PERMS_BY_NAME")
     if env.is_owner(env.current):
         return constant(1, INT)
     if values[0] is not None and str(values[1]).upper() == "OBJECT" and str(values[2]).upper() == "SELECT":
@@ -339,7 +246,7 @@ def _permission(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _server_role(env: Environment, arguments: list[Expr]) -> Expr:
-    role = str(_values(env, arguments, "IS_SRVROLEMEMBER")[0]).casefold()
+    role = str(values_of(env, arguments, "IS_SRVROLEMEMBER")[0]).casefold()
     roles = (
         "sysadmin",
         "serveradmin",
@@ -354,7 +261,7 @@ def _server_role(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _database_role(env: Environment, arguments: list[Expr]) -> Expr:
-    role = str(_values(env, arguments, "IS_MEMBER")[0])
+    role = str(values_of(env, arguments, "IS_MEMBER")[0])
     if role.casefold() in ("db_owner", "public"):
         return constant(int(env.is_owner(env.current) or role.casefold() == "public"), INT)
     if env.principal.sysadmin and role.casefold().startswith("db_"):
@@ -368,7 +275,7 @@ def _type_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _type_id(env: Environment, arguments: list[Expr]) -> Expr:
-    name = str(_values(env, arguments, "TYPE_ID")[0]).casefold()
+    name = str(values_of(env, arguments, "TYPE_ID")[0]).casefold()
     return constant(next((t.user_type_id for t in objects.SYSTEM_TYPES if t.name == name), None), INT)
 
 

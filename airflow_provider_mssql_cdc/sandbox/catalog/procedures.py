@@ -76,7 +76,7 @@ def _configure(interpreter: Interpreter, database: Database, given: Bound) -> It
 
 
 def _rename(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    from airflow_provider_mssql_cdc.sandbox.tsql.tables import rename
+    from airflow_provider_mssql_cdc.sandbox.tsql.renaming import rename
 
     old, new, kind = given.text("@objname"), given.text("@newname"), given.text("@objtype") or "OBJECT"
     if not old or not new or kind.upper() not in ("OBJECT", "COLUMN"):

@@ -19,9 +19,10 @@ _DATETIME2 = SqlType("datetime2", 0, 0, 7)
 _PARTS = {
     word: part
     for part, words in {
-        "year": "year yy yyyy", "quarter": "quarter qq q", "month": "month mm m", "day": "day dd d", "week": "week wk ww",
-        "dayofyear": "dayofyear dy y", "weekday": "weekday dw", "hour": "hour hh", "minute": "minute mi n",
-        "second": "second ss s", "millisecond": "millisecond ms", "microsecond": "microsecond mcs",
+        "year": "year yy yyyy", "quarter": "quarter qq q", "month": "month mm m", "day": "day dd d",
+        "week": "week wk ww", "dayofyear": "dayofyear dy y", "weekday": "weekday dw", "hour": "hour hh",
+        "minute": "minute mi n", "second": "second ss s", "millisecond": "millisecond ms",
+        "microsecond": "microsecond mcs",
         "nanosecond": "nanosecond ns", "tzoffset": "tzoffset tz",
     }.items()
     for word in words.split()

@@ -12,21 +12,26 @@ from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators, query
+from airflow_provider_mssql_cdc.sandbox.tsql import query
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.known_values import known_value
+from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import (
+    check_count,
+    default_of,
+    known_rows,
+    literal_rows,
+    query_rows,
+    value_row,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
-    NOT_CONSTANT,
     Bounds,
     Context,
     Expr,
     Relation,
     Scope,
     Source,
-    null,
     only,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
@@ -65,13 +70,6 @@ class Written:
 
     count: int
     output: tuple[list[tuple[str, Expr]], pa.Table] | None = None
-
-
-def default_of(ctx: Context, column: ColumnDef) -> Expr:
-    """A column's default as an expression; NULL where it has none."""
-    if column.default is None:
-        return null()
-    return scalar(ctx, Scope(), parse(f"SELECT {column.default}").expressions[0])
 
 
 def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
@@ -152,95 +150,21 @@ def _new_values(
     if node.args.get("default"):
         lines: list[list[Expr]] | None = [[]]
     elif isinstance(node.expression, exp.Values):
-        lines = [_value_row(ctx, row, columns) for row in node.expression.expressions]
+        lines = [value_row(ctx, row, columns) for row in node.expression.expressions]
     else:
         lines = None
     targeted = {column.column_id for column in columns}
     defaults = {c.column_id: default_of(ctx, c) for c in stored if c.column_id not in targeted}
     if lines is not None:
-        arrays = _known(lines, columns, stored, defaults)
+        arrays = known_rows(lines, columns, stored, defaults)
         if arrays is not None:
             return arrays, len(lines)
-    exprs, text = _literal_rows(ctx, lines) if lines is not None else _query_rows(ctx, node)
-    _check_count(len(exprs), len(columns))
+    exprs, text = literal_rows(ctx, lines) if lines is not None else query_rows(ctx, node)
+    check_count(len(exprs), len(columns))
     given = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
     items = [f"{assign(given[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
     fetched = env.fetch(f"SELECT {', '.join(items) or '1 AS none'}{text}")
     return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
-
-
-def _known(
-    lines: list[list[Expr]], columns: list[ColumnDef], stored: list[ColumnDef], defaults: dict[int, Expr]
-) -> dict[int, Any] | None:
-    """The values without a query, where all of them are known and fit; None where not."""
-    positions = {column.column_id: i for i, column in enumerate(columns)}
-    if len(lines) > 1 and any(
-        len({line[i].type for line in lines if not line[i].untyped}) > 1 for i in positions.values()
-    ):
-        return None  # rows of different types take a common one first
-    arrays = {}
-    for column in stored:
-        place = positions.get(column.column_id)
-        if place is None:
-            values = [known_value(defaults[column.column_id], column)] * len(lines)
-        else:
-            values = [known_value(line[place], column) for line in lines]
-        if any(value is NOT_CONSTANT for value in values):
-            return None
-        arrays[column.column_id] = pa.array(values, column.type.arrow)
-    return arrays
-
-
-def _check_count(given: int, wanted: int) -> None:
-    if given != wanted:
-        fewer = given < wanted
-        message = (
-            f"There are {'more' if fewer else 'fewer'} columns in the INSERT statement than values "
-            "specified in the VALUES clause."
-        )
-        raise SqlError(109 if fewer else 110, message, severity=15)
-
-
-def _query_rows(ctx: Context, node: exp.Expr) -> tuple[list[Expr], str]:
-    """INSERT ... SELECT: expressions for the target columns, and the FROM text they read."""
-    if node.expression is None:
-        raise SqlError(102, "Incorrect syntax near 'INSERT'.", severity=15)
-    alias, scope = ctx.alias(), Scope()
-    query.declare_ctes(ctx, scope, node)
-    compiled = query.compile_query(ctx, scope, node.expression)
-    exprs = [
-        null() if expr.untyped else Expr(f"{alias}.k{i}", expr.type, expr.nullable)
-        for i, (_, expr) in enumerate(compiled.columns, 1)
-    ]
-    return exprs, f" FROM ({compiled.sql}) AS {alias}"
-
-
-def _value_row(ctx: Context, row: exp.Expr, columns: list[ColumnDef]) -> list[Expr]:
-    cells = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
-    _check_count(len(cells), len(columns))
-    return [
-        default_of(ctx, column)
-        if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT"
-        else scalar(ctx, Scope(), cell)
-        for cell, column in zip(cells, columns, strict=True)
-    ]
-
-
-def _literal_rows(ctx: Context, lines: list[list[Expr]]) -> tuple[list[Expr], str]:
-    """VALUES: expressions for the target columns, and the FROM text they read."""
-    if len(lines) == 1:
-        return lines[0], ""
-    types = [operators.common_type(*column) for column in zip(*lines, strict=True)]
-    rows = ", ".join(
-        "(" + ", ".join(cell.to(type_) for cell, type_ in zip(line, types, strict=True)) + ")" for line in lines
-    )
-    alias = ctx.alias()
-    names = ", ".join(f"k{i}" for i in range(1, len(types) + 1))
-    exprs = [
-        Expr(f"{alias}.k{i}", type_, untyped=all(line[i - 1].untyped for line in lines))
-        for i, type_ in enumerate(types, 1)
-    ]
-    return exprs, f" FROM (VALUES {rows}) AS {alias}({names})"
 
 
 def _complete(

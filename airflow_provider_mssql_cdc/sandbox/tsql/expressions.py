@@ -191,7 +191,7 @@ def ctx_query(ctx: Context, scope: Scope, node: exp.Expr) -> Any:
 
 def _function(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this", "expressions")
-    return functions.call(ctx, scope, (str(node.this),), node.expressions, scalar, predicate)
+    return functions.call(ctx, scope, (node.name,), node.expressions, scalar, predicate)
 
 
 def _dotted(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -207,7 +207,7 @@ def _dotted(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     parts.insert(0, walk.name)
     if not isinstance(node.expression, exp.Anonymous):
         raise SqlError(4104, f'The multi-part identifier "{node.sql(dialect="tsql")}" could not be bound.')
-    return functions.call(ctx, scope, (*parts, str(call.this)), call.expressions, scalar, predicate)
+    return functions.call(ctx, scope, (*parts, call.name), call.expressions, scalar, predicate)
 
 
 def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:

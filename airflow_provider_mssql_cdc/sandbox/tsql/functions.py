@@ -119,7 +119,7 @@ def window(ctx: Context, scope: Scope, node: exp.Expr, over: str, is_ordered: bo
     """Compile a ranking or aggregate function with its OVER clause."""
     if not isinstance(node, exp.Anonymous):
         raise unsupported("this window function")
-    name = str(node.this).lower()
+    name = node.name.lower()
     if name in ("row_number", "rank", "dense_rank", "ntile") and not is_ordered:
         raise SqlError(4112, f"The function '{name.upper()}' must have an OVER clause with ORDER BY.", severity=15)
     return aggregates.window(ctx, scope, name, node.expressions, over, scalar)

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scala
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, plain, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
@@ -181,7 +182,7 @@ class Interpreter:
         self.env.rowcount = written.count
         if written.output is not None:
             columns, rows = written.output
-            yield ResultSet(_columns(columns), iter(rows.to_batches(65536)))
+            yield ResultSet(result_columns(columns), iter(rows.to_batches(65536)))
         yield self._done(written.count, tree.key.upper())
 
     def atomically(self, action: Callable[[], Any], *, single: bool = False) -> Any:
@@ -214,13 +215,13 @@ class Interpreter:
             yield from assigned
             return
         query = self.reading(lambda: compile_query(self.context(), Scope(), tree))
-        columns = _columns(query.columns)
+        columns = result_columns(query.columns)
         if self.settings.fmtonly:
             yield ResultSet(columns, iter(()))
             yield RowCount(0)
             return
         batches = self.reading(lambda: self._batches(query, columns))
-        counted = _Counter(batches)
+        counted = Counter(batches)
         yield ResultSet(columns, iter(counted))
         self.env.rowcount = counted.rows
         yield self._done(counted.rows, "SELECT")
@@ -240,7 +241,7 @@ class Interpreter:
 
     def _batches(self, query: Query, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         if query.direct is not None and not self.settings.rowcount:
-            return (_typed(batch, columns) for batch in query.direct())
+            return (typed(batch, columns) for batch in query.direct())
         sql = f"SELECT * FROM ({query.sql}) LIMIT {self.settings.rowcount}" if self.settings.rowcount else query.sql
         reader = self.env.read(sql)
         first = next(reader, None)  # most errors show here, before the client is told of columns
@@ -251,7 +252,7 @@ class Interpreter:
     ) -> Iterator[pa.RecordBatch]:
         batch = first
         while batch is not None:
-            yield _typed(batch, columns)
+            yield typed(batch, columns)
             if self.env.cancelled.is_set():
                 return
             try:
@@ -273,7 +274,7 @@ class Interpreter:
         rows = self.reading(lambda: self.env.fetch(query.sql))
         for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
             if rows.num_rows:
-                value = _plain(rows.column(position)[rows.num_rows - 1].as_py())
+                value = plain(rows.column(position)[rows.num_rows - 1].as_py())
                 self.assign(item.this.name, value, expr)
         self.env.rowcount = rows.num_rows
         return iter([RowCount()])
@@ -396,34 +397,3 @@ class Interpreter:
 
     def _exec(self, statement: Statement) -> Iterator[Outcome]:
         yield from calls.execute(self, statement)
-
-
-class _Counter:
-    """Counts the rows that pass."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches, self.rows = batches, 0
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches:
-            self.rows += batch.num_rows
-            yield batch
-
-
-def _columns(columns: list[tuple[str, Expr]]) -> list[Column]:
-    return [Column(name, expr.type, expr.nullable, expr.identity) for name, expr in columns]
-
-
-def _typed(batch: pa.RecordBatch, columns: list[Column]) -> pa.RecordBatch:
-    """A batch in exactly the columns' Arrow types."""
-    if all(field.type == column.type.arrow for field, column in zip(batch.schema, columns, strict=True)):
-        return batch
-    arrays = [
-        array if array.type == column.type.arrow else array.cast(column.type.arrow)
-        for array, column in zip(batch.columns, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, [f"k{i}" for i in range(1, len(columns) + 1)])
-
-
-def _plain(value: Any) -> Any:
-    return (value["utc_ticks"], value["offset_minutes"]) if isinstance(value, dict) else value

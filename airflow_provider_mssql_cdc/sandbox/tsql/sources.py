@@ -216,14 +216,14 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     call = node.this
     arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
     database, schema, _ = table_parts(node)
-    relation = ctx.environment.table_function((database, schema, str(call.this)), arguments)
-    return _place(scope, node, relation, alias, node.alias or str(call.this), clause)
+    relation = ctx.environment.table_function((database, schema, call.name), arguments)
+    return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 
 def _check_hints(node: exp.Table) -> None:
     for group in node.args.get("hints") or []:
         for hint in group.expressions:
-            name = hint.name.lower() if not isinstance(hint, exp.Anonymous) else str(hint.this).lower()
+            name = hint.name.lower()
             if name not in _HARMLESS_HINTS:
                 raise unsupported(f"the table hint {name}")
 

@@ -22,7 +22,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
     elements,
     key_columns,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
@@ -61,7 +62,11 @@ def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Datab
     return database, transaction.catalog
 
 
-def _existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
+def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
+    """A table to change, its database locked.
+
+    :raises SqlError: 4902 where there is none
+    """
     database, catalog = _enter(interpreter, parts)
     entry = catalog.find(parts[1] or "dbo", parts[2])
     if entry is None:
@@ -79,7 +84,8 @@ def _computed_type(interpreter: Interpreter) -> definitions.ComputedType:
     return compiled
 
 
-def _replace(catalog: Catalog, entry: TableEntry) -> Catalog:
+def replaced(catalog: Catalog, entry: TableEntry) -> Catalog:
+    """The catalogue with one table's entry exchanged."""
     return dataclasses.replace(catalog, tables={**catalog.tables, entry.table.object_id: entry})
 
 
@@ -114,7 +120,7 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
         )
         _check_defaults(interpreter, entry.table)
         sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
-        define(interpreter, _replace(catalog, entry), Operation(sql))
+        define(interpreter, replaced(catalog, entry), Operation(sql))
 
     interpreter.atomically(action)
 
@@ -122,7 +128,7 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
 def _check_defaults(interpreter: Interpreter, table: TableDef) -> None:
     for column in table.columns:
         if column.default is not None:
-            assign(dml.default_of(interpreter.context(), column), column, table.name)
+            assign(default_of(interpreter.context(), column), column, table.name)
 
 
 def alter_table(interpreter: Interpreter, statement: Statement) -> None:
@@ -134,7 +140,7 @@ def alter_table(interpreter: Interpreter, statement: Statement) -> None:
         pass
 
     def action() -> None:
-        place = _existing(interpreter, parts)
+        place = existing(interpreter, parts)
         if cursor.take("ADD"):
             _add(interpreter, place, elements(cursor), statement.text)
         elif cursor.take("DROP"):
@@ -155,7 +161,7 @@ def _apply(interpreter: Interpreter, place: Place, after: TableEntry, sql: str, 
     database.cdc.check_ddl(before.table, after.table, kind_)
     full = f"ALTER TABLE {stored_name(database, before)} {sql}" if sql else ""
     record = TableAltered(before.table, after.table, text)
-    define(interpreter, _replace(catalog, after), Operation(full, record=record))
+    define(interpreter, replaced(catalog, after), Operation(full, record=record))
 
 
 def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> None:
@@ -181,7 +187,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
             raise SqlError(4901, message)
         fill = ""
         if column.default is not None and not column.nullable:
-            expr = dml.default_of(interpreter.context(), column)
+            expr = default_of(interpreter.context(), column)
             fill = f" DEFAULT ({assign(expr, column, entry.table.name)})"
         changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}{fill}")
     for index in after.table.indexes[len(entry.table.indexes) :]:
@@ -308,7 +314,7 @@ def truncate_table(interpreter: Interpreter, statement: Statement) -> None:
     cursor.end()
 
     def action() -> None:
-        database, catalog, entry = _existing(interpreter, parts)
+        database, catalog, entry = existing(interpreter, parts)
         database.cdc.check_ddl(entry.table, None, "truncate")
         object_id = entry.table.object_id
         sql = f"DELETE FROM {stored_name(database, entry)}"
@@ -340,10 +346,10 @@ def create_index(interpreter: Interpreter, statement: Statement) -> None:
     cursor.end()
 
     def action() -> None:
-        database, catalog, entry = _existing(interpreter, parts)
+        database, catalog, entry = existing(interpreter, parts)
         after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
         _check_unique(interpreter, database, entry, after.table.indexes[-1])
-        define(interpreter, _replace(catalog, after))
+        define(interpreter, replaced(catalog, after))
 
     interpreter.atomically(action)
 
@@ -359,7 +365,7 @@ def drop_index(interpreter: Interpreter, statement: Statement) -> None:
     cursor.end()
 
     def action() -> None:
-        database, catalog, entry = _existing(interpreter, parts)
+        database, catalog, entry = existing(interpreter, parts)
         index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
         if index is None:
             if lenient:
@@ -378,52 +384,6 @@ def drop_index(interpreter: Interpreter, statement: Statement) -> None:
         after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
         assert after is not None
         database.cdc.check_ddl(entry.table, after.table, "drop_index")
-        define(interpreter, _replace(catalog, after))
+        define(interpreter, replaced(catalog, after))
 
     interpreter.atomically(action)
-
-
-def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
-    """sp_rename of a table or a column."""
-    cursor = Cursor(tokenize(name), name)
-    parts = cursor.dotted()
-    cursor.end()
-    column = parts[-1] if kind_.upper() == "COLUMN" else ""
-    owner = parts[:-1] if column else parts
-    full = (owner[-3] if len(owner) > 2 else "", owner[-2] if len(owner) > 1 else "", owner[-1] if owner else "")
-
-    def action() -> None:
-        try:
-            database, catalog, entry = _existing(interpreter, full)
-        except SqlError:
-            message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
-            raise SqlError(15248, message, severity=11) from None
-        table = entry.table
-        if column:
-            after = _renamed_column(table, column, new)
-        else:
-            if catalog.find(table.schema, new) is not None:
-                message = (
-                    f"The new name '{new}' is already in use as a object name and would cause a duplicate "
-                    "that is not permitted."
-                )
-                raise SqlError(15335, message, severity=11)
-            after = dataclasses.replace(table, name=new)
-        database.cdc.check_ddl(table, after, "rename")
-        changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
-        operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
-        define(interpreter, _replace(catalog, changed), operation)
-
-    interpreter.atomically(action)
-
-
-def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
-    known = next((c for c in table.columns if c.name.casefold() == column.casefold()), None)
-    if known is None:
-        message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
-        raise SqlError(15248, message, severity=11)
-    changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))
-    indexes = tuple(
-        dataclasses.replace(i, columns=tuple(new if c == known.name else c for c in i.columns)) for i in table.indexes
-    )
-    return dataclasses.replace(changed, indexes=indexes)

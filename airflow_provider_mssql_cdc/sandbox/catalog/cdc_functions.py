@@ -1,0 +1,102 @@
+"""The functions of CDC: sys.fn_cdc_..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.sandbox.catalog import changes
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, varbinary
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+
+def values_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
+    """The values of arguments, which must not depend on rows."""
+    values = []
+    for argument in arguments:
+        if not argument.constant:
+            raise unsupported(f"{what} with an argument that depends on rows")
+        values.append(env.evaluate(argument))
+    return values
+
+
+def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    return constant(database.cdc.max_lsn(), LSN)
+
+
+def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    name = values_of(env, arguments, "fn_cdc_get_min_lsn")[0]
+    instance = database.cdc.instance(name)
+    if instance is not None and not changes.may_read_changes(env, database, instance):
+        return constant(bytes(10), LSN)
+    return constant(database.cdc.min_lsn(name), LSN)
+
+
+def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
+    def function(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+        given = arguments[0]
+        if given.constant:
+            value = changes.lsn_argument(env.evaluate(given))
+            moved = database.cdc.increment_lsn(value) if step > 0 else database.cdc.decrement_lsn(value)
+            return constant(moved, LSN)
+        return Expr(f"t_lsn(t_number_of_lsn({given.to(LSN)}) + ({step}))", LSN)
+
+    return function
+
+
+def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    given = arguments[0]
+    if given.constant:
+        return constant(database.cdc.map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
+    _, rows = database.cdc.relation("lsn_time_mapping")
+    name = env.register(rows.select(["start_lsn", "tran_end_time"]))
+    sql = f"(SELECT m.tran_end_time FROM {name} AS m WHERE m.start_lsn = {given.to(LSN)})"
+    return Expr(sql, DATETIME)
+
+
+def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
+    operator, time = values_of(env, [arguments[0], moment], "fn_cdc_map_time_to_lsn")
+    return constant(database.cdc.map_time_to_lsn(operator, time), LSN)
+
+
+def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    return constant(database.cdc.column_ordinal(*values_of(env, arguments, "fn_cdc_get_column_ordinal")), INT)
+
+
+def _bit_sql(position: str, mask: str) -> str:
+    digits = f"hex({mask})"
+    byte = f"('0x' || substr({digits}, 2 * (octet_length({mask}) - ({position} - 1) // 8) - 1, 2))::INTEGER"
+    inside = f"{position} >= 1 AND ({position} - 1) // 8 < octet_length({mask})"
+    bit = f"(({byte} >> (({position} - 1) % 8)::INTEGER) & 1) = 1"
+    return f"CASE WHEN {mask} IS NULL OR {position} IS NULL THEN NULL WHEN {inside} THEN {bit} ELSE FALSE END"
+
+
+def _is_bit_set(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    constant_ = all(argument.constant for argument in arguments)
+    return Expr(_bit_sql(arguments[0].to(INT), arguments[1].to(varbinary(128))), BIT, constant=constant_)
+
+
+def _has_column_changed(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    ordinal = database.cdc.column_ordinal(*values_of(env, arguments[:2], "fn_cdc_has_column_changed"))
+    if ordinal is None:
+        return constant(None, BIT)
+    return Expr(_bit_sql(str(ordinal), arguments[2].to(varbinary(128))), BIT, constant=arguments[2].constant)
+
+
+CDC_FUNCTIONS: dict[str, Callable[[Any, Any, list[Expr]], Expr]] = {
+    "fn_cdc_get_max_lsn": _max_lsn,
+    "fn_cdc_get_min_lsn": _min_lsn,
+    "fn_cdc_increment_lsn": _moved(1),
+    "fn_cdc_decrement_lsn": _moved(-1),
+    "fn_cdc_map_lsn_to_time": _lsn_to_time,
+    "fn_cdc_map_time_to_lsn": _time_to_lsn,
+    "fn_cdc_get_column_ordinal": _column_ordinal,
+    "fn_cdc_is_bit_set": _is_bit_set,
+    "fn_cdc_has_column_changed": _has_column_changed,
+}

@@ -1,0 +1,62 @@
+"""sp_rename of tables and columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import definitions
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.tables import define, existing, replaced
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+
+def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
+    """sp_rename of a table or a column."""
+    cursor = Cursor(tokenize(name), name)
+    parts = cursor.dotted()
+    cursor.end()
+    column = parts[-1] if kind_.upper() == "COLUMN" else ""
+    owner = parts[:-1] if column else parts
+    full = (owner[-3] if len(owner) > 2 else "", owner[-2] if len(owner) > 1 else "", owner[-1] if owner else "")
+
+    def action() -> None:
+        try:
+            database, catalog, entry = existing(interpreter, full)
+        except SqlError:
+            message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
+            raise SqlError(15248, message, severity=11) from None
+        table = entry.table
+        if column:
+            after = _renamed_column(table, column, new)
+        else:
+            if catalog.find(table.schema, new) is not None:
+                message = (
+                    f"The new name '{new}' is already in use as a object name and would cause a duplicate "
+                    "that is not permitted."
+                )
+                raise SqlError(15335, message, severity=11)
+            after = dataclasses.replace(table, name=new)
+        database.cdc.check_ddl(table, after, "rename")
+        changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
+        operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
+        define(interpreter, replaced(catalog, changed), operation)
+
+    interpreter.atomically(action)
+
+
+def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
+    known = next((c for c in table.columns if c.name.casefold() == column.casefold()), None)
+    if known is None:
+        message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
+        raise SqlError(15248, message, severity=11)
+    changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))
+    indexes = tuple(
+        dataclasses.replace(i, columns=tuple(new if c == known.name else c for c in i.columns)) for i in table.indexes
+    )
+    return dataclasses.replace(changed, indexes=indexes)

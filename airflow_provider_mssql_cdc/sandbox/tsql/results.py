@@ -1,0 +1,44 @@
+"""Result sets on their way out: columns, batches in exactly their Arrow types, and how many rows went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+
+
+class Counter:
+    """Counts the rows of batches that pass."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches, self.rows = batches, 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def result_columns(columns: list[tuple[str, Expr]]) -> list[Column]:
+    """A compiled query's columns as the wire describes them."""
+    return [Column(name, expr.type, expr.nullable, expr.identity) for name, expr in columns]
+
+
+def typed(batch: pa.RecordBatch, columns: list[Column]) -> pa.RecordBatch:
+    """A batch in exactly the columns' Arrow types."""
+    if all(field.type == column.type.arrow for field, column in zip(batch.schema, columns, strict=True)):
+        return batch
+    arrays = [
+        array if array.type == column.type.arrow else array.cast(column.type.arrow)
+        for array, column in zip(batch.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [f"k{i}" for i in range(1, len(columns) + 1)])
+
+
+def plain(value: Any) -> Any:
+    """A value from Arrow in the form that variables hold."""
+    return (value["utc_ticks"], value["offset_minutes"]) if isinstance(value, dict) else value

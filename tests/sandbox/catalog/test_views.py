@@ -1,0 +1,139 @@
+"""Catalogue views and the procedures that drivers call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.sandbox.tsql.conftest import Client
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox, connect: Callable[..., Client]) -> Client:
+    if "views" not in sandbox.instance.storage.databases:
+        sandbox.create_database("views")
+        sandbox.execute("CREATE SCHEMA sales", "views")
+        sandbox.execute(
+            """
+            CREATE TABLE sales.items (
+              order_id bigint NOT NULL, line smallint NOT NULL, note nvarchar(20) NULL,
+              price decimal(10,2) NOT NULL DEFAULT 0,
+              body varchar(max) NULL, key_2 binary(4) NOT NULL, at datetimeoffset(3) NULL,
+              CONSTRAINT pk_items PRIMARY KEY (order_id, line), CONSTRAINT uq_items UNIQUE (key_2))
+            INSERT INTO sales.items (order_id, line, key_2) VALUES (1, 1, 0x01), (1, 2, 0x02)
+            """,
+            "views",
+        )
+    return connect(database="views")
+
+
+def test_columns(shop: Client) -> None:
+    rows = shop.run(
+        """
+        SELECT c.column_id, c.name, t.name, c.max_length, c.precision, c.scale, c.is_nullable, c.collation_name
+        FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id
+        WHERE c.object_id = OBJECT_ID('sales.items') ORDER BY c.column_id
+        """
+    )
+    latin = "SQL_Latin1_General_CP1_CI_AS"
+    assert rows == [
+        (1, "order_id", "bigint", 8, 19, 0, False, None),
+        (2, "line", "smallint", 2, 5, 0, False, None),
+        (3, "note", "nvarchar", 40, 0, 0, True, latin),
+        (4, "price", "decimal", 9, 10, 2, False, None),
+        (5, "body", "varchar", -1, 0, 0, True, latin),
+        (6, "key_2", "binary", 4, 0, 0, False, None),
+        (7, "at", "datetimeoffset", 9, 30, 3, True, None),
+    ]
+
+
+def test_indexes_and_constraints(shop: Client) -> None:
+    assert shop.run(
+        """
+        SELECT i.name, i.type_desc, i.is_primary_key, i.is_unique_constraint, c.name, ic.key_ordinal
+        FROM sys.indexes AS i JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
+        JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
+        JOIN sys.tables AS t ON t.object_id = i.object_id WHERE t.name = 'ITEMS' ORDER BY i.index_id, ic.key_ordinal
+        """
+    ) == [
+        ("pk_items", "CLUSTERED", True, False, "order_id", 1),
+        ("pk_items", "CLUSTERED", True, False, "line", 2),
+        ("uq_items", "NONCLUSTERED", False, True, "key_2", 1),
+    ]
+    assert shop.run("SELECT name, type FROM sys.key_constraints ORDER BY name") == [
+        ("pk_items", "PK"),
+        ("uq_items", "UQ"),
+    ]
+
+
+def test_information_schema(shop: Client) -> None:
+    assert shop.run("SELECT * FROM views.INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE = 'BASE TABLE'") == [
+        ("views", "sales", "items", "BASE TABLE")
+    ]
+    assert shop.run(
+        "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION"
+        " FROM INFORMATION_SCHEMA.COLUMNS WHERE ORDINAL_POSITION IN (3, 4, 5, 7) ORDER BY ORDINAL_POSITION"
+    ) == [
+        ("note", "nvarchar", 20, None, None, None),
+        ("price", "decimal", None, 10, 2, None),
+        ("body", "varchar", -1, None, None, None),
+        ("at", "datetimeoffset", None, None, None, 3),
+    ]
+
+
+def test_row_counts(shop: Client) -> None:
+    counted = (
+        "SELECT SUM(row_count) FROM sys.dm_db_partition_stats WHERE object_name(object_id) = 'items' AND index_id < 2"
+    )
+    assert shop.run(counted) == [(2,)]
+    shop.run("BEGIN TRAN DELETE sales.items")
+    assert shop.run(counted) == [(0,)]
+    shop.run("ROLLBACK")
+
+
+def test_odbc_procedures(shop: Client) -> None:
+    assert shop.run("EXEC sp_pkeys N'items', N'sales', N'views'") == [
+        ("views", "sales", "items", "order_id", 1, "pk_items"),
+        ("views", "sales", "items", "line", 2, "pk_items"),
+    ]
+    columns = shop.run("sp_columns_100 N'items', N'sales', N'views', N'%', 2, 3")
+    assert [(row[3], row[4], row[5], row[6], row[10], row[16]) for row in columns] == [
+        ("order_id", -5, "bigint", 19, 0, 1),
+        ("line", 5, "smallint", 5, 0, 2),
+        ("note", -9, "nvarchar", 20, 1, 3),
+        ("price", 3, "decimal", 10, 0, 4),
+        ("body", 12, "varchar", 2147483647, 1, 5),
+        ("key_2", -2, "binary", 4, 0, 6),
+        ("at", -155, "datetimeoffset", 30, 1, 7),
+    ]
+    assert [row[:4] for row in shop.run("EXEC sp_tables N'item[_]', N'sales', NULL, N'''TABLE'''")] == []
+    assert [row[:4] for row in shop.run("EXEC sp_tables N'item_', N'sales', NULL, N'''TABLE'''")] == [
+        ("views", "sales", "items", "TABLE")
+    ]
+    statistics = shop.run("EXEC sp_statistics_100 N'items', N'sales', N'views', N'%', 'Y', 'Q'")
+    assert [(row[5], row[7], row[8]) for row in statistics] == [
+        (None, None, None),
+        ("pk_items", 1, "order_id"),
+        ("pk_items", 2, "line"),
+        ("uq_items", 1, "key_2"),
+    ]
+
+
+def test_object_functions(shop: Client) -> None:
+    assert shop.value("OBJECT_ID('views.sales.items', 'U')") == shop.value("OBJECT_ID(N'[sales].[items]')")
+    assert shop.value("OBJECT_ID('sales.nosuch')") is None
+    assert shop.value("COL_LENGTH('sales.items', 'NOTE')") == 40
+    assert shop.run("SELECT DB_NAME(DB_ID()), SCHEMA_NAME(SCHEMA_ID('sales')), USER_NAME(), SUSER_SNAME()") == [
+        ("views", "sales", "dbo", "sa")
+    ]
+    assert shop.run("SELECT SERVERPROPERTY('EngineEdition'), IS_SRVROLEMEMBER('sysadmin'), IS_MEMBER('db_owner')") == [
+        (3, 1, 1)
+    ]
+
+
+def test_agent_and_jobs(shop: Client) -> None:
+    stopped = "SELECT status_desc FROM sys.dm_server_services WHERE servicename LIKE N'SQL Server Agent (%'"
+    assert shop.run(stopped) == [("Stopped",)]
+    assert shop.error("SELECT * FROM msdb.dbo.nosuch") == 208

@@ -73,8 +73,9 @@ def tables(patterns: int, *, with_instances: bool) -> str:
 
 COLUMN, UNCAPTURED, INDEX, PRIMARY, COMMAND_ID = range(5)
 
-# Types are those of the change table, which an ALTER of the source reaches in log order; whether NULLs are allowed only
-# the source knows; a column that was dropped there keeps its place in the change table (docs: sp_cdc_enable_table). Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
+# Types are those of the change table, which an ALTER of the source reaches in log order. Whether NULLs are allowed only
+# the source knows; a column that was dropped there keeps its place in the change table (docs: sp_cdc_enable_table).
+# Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
 COLUMNS = f"""
 SELECT {COLUMN} AS kind, cc.object_id, cc.column_ordinal AS ordinal, cc.column_name AS name, cc.column_id,
   COALESCE(base.name, own.name) AS type_name, c.max_length, c.precision, c.scale,

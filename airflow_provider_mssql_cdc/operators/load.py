@@ -131,6 +131,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if refused in kwargs:
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
+        if "{{" not in target:
+            Target.parse(target)
         if on_disabled not in ("fail", "skip", "enable"):
             raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
         if on_gap not in ("fail", "resnapshot"):

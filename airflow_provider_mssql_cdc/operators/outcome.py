@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Inst
 from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
@@ -43,13 +44,16 @@ class Outcome:
             stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
             moved = _moved(stored, spec, table, plan)
             if table.error is not None and table.error.permanent:
-                moved = dataclasses.replace(moved, failed=Failure(table.error.message, now))
+                moved = dataclasses.replace(moved, failed=self._failure(table.name, table.error.message, now))
             if moved != stored:
                 yield moved
         for name, error in plan.failures.items():
             if error.permanent:
                 stored = plan.checkpoints.get(name) or Checkpoint(request.identity(plan.database, name))
-                yield dataclasses.replace(stored, failed=Failure(str(error), now))
+                yield dataclasses.replace(stored, failed=self._failure(name, str(error), now))
+
+    def _failure(self, table: TableName, reason: str, now: datetime.datetime) -> Failure:
+        return Failure(reason, now, fingerprint(self.plan.instances.get(table, ())))
 
     def summary(self, seconds: float) -> dict[str, Any]:
         """Return what the task pushes to XCom: the cut, and a row per table."""

@@ -74,6 +74,7 @@ class RunPlan:
     :param skipped: tables without CDC, left out on request
     :param failures: tables that cannot be loaded
     :param candidates: what was found out of each table that can be loaded
+    :param instances: capture instances of each matched table that has any
     """
 
     database: str
@@ -87,6 +88,7 @@ class RunPlan:
     failures: dict[TableName, MsSqlCdcError] = field(default_factory=dict)
     candidates: dict[TableName, Candidate] = field(default_factory=dict)
     checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
+    instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -128,21 +130,20 @@ def _look(
     plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
     tables = [table.name for table in snapshot.matches.tables]
     check_names(request.options.target, request.options.table_name, tables, request.options.shapes)
-    found: dict[TableName, Sequence[CaptureInstance]] = {}
     for table in snapshot.matches.tables:
         instances = snapshot.instances_of(table)
         if instances:
-            found[table.name] = instances
+            plan.instances[table.name] = instances
         elif request.on_disabled == "skip":
             plan.skipped.append(table.name)
         else:
             plan.failures[table.name] = _not_tracked(table, snapshot.status)
-    for name in found:
+    for name in plan.instances:
         try:
             plan.checkpoints[name] = store.load(request.identity(plan.database, name))
         except MsSqlCdcError as error:
             plan.failures[name] = error
-    return snapshot.status, plan, {name: instances for name, instances in found.items() if name not in plan.failures}
+    return snapshot.status, plan, {name: instances for name, instances in plan.instances.items() if name not in plan.failures}
 
 
 def _enabled(hook: MsSqlCdcHook, snapshot: Snapshot, request: Request) -> Snapshot:

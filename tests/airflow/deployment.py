@@ -99,7 +99,7 @@ class Deployment:
         with contextlib.closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
             return database.execute(statement, parameters).fetchall()
 
-    def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 240) -> Any:
+    def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 600) -> Any:
         """Return what the condition returns as soon as that is true; fail with the logs' ends when time is up."""
         deadline, pause = time.monotonic() + seconds, threading.Event()
         while not (found := condition()):

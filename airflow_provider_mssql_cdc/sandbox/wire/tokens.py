@@ -79,10 +79,11 @@ def done(kind: Done, status: DoneStatus, command: str = "", rows: int = 0) -> by
 
 
 def message(item: Message, server_name: str) -> bytes:
-    """ERROR, or INFO up to severity 10."""
+    """ERROR, or INFO up to severity 10, which the server sends as 0 (docs: Database Engine error severities)."""
     token = 0xAA if item.severity > _INFO_SEVERITY else 0xAB
+    severity = 0 if item.severity == _INFO_SEVERITY else item.severity
     body = (
-        struct.pack("<iBB", item.number, item.state, item.severity)
+        struct.pack("<iBB", item.number, item.state, severity)
         + us_varchar(item.text)
         + b_varchar(server_name)
         + b_varchar(item.procedure)

@@ -98,7 +98,7 @@ def test_messages_by_severity(run: Run) -> None:
     )
     assert tokens == [
         ("info", 0, 1, 0, "printed", "TOY", "", 1),
-        ("info", 50001, 7, 10, text, "TOY", "p", 12),
+        ("info", 50001, 7, 0, text, "TOY", "p", 12),
         ("error", 208, 1, 16, "Invalid object name 'é'.", "TOY", "dbo.q", 3),
         ("done", MORE | ERROR, 0, 0),
         ("done", COUNT, 0, 1),

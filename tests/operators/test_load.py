@@ -1,0 +1,328 @@
+"""The load operator under Airflow, with spark-submit, against the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import stat
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.conftest import spark_starts
+
+CANARY = "C4nary-pass\\word é="
+
+SHOP = {"tables": ["lab.*"], "target": "iceberg://lake/shop", "shapes": ["mirror", "history"]}
+
+DAG_FILE = """
+from airflow.sdk import DAG
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+
+with DAG({dag_id!r}, schedule=None) as dag:
+    MsSqlCdcLoadOperator(task_id="load", conn_id="spark_default", **{arguments!r})
+"""
+
+
+class World:
+    """A server, a lake, and an Airflow that runs DAGs with one load."""
+
+    def __init__(self, server: Sandbox, home: Path, folder: Path, spark) -> None:
+        self.server, self.home, self.folder, self.spark = server, home, folder, spark
+        self.catalog = f"lake_{folder.name.replace('-', '_')}"
+        for name, value in self.lake(self.catalog).items():
+            spark.conf.set(name, value)
+
+    def lake(self, catalog: str = "lake") -> dict[str, str]:
+        return {
+            f"spark.sql.catalog.{catalog}": "org.apache.iceberg.spark.SparkCatalog",
+            f"spark.sql.catalog.{catalog}.type": "hadoop",
+            f"spark.sql.catalog.{catalog}.warehouse": str(self.folder / "lake"),
+        }
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        tables = self.server.execute(text, database="shop")
+        return tables[-1].to_pylist() if tables else []
+
+    def arguments(self, **given: Any) -> dict[str, Any]:
+        conf = {
+            **self.lake(),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": str(self.folder / "events"),
+            "spark.sql.shuffle.partitions": "2",
+        }
+        return {**SHOP, "conf": conf, "work_dir": str(self.folder / "work"), **given}
+
+    def run(self, dag_id: str, **given: Any) -> tuple[str, dict[str, Any]]:
+        """Run a load as a DAG; the run's state, and the summary that it pushed."""
+        path = self.home / "dags" / f"{dag_id}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(DAG_FILE.format(dag_id=dag_id, arguments=self.arguments(**given)))
+        run = runpy.run_path(str(path))["dag"].test()
+        (instance,) = run.get_task_instances()
+        return str(run.state), instance.xcom_pull(task_ids="load", key="summary")
+
+    def lake_rows(self, table: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.spark.table(f"{self.catalog}.shop.{table}").collect())
+
+    def checkpoint(self, table: str) -> Checkpoint | None:
+        from airflow.models import Variable
+
+        identity = Identity("mssql_default", "shop", TableName("lab", table), "iceberg://lake/shop")
+        text = Variable.get(identity.variable, default_var=None)
+        return Checkpoint.from_json(text) if text else None
+
+
+@pytest.fixture(scope="module")
+def world(airflow_db, tmp_path_factory, spark):
+    folder = tmp_path_factory.mktemp("load")
+    (folder / "events").mkdir()
+    with Sandbox(database="shop", password=CANARY, capture_interval=0.1) as server:
+        patch = pytest.MonkeyPatch()
+        connection = {
+            "conn_type": "mssql",
+            "host": server.host,
+            "port": server.port,
+            "login": server.user,
+            "password": CANARY,
+            "schema": "shop",
+            "extra": {"trustServerCertificate": "true"},
+        }
+        patch.setenv("AIRFLOW_CONN_MSSQL_DEFAULT", json.dumps(connection))
+        patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+        for statement in (
+            "CREATE SCHEMA lab",
+            "CREATE TABLE lab.items (id int NOT NULL PRIMARY KEY, name nvarchar(40) NULL)",
+            "CREATE TABLE lab.keyless (a int NULL)",
+            "INSERT INTO lab.items VALUES (1, N'one'), (2, N'two')",
+            "EXEC sys.sp_cdc_enable_db",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'items', @role_name = NULL",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'keyless', @role_name = NULL",
+        ):
+            server.execute(statement, database="shop")
+        server.step("shop")
+        yield World(server, airflow_db, folder, spark)
+        patch.undo()
+
+
+class Watch:
+    """Keeps what can be seen of a load while it runs: command lines of all processes, specs, properties files."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir, self._end = work_dir, threading.Event()
+        self.commands: set[str] = set()
+        self.specs: set[str] = set()
+        self.modes: set[int] = set()
+
+    def __enter__(self) -> Watch:
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._end.wait(0.05):
+            for process in Path("/proc").glob("[0-9]*/cmdline"):
+                self._note(self.commands, process)
+            for spec in self._work_dir.rglob("spec.json"):
+                self._note(self.specs, spec)
+            for command in [c for c in self.commands if "--properties-file" in c]:
+                words = command.split("\0")
+                path = Path(words[words.index("--properties-file") + 1])
+                if path.exists():
+                    self.modes.add(stat.S_IMODE(path.stat().st_mode))
+
+    @staticmethod
+    def _note(notes: set[str], path: Path) -> None:
+        with contextlib.suppress(OSError):
+            notes.add(path.read_text(errors="replace"))
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_life_of_a_load(world, capfd):
+    with Watch(world.folder / "work") as watch:
+        state, summary = world.run("first")
+    printed = capfd.readouterr()
+
+    # the table without a key failed alone, and for good
+    assert state == "failed"
+    rows = {row["table"]: row for row in summary["tables"]}
+    assert rows["lab.keyless"]["status"] == "failed"
+    assert "a mirror needs a key" in rows["lab.keyless"]["error"]
+    assert rows["lab.items"]["sinks"] == {"mirror": "first_load", "history": "first_load"}
+    assert rows["lab.items"]["copied"] == 2
+    assert world.lake_rows("lab_items") == [(1, "one"), (2, "two")]
+    assert str(world.checkpoint("items").position) == rows["lab.items"]["position"]
+    assert "a mirror needs a key" in world.checkpoint("keyless").failed.reason
+
+    # the password is nowhere to be seen
+    assert [c for c in watch.commands if "--properties-file" in c]
+    assert watch.modes == {0o600}
+    assert [spec for spec in watch.specs if "sqlserver" in spec]
+    seen = [*watch.commands, *watch.specs, printed.out, printed.err]
+    seen += [path.read_bytes().decode("utf-8", "replace") for path in files(world.home)]
+    seen += [path.read_bytes().decode("utf-8", "replace") for path in files(world.folder)]
+    assert [text for text in seen if "mssql_cdc.password" in text], "the event log names the property"
+    for text in seen:
+        assert CANARY not in text
+        assert json.dumps(CANARY)[1:-1] not in text
+        assert "C4nary" not in text
+    assert not list((world.folder / "work").iterdir()), "spec, code and staged rows are removed"
+
+    # nothing to load: no Spark
+    starts = spark_starts()
+    state, summary = world.run("quiet", exclude=["lab.keyless"])
+    assert state == "success"
+    assert [(row["table"], row["status"]) for row in summary["tables"]] == [("lab.items", "quiet")]
+    assert spark_starts() == starts
+
+    # a window, up to the cut that was handed on
+    world.sql("UPDATE lab.items SET name = N'eins' WHERE id = 1; DELETE FROM lab.items WHERE id = 2")
+    world.server.step("shop")
+    cut = "0x" + world.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"].hex().upper()
+    world.sql("INSERT INTO lab.items VALUES (3, N'later')")
+    world.server.step("shop")
+    state, summary = world.run("window", exclude=["lab.keyless"], upto=cut)
+    assert state == "success"
+    (row,) = summary["tables"]
+    assert (row["inserted"], row["updated"], row["deleted"], row["position"]) == (0, 1, 1, cut)
+    assert world.lake_rows("lab_items") == [(1, "eins")]
+    assert str(world.checkpoint("items").position) == cut
+    assert asset_events(world)[-1]["extra"]["tables"] == {
+        "lab.items": {"after": summary_position(world, "first"), "upto": cut}
+    }
+
+
+def files(folder: Path):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def asset_events(world: World) -> list[dict[str, Any]]:
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        query = select(AssetEvent.extra, AssetModel.uri).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        return [{"extra": extra, "uri": uri} for extra, uri in session.execute(query.order_by(AssetEvent.id))]
+
+
+def summary_position(world: World, dag_id: str) -> str:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        query = select(XComModel.value).where(XComModel.dag_id == dag_id, XComModel.key == "summary")
+        (value,) = session.scalars(query)
+    summary = json.loads(value) if isinstance(value, str) else value
+    return next(row["position"] for row in summary["tables"] if row["table"] == "lab.items")
+
+
+@pytest.mark.xdist_group("spark")
+def test_killing_a_load_ends_spark_and_removes_what_it_staged(world):
+    world.sql("CREATE TABLE lab.slow (id int NOT NULL PRIMARY KEY)")
+    world.sql("EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'slow', @role_name = NULL")
+    world.sql("INSERT INTO lab.slow VALUES (1)")
+    world.server.step("shop")
+    # while the capture is held, a first load waits for it
+    world.server.capture.hold()
+    operator = MsSqlCdcLoadOperator(
+        task_id="load", conn_id="spark_default", **world.arguments(tables=["lab.slow"], shapes=["mirror"])
+    )
+    context = {"task_state_store": State(), "ti": None}
+    failures: list[Exception] = []
+
+    def execute() -> None:
+        try:
+            operator.execute(context)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    staged = wait_for(lambda: list((world.folder / "work").rglob("_SUCCESS")))
+    (spec,) = (world.folder / "work").rglob("spec.json")
+    assert [command for command in command_lines() if str(spec) in command]
+    operator.on_kill()
+    thread.join(60)
+    world.server.capture.release()
+    assert not thread.is_alive()
+    assert staged
+    assert failures
+    assert not (world.folder / "work").exists() or not list((world.folder / "work").iterdir())
+    assert wait_for(lambda: not [command for command in command_lines() if str(spec) in command])
+
+
+class State(dict):
+    """The task's state store."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
+def command_lines() -> list[str]:
+    found: set[str] = set()
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        if process.parent.name != str(os.getpid()):
+            Watch._note(found, process)
+    return list(found)
+
+
+def wait_for(condition, seconds: float = 120):
+    pause, waited = threading.Event(), 0.0
+    while not (found := condition()):
+        assert waited < seconds
+        pause.wait(0.1)
+        waited += 0.1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shapes": ["nope"]}, "shapes="),
+        ({"shapes": []}, "shapes="),
+        ({"on_disabled": "ignore"}, "on_disabled='ignore'"),
+        ({"on_gap": "ignore"}, "on_gap='ignore'"),
+        ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
+        ({"replay": True, "shapes": ["history"], "upto": "0x" + "0" * 20}, "exclude each other"),
+        ({"interval": ("2026-01-01", "2026-01-02")}, "belong to replay"),
+        ({"target_suffix": "_x"}, "belong to replay"),
+        ({"max_rows": 0}, "max_rows=0"),
+        ({"max_transactions": -1}, "max_transactions=-1"),
+        ({"deploy_mode": "cluster"}, "name a work_dir"),
+        ({"deploy_mode": "cluster", "work_dir": "/tmp/x"}, "name a work_dir"),
+        ({"target": "lake/shop"}, "iceberg://catalog/namespace"),
+        ({"application": "x.py"}, "application is the load's own"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_arguments_that_make_no_sense_are_refused_when_the_dag_is_parsed(given, message):
+    with pytest.raises(ValueError, match=message):
+        MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})
+
+
+def test_the_parameters_of_spark_submit_are_kept():
+    operator = MsSqlCdcLoadOperator(
+        task_id="load", executor_memory="3g", conf={"spark.x": "1"}, capture_timeout=timedelta(minutes=1), **SHOP
+    )
+    assert operator._executor_memory == "3g"
+    assert operator.conf == {"spark.x": "1"}
+    assert "iceberg-spark-runtime-4.1" in operator.packages
+    assert {"tables", "target", "upto", "exclude", "interval", "conf", "packages"} <= set(operator.template_fields)

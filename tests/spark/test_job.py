@@ -1,11 +1,15 @@
 """The job over real JDBC and real Iceberg tables, compared with plain SELECTs on the source."""
 
 import dataclasses
+import datetime
 import json
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.exceptions import RestoredError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.job import describe, run
@@ -133,7 +137,7 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):
 
 def test_a_table_that_fails_does_not_keep_the_others(live):
     live.sql("CREATE TABLE dbo.good (id int NOT NULL PRIMARY KEY)")
-    live.sql("CREATE TABLE dbo.bad (id int NOT NULL PRIMARY KEY, v sql_variant)")
+    live.sql("CREATE TABLE dbo.bad (id int NOT NULL PRIMARY KEY, _op int)")
     live.sql("INSERT INTO dbo.good VALUES (1), (2)")
     live.enable("dbo.good")
     live.enable("dbo.bad")
@@ -225,16 +229,27 @@ def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):
     assert len(orders.lake("dbo.orders", "history", suffix="_again")) == 18
 
 
-def test_a_restored_database_is_noticed(orders):
-    first = orders.load(orders.table("dbo.orders"))
-    marker = first.tables[0].sinks[0].after
-    orders.sql(f"UPDATE cdc.lsn_time_mapping SET tran_end_time = '2001-01-01' WHERE start_lsn = {marker.witness.lsn}")
-    orders.sql("DELETE FROM dbo.orders WHERE id = 3")
-    orders.wait_captured()
+def test_a_restored_database_is_noticed(spark, orders):
+    spec = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
+    session = table_session(spark)
+    source, name = Source(session, spec.source, credentials(session)), spec.tables[0].name
+    newest = orders.sql("SELECT MAX(start_lsn) AS l, MAX(tran_end_time) AS t FROM cdc.lsn_time_mapping")[0]
+    position = Lsn(newest["l"])
+    true = Witness(position, newest["t"])
+    first = Lsn(orders.sql("SELECT MIN(start_lsn) AS l FROM cdc.lsn_time_mapping")[0]["l"])
 
-    receipt = orders.load(orders.table("dbo.orders", at=positions(first)))
-
-    assert error(receipt).kind == "RestoredError"
+    assert source.witness(position.next()) == true
+    assert source.witness(first.previous()) is None
+    source.check_witness(name, position, true)
+    source.check_witness(name, position, None)
+    source.check_witness(name, position, Witness(first.previous(), true.time))
+    for witness, text in (
+        (Witness(position, true.time + datetime.timedelta(seconds=1)), "stood for"),
+        (Witness(position.next(), true.time), "the newest position of the database is"),
+        (Witness(first.next(), true.time), "is missing from"),
+    ):
+        with pytest.raises(RestoredError, match=text):
+            source.check_witness(name, witness.lsn, witness)
 
 
 def test_an_instance_enabled_anew_is_noticed(orders):
@@ -276,14 +291,14 @@ def _failure(session, source):
 
 
 class OthersFirst(TableLoad):
-    """Another run commits the same window after this one has staged it."""
+    """Another run commits the same window after this one has read it, and before it commits."""
 
-    def stage_windows(self, windows):
-        staged = super().stage_windows(windows)
-        job, session = dataclasses.replace(self._job, id="other"), table_session(self._session)
-        source = Source(session, job.source, credentials(session))
-        TableLoad(session, job, self._table, source, connections=1).run()
-        return staged
+    def _settle(self, sink, target, state, decision):
+        if not self._sinks:
+            job, session = dataclasses.replace(self._job, id="other"), table_session(self._session)
+            source = Source(session, job.source, credentials(session))
+            TableLoad(session, job, self._table, source, connections=1).run()
+        return super()._settle(sink, target, state, decision)
 
 
 @pytest.mark.parametrize("first_load", [True, False])

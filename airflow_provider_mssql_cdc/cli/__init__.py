@@ -18,6 +18,9 @@ _COMMANDS = {
 }
 
 
+_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "pyarrow", "sqlglot"})
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     root = argparse.ArgumentParser(
@@ -123,6 +126,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         code: int = importlib.import_module(_COMMANDS[arguments.command]).run(arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _SANDBOX_EXTRA:
+            raise
+        print(
+            f"mssql-cdc {arguments.command}: module {error.name} is missing: "
+            "pip install 'airflow-provider-mssql-cdc[sandbox]'",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
     except CommandError as error:
         print(f"mssql-cdc {arguments.command}: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -9,12 +9,10 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
 
 @contextlib.contextmanager
@@ -22,14 +20,8 @@ def open_sandbox(**options: Any) -> Iterator[Sandbox]:
     """Run a sandbox for the time of a ``with`` statement.
 
     :param options: those of ``Sandbox``
-    :raises CommandError: if the extra is not installed, or the address cannot be listened on
+    :raises CommandError: if the address cannot be listened on
     """
-    try:
-        from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"module {error.name} is missing: pip install 'airflow-provider-mssql-cdc[sandbox]'"
-        ) from error
     sandbox = Sandbox(**options)
     try:
         try:

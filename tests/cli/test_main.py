@@ -26,6 +26,19 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
     assert not {"airflow", "pyspark", "pyarrow", "duckdb", "sqlglot", "pymssql"} & set(done.stderr.split())
 
 
+@pytest.mark.parametrize("command", ["demo", "sandbox"])
+def test_a_missing_extra_is_one_line(command):
+    code = (
+        "import sys\nsys.modules['pyarrow'] = None\nfrom airflow_provider_mssql_cdc.cli import main\n"
+        f"raise SystemExit(main(['{command}']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"mssql-cdc {command}: module pyarrow is missing: pip install 'airflow-provider-mssql-cdc[sandbox]'\n"
+    )
+
+
 @pytest.mark.parametrize("words", [[], ["unknown"], ["checkpoint"], ["checkpoint", "show"]])
 def test_without_a_command_the_usage_is_shown(words, capsys):
     with pytest.raises(SystemExit, match="2"):

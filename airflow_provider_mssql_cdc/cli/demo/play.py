@@ -28,6 +28,7 @@ from airflow_provider_mssql_cdc.cli.sandbox import connection_uri, open_sandbox
 
 DATABASE = "shop"
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _POLL = 0.05
 _CAPTURE_TIMEOUT = 60.0
 _COMMITS_BESIDE_COPY = 60
@@ -145,15 +146,16 @@ class Demo:
             self.sandbox.capture.release()
 
     def _run(self, notes: list[str], on_deferral: Callable[[], None] = lambda: None) -> None:
-        deferred = []
+        deferred = threading.Event()
 
         def note() -> None:
-            deferred.append("the sensor waited in a trigger")
+            deferred.set()
             on_deferral()
 
         summary = self._runner.run(note)
-        self.runs.append({**summary, "deferred": bool(deferred)})
-        notes += deferred
+        self.runs.append({**summary, "deferred": deferred.is_set()})
+        if deferred.is_set():
+            notes.append("the sensor waited in a trigger")
         events = sum(entry.get("events", 0) for entry in summary["tables"])
         copied = sum(entry.get("copied", 0) for entry in summary["tables"])
         notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {summary['upto']}")
@@ -226,10 +228,32 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo.
 
     :return: 0 if source and lake are equal, else 1
+    :raises KeyboardInterrupt: on SIGINT or SIGTERM, when everything has ended
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        interrupted.set()
+        # A second Ctrl-C must not hinder the first one's clean-up.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in _SIGNALS:
+        signal.signal(number, interrupt)
+    try:
+        return _play(arguments)
+    except Exception as error:
+        # DuckDB makes an error of its own of an interrupt that comes while it works.
+        if interrupted.is_set():
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _play(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
+    if arguments.json and not Path(arguments.json).absolute().parent.is_dir():
+        raise CommandError(f"--json {arguments.json}: there is no such folder")
     check_java()
     reporter = report.Reporter()
     with _folder(arguments.keep) as folder:
@@ -266,13 +290,6 @@ def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, second
         return EXIT_DIFFERENT
     reporter.line(f"Source and lake are equal. ({seconds} s)")
     return EXIT_OK
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    # A second Ctrl-C must not hinder the first one's clean-up.
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 @contextmanager

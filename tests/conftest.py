@@ -35,6 +35,8 @@ os.environ.update(
         "SPARK_CONF_DIR": str(ROOT / "spark"),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # spark-submit comes with pyspark
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
     }
 )
 

@@ -253,7 +253,8 @@ def test_killing_a_load_ends_spark_and_removes_what_it_staged(world):
 
     thread = threading.Thread(target=execute)
     thread.start()
-    staged = wait_for(lambda: list((world.folder / "work").rglob("_SUCCESS")))
+    staged = wait_for(lambda: failures or list((world.folder / "work").rglob("_SUCCESS")))
+    assert failures == []
     (spec,) = (world.folder / "work").rglob("spec.json")
     assert [command for command in command_lines() if str(spec) in command]
     operator.on_kill()

@@ -203,7 +203,7 @@ class Demo:
             [sys.executable, "-m", lake.__name__, str(self.warehouse), self.packages, str(self._export)],
             env=self._env,
             log=self.logs / "lake.log",
-            cwd=self.folder,
+            cwd=self.logs,
             ask=True,
         )
 

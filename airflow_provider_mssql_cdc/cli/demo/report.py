@@ -40,15 +40,18 @@ class Reporter:
             ticker.start()
         else:
             self.line(f"{text} ..")
+        completed = False
         try:
             yield notes
+            completed = True
         finally:
             done.set()
             if self._terminal:
                 ticker.join()
-        seconds = f"{time.monotonic() - started:6.1f} s"
+                # What is said next must not stand on the clock's line.
+                self._stream.write("\r\x1b[K" if completed else "\n")
         said = f": {', '.join(notes)}" if notes else ""
-        self.line(f"\r\x1b[K{seconds}  {text}{said}" if self._terminal else f"{seconds}  {text}{said}")
+        self.line(f"{time.monotonic() - started:6.1f} s  {text}{said}")
 
     def _tick(self, text: str, started: float, done: threading.Event) -> None:
         while not done.wait(_TICK):

@@ -27,12 +27,12 @@ spark.stop()
 """
 
 
-def start_demo(*words):
+def start_demo(*words, **variables):
     """Start the command; all processes that descend from it carry a mark, wherever they go."""
     mark = uuid.uuid4().hex
     process = subprocess.Popen(
         [COMMAND, "demo", *words],
-        env={**os.environ, MARK: mark},
+        env={**os.environ, **variables, MARK: mark},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -129,8 +129,8 @@ def test_an_interrupt_before_the_first_run_leaves_no_process_behind(step):
     assert left_over(mark) == []
 
 
-def test_what_a_killed_demo_has_started_ends_by_itself():
-    process, mark = start_demo("--rows", "200")
+def test_what_a_killed_demo_has_started_ends_by_itself(tmp_path):
+    process, mark = start_demo("--rows", "200", TMPDIR=str(tmp_path))
     while not process.stdout.readline().startswith("Airflow"):
         assert process.poll() is None
     assert len(left_over(mark)) == 2

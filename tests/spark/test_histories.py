@@ -137,13 +137,13 @@ def replay(table: str, events, state):
     return state
 
 
-def test_two_hundred_histories_with_random_cuts(origin):
+def test_two_hundred_histories_with_random_cuts(live):
     rng = random.Random(20260301)
     models = [histories.Model(h) for h in range(HISTORIES)]
-    prepare(origin)
-    write(origin, models, rng, 150)
-    origin.scan()
-    loads = Loads(origin)
+    prepare(live)
+    write(live, models, rng, 150)
+    live.wait_captured()
+    loads = Loads(live)
 
     # two first loads at once: one of them wins, in each sink
     with ThreadPoolExecutor(2) as pool:
@@ -152,12 +152,12 @@ def test_two_hundred_histories_with_random_cuts(origin):
     check(loads, models)
 
     for _ in range(3):
-        write(origin, models, rng, 200)
-        origin.scan()
+        write(live, models, rng, 200)
+        live.wait_captured()
         spec, receipt = loads.load(max_transactions=rng.choice([1, 30, 150]))
         assert receipt is not None
         # a second load of the same window changes nothing
-        again = run(origin.spark, dataclasses.replace(spec, id=uuid.uuid4().hex[:12]))
+        again = run(live.spark, dataclasses.replace(spec, id=uuid.uuid4().hex[:12]))
         assert {sink.outcome for table in again.tables for sink in table.sinks} <= {"already", "empty"}
     while loads.load(max_transactions=250)[1] is not None:
         pass

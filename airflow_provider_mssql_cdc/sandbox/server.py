@@ -82,9 +82,9 @@ class Sandbox:
 
     def start(self) -> None:
         """Listen, and start the Agent."""
+        self._server.start()
         if self._agent_running:
             self.instance.agent.start()
-        self._server.start()
 
     def stop(self) -> None:
         """End all connections, stop the Agent, and forget everything."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 MAX = -1
 """The length of varchar(max), nvarchar(max) and varbinary(max)."""
@@ -68,3 +70,20 @@ class SqlType:
         if self.name == "decimal":
             return pa.decimal128(self.precision, self.scale)
         return _FIXED[self.name]
+
+
+_MICROSECONDS_TO_1970 = 62_135_596_800_000_000
+"""From 0001-01-01, where ticks begin."""
+
+
+def in_ticks(type_: SqlType, values: Any) -> Any:
+    """Return Arrow timestamps and times as the ticks that ``time`` and ``datetime2`` are held in; others unchanged.
+
+    :raises pyarrow.ArrowInvalid: for values finer than a microsecond
+    """
+    if type_.name == "datetime2" and pa.types.is_timestamp(values.type):
+        microseconds = values.cast(pa.timestamp("us")).cast(pa.int64())
+        return pc.multiply(pc.add(microseconds, _MICROSECONDS_TO_1970), 10)
+    if type_.name == "time" and pa.types.is_time(values.type):
+        return pc.multiply(values.cast(pa.time64("us")).cast(pa.int64()), 10)
+    return values

@@ -30,11 +30,8 @@ class Credentials:
     password: str | None = field(repr=False)
 
     def scrub(self, text: str) -> str:
-        """Return the text without user and password."""
-        for secret in (self.password, self.user):
-            if secret:
-                text = text.replace(secret, "***")
-        return text
+        """Return the text without the password. The user's name is no secret, and may be a part of any word."""
+        return text.replace(self.password, "***") if self.password else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, tra
 from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import BatchAborted, Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
+from airflow_provider_mssql_cdc.sandbox.types import in_ticks
 
 
 class SqlSession:
@@ -101,7 +102,7 @@ class SqlSession:
                     values = pa.nulls(rows.num_rows, column.type.arrow)
                 elif column.identity and rows.num_rows:
                     database.note_identity(entry, pc.max(values).as_py())
-                arrays[column.column_id] = values.cast(column.type.arrow)
+                arrays[column.column_id] = in_ticks(column.type, values).cast(column.type.arrow)
             complete = dml.computed(self._interpreter.context(), self._env, table, arrays, rows.num_rows)
             check(table, database.name, complete)
             return self._env.writer(database, entry).insert(complete)

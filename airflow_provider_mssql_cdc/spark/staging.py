@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -74,25 +75,32 @@ def stage(
     *,
     history: bool,
 ) -> Staged:
-    """Write raw rows as events to Parquet, counting each window on the way.
+    """Write raw rows as events to Parquet, and count each window.
 
     :param raw: as ``reader.read_window`` returns them: partitions in LSN order, none sharing a row's place with another
     :param history: keep what only a history needs: times, masks, identities
     """
     events = _events(raw, schema, mappings, history=history)
-    observation = Observation()
+    events.write.parquet(path)
+    staged = Staged(raw.sparkSession, path, events.schema, {})
+    return dataclasses.replace(staged, counts=_counts(staged, windows))
+
+
+def _counts(staged: Staged, windows: Sequence[Window]) -> dict[Window, Counts]:
+    """Count all windows in one pass over what was staged: cheaper than counting each row as it is written."""
+    if not windows:
+        return {}
     counters = [
         counter
         for number, window in enumerate(windows)
-        for counter in _counters(f"{number}_", within(window), events.schema)
+        # one window is all that was staged
+        for counter in _counters(f"{number}_", within(window) if len(windows) > 1 else F.lit(True), staged.schema)
     ]
-    events.observe(observation, *counters).write.parquet(path)
-    found = observation.get
-    counts = {
+    found = staged.session.read.schema(staged.schema).parquet(staged.path).agg(*counters).collect()[0]
+    return {
         window: Counts(*(found[f"{number}_{name}"] for name in Counts.__dataclass_fields__))
         for number, window in enumerate(windows)
     }
-    return Staged(raw.sparkSession, path, events.schema, counts)
 
 
 def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column]:

@@ -1,0 +1,285 @@
+"""The benchmarks' command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.benchmarks.timing import alternate, report, spread
+
+
+def serve(rows: int, rounds: int) -> None:
+    """(a) Rows that the sandbox serves to a client that only counts bytes."""
+    import pyarrow as pa
+
+    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+    from tests.benchmarks import source
+
+    with Sandbox(database=source.DATABASE, agent_running=False) as server:
+        server.execute(
+            "CREATE TABLE dbo.plain (id bigint NOT NULL PRIMARY KEY, a int, b float, c varchar(20), d bigint)"
+        )
+        numbers = pa.array(range(rows), pa.int64())
+        text = pa.array([f"row number {n % 1000:06d}" for n in range(rows)])
+        columns = {
+            "id": numbers,
+            "a": numbers.cast(pa.int32()),
+            "b": numbers.cast(pa.float64()),
+            "c": text,
+            "d": numbers,
+        }
+        server.seed(None, "dbo.plain", pa.table(columns))
+        seconds, size = [], 0
+        for _ in range(rounds + 1):
+            # a process of its own: it would share the interpreter lock with the server
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user, server.password],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            taken, size = float(done.stdout.split()[0]), int(done.stdout.split()[1])
+            seconds.append(taken)
+    report(
+        f"(a) {rows:,} rows of {size / rows:.0f} bytes on the wire, served to a client that counts",
+        {"million rows/s": spread([rows / s / 1e6 for s in seconds[1:]])},
+    )
+
+
+def count(port: int, user: str, password: str) -> None:
+    """Log in, select everything, and count bytes until the server has nothing more to say."""
+    from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
+
+    with RawClient(port) as client:
+        client.login(user=user, password=password, database="bench")
+        started = time.perf_counter()
+        client.send(TYPE_BATCH, EMPTY_HEADERS + "SELECT * FROM dbo.plain".encode("utf-16-le"))
+        size = _drain(client.socket)
+    print(time.perf_counter() - started, size)
+
+
+def _drain(connection: socket.socket) -> int:
+    """Read packets up to the one that ends the message, looking at their headers alone."""
+    total, buffer = 0, bytearray()
+    while True:
+        data = connection.recv(1 << 20)
+        if not data:
+            return total
+        buffer += data
+        while len(buffer) >= 8:
+            status, length = buffer[1], struct.unpack(">H", buffer[2:4])[0]
+            if len(buffer) < length:
+                break
+            total += length
+            del buffer[:length]
+            if status & 1:
+                return total
+
+
+def read_and_load(rows: int, rounds: int) -> None:
+    """(b) our reader beside one plain JDBC connection, and (c) the whole load beside the job written by hand."""
+    from airflow_provider_mssql_cdc.core.columns import map_columns
+    from airflow_provider_mssql_cdc.core.window import Window
+    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+    from airflow_provider_mssql_cdc.spark.reader import read_window
+    from airflow_provider_mssql_cdc.spark.session import credentials
+    from airflow_provider_mssql_cdc.spark.source import Source
+    from tests.benchmarks import source
+    from tests.benchmarks.by_hand import merge_changes
+    from tests.benchmarks.loads import Loads
+
+    with (
+        tempfile.TemporaryDirectory(prefix="mssql_cdc_bench-") as name,
+        Sandbox(database=source.DATABASE, capture_interval=0.1) as server,
+    ):
+        folder = Path(name)
+        source.create(server, rows)
+        with source.spark_session(server, folder) as spark:
+            loads = [Loads(server, (source.TABLE,), f"ours{n}", folder) for n in range(rounds + 1)]
+            for load in loads:
+                load.load(spark, load.plan())
+            source.change(server, rows, rows)
+            plans = [load.plan() for load in loads]
+            (table,) = plans[0].specs
+            spec, sink = loads[0].spec(plans[0]), table.sinks[0]
+            window = Window(sink.read_through, spec.upto)
+            mappings = map_columns(table.name, table.schema)
+            reader = Source(spark, spec.source, credentials(spark), spec.fetch_size)
+
+            def ours() -> None:
+                frame = read_window(
+                    reader,
+                    table.instance,
+                    table.schema,
+                    mappings,
+                    window,
+                    history=True,
+                    slice_rows=200_000,
+                    connections=2,
+                )
+                frame.write.format("noop").mode("overwrite").save()
+
+            def plain() -> None:
+                query = (
+                    "(SELECT [__$start_lsn] AS lsn, [__$seqval] AS seqval, [__$operation] AS op,"
+                    f" [__$update_mask] AS mask, {', '.join(c.name for c in table.schema.columns)}"
+                    f" FROM {table.instance.change_table}"
+                    f" WHERE [__$start_lsn] > {window.after} AND [__$start_lsn] <= {window.upto}) t"
+                )
+                properties = {"user": server.user, "password": server.password, "fetchsize": "10000"}
+                frame = spark.read.jdbc(source.jdbc_url(server), query, properties=properties)
+                frame.write.format("noop").mode("overwrite").save()
+
+            seconds = alternate({"ours": ours, "plain": plain}, rounds)
+            report(
+                f"(b) {rows:,} change rows of 12 columns, read",
+                {
+                    "ours, rows/s": spread([rows / s for s in seconds["ours"]], digits=0),
+                    "plain spark.read.jdbc, rows/s": spread([rows / s for s in seconds["plain"]], digits=0),
+                    "ours beside plain (aim 1.3)": spread(
+                        [p / o for o, p in zip(seconds["ours"], seconds["plain"], strict=True)]
+                    ),
+                },
+            )
+
+            hands = [f"lake.hand{n}.dbo_wide" for n in range(rounds + 1)]
+            for n, hand in enumerate(hands):
+                spark.sql(f"CREATE NAMESPACE lake.hand{n}")
+                properties = {
+                    row["key"]: row["value"]
+                    for row in spark.sql(f"SHOW TBLPROPERTIES lake.ours{n}.dbo_wide").collect()
+                    if row["key"].startswith(("write.", "format-version"))
+                }
+                given = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+                spark.sql(
+                    f"CREATE TABLE {hand} USING iceberg TBLPROPERTIES ({given}) AS SELECT * FROM lake.ours{n}.dbo_wide"
+                )
+            receipts = []
+            taken: dict[str, list[float]] = {"ours": [], "hand": []}
+            for n, (load, plan, hand) in enumerate(zip(loads, plans, hands, strict=True)):
+                started = time.perf_counter()
+                receipts.append(load.load(spark, plan))
+                between = time.perf_counter()
+                merge_changes(
+                    spark,
+                    source.jdbc_url(server),
+                    server.user,
+                    server.password,
+                    str(window.after.next()),
+                    str(window.upto),
+                    hand,
+                )
+                if n:
+                    taken["ours"].append(between - started)
+                    taken["hand"].append(time.perf_counter() - between)
+            differing = spark.sql(
+                f"(SELECT * FROM {hands[-1]} EXCEPT ALL SELECT * FROM lake.ours{rounds}.dbo_wide) UNION ALL "
+                f"(SELECT * FROM lake.ours{rounds}.dbo_wide EXCEPT ALL SELECT * FROM {hands[-1]})"
+            ).count()
+            steps = receipts[-1].tables[0].seconds
+            report(
+                f"(c) {rows:,} change rows into a table of {rows:,} rows",
+                {
+                    "ours, seconds": spread(taken["ours"]),
+                    "by hand, seconds": spread(taken["hand"]),
+                    "ours beside by hand (aim 2)": spread(
+                        [h / o for o, h in zip(taken["ours"], taken["hand"], strict=True)]
+                    ),
+                    "ours by step, seconds": ", ".join(f"{step} {value:.1f}" for step, value in steps.items()),
+                    "rows that differ": str(differing),
+                },
+            )
+
+
+def empty(tables: int, rounds: int) -> None:
+    """(d) An empty run over many tables: hook and planner, no Spark."""
+    from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState
+    from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+    from airflow_provider_mssql_cdc.operators.planning import plan_load
+    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+    from tests.benchmarks import source
+    from tests.benchmarks.loads import Loads
+
+    class Counting(MsSqlCdcHook):
+        sent = 0
+
+        def _run(self, sql, parameters):  # type: ignore[no-untyped-def]
+            self.sent += 1
+            return super()._run(sql, parameters)
+
+    with tempfile.TemporaryDirectory() as name, Sandbox(database=source.DATABASE, capture_interval=0.1) as server:
+        server.execute("EXEC sys.sp_cdc_enable_db")
+        for n in range(tables):
+            server.execute(f"CREATE TABLE dbo.t{n} (id int NOT NULL PRIMARY KEY, a nvarchar(20) NULL)")
+            server.execute(
+                f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N't{n}', @role_name = NULL"
+            )
+        server.execute("INSERT INTO dbo.t0 VALUES (1, N'a')")
+        server.step()
+        loads = Loads(server, ("dbo.t*",), "empty", Path(name))
+        first = loads.plan()
+        for table, candidate in first.candidates.items():
+            state = SinkState(first.upto, first.upto, first.witness)
+            loads.store.save(
+                Checkpoint(
+                    loads.request.identity(first.database, table),
+                    {"mirror": state},
+                    InstanceRef.of(candidate.instance),
+                    candidate.schema.hash,
+                )
+            )
+        seconds, sent, reads = [], set(), set()
+        for _ in range(rounds + 1):
+            loads.variables.reads = 0
+            hook = Counting(connection=loads.connection)
+            started = time.perf_counter()
+            plan = plan_load(hook, loads.store, loads.request, None)
+            seconds.append(time.perf_counter() - started)
+            hook.close()
+            sent.add(hook.sent)
+            reads.add(loads.variables.reads)
+            if plan.specs or plan.failures or len(plan.candidates) != tables:
+                raise RuntimeError(f"not an empty run: {plan}")
+        report(
+            f"(d) an empty run over {tables} tables",
+            {
+                "hook and planner, seconds (aim below 1)": spread(seconds[1:]),
+                "statements (aim at most 5)": ", ".join(map(str, sorted(sent))),
+                "Variables read": ", ".join(map(str, sorted(reads))),
+            },
+        )
+
+
+def main() -> None:
+    """Run the chosen benchmarks, or all."""
+    if sys.argv[1:2] == ["count"]:
+        count(int(sys.argv[2]), sys.argv[3], sys.argv[4])
+        return
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Benchmarks; aims, not gates.")
+    parser.add_argument(
+        "which", nargs="*", choices=["serve", "load", "empty"], help="(a), (b) and (c), (d); all if none"
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--tables", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="mssql_cdc_bench_airflow-"))
+    chosen: dict[str, Callable[[], None]] = {
+        "serve": lambda: serve(given.rows, given.rounds),
+        "load": lambda: read_and_load(given.rows, given.rounds),
+        "empty": lambda: empty(given.tables, given.rounds),
+    }
+    for name in given.which or chosen:
+        chosen[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Loads of one table by hook, planner and job, as the operator makes them, with checkpoints in a dict."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import uuid
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.common.compat.sdk import Connection
+from pyspark.sql import SparkSession
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.spark.job import run
+from tests.benchmarks import source
+
+
+class Variables(dict[str, Any]):
+    """Airflow's Variable as far as the store uses it, with the number of reads."""
+
+    reads = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.reads += 1
+        return super().get(key, default)
+
+    def set(self, key: str, value: Any, description: str | None = None) -> None:
+        self[key] = value
+
+
+class Loads:
+    """Runs over one database.
+
+    :param patterns: the tables
+    :param namespace: of the lake
+    """
+
+    def __init__(self, server: Sandbox, patterns: tuple[str, ...], namespace: str, folder: Path) -> None:
+        self.connection = Connection(
+            conn_id=source.CONNECTION_ID,
+            conn_type="mssql",
+            host=server.host,
+            port=server.port,
+            login=server.user,
+            password=server.password,
+            schema=source.DATABASE,
+            extra='{"trustServerCertificate": "true"}',
+        )
+        self.variables = Variables()
+        self.store = CheckpointStore(self.variables)
+        self.folder = folder
+        options = SinkOptions(Target.parse(f"iceberg://lake/{namespace}"), ("mirror",), "{schema}_{table}")
+        self.request = Request(source.CONNECTION_ID, patterns, (), options)
+
+    def plan(self) -> RunPlan:
+        """Plan a run to the newest position."""
+        hook = MsSqlCdcHook(connection=self.connection)
+        try:
+            return plan_load(hook, self.store, self.request, None)
+        finally:
+            hook.close()
+
+    def spec(self, plan: RunPlan) -> JobSpec:
+        """Return the job's spec."""
+        url, options = jdbc_url(self.connection)
+        if plan.upto is None or plan.failures:
+            raise RuntimeError(f"nothing to load: {plan.failures}")
+        return JobSpec(
+            id=uuid.uuid4().hex[:12],
+            source=SourceSpec(f"{self.connection.host}:{self.connection.port}", source.DATABASE, url, options),
+            tables=tuple(plan.specs),
+            upto=plan.upto,
+            work_dir=str(self.folder / "work"),
+            connections=2,
+        )
+
+    def load(self, spark: SparkSession, plan: RunPlan) -> Receipt:
+        """Run the job in this process, and move the checkpoints."""
+        spec = self.spec(plan)
+        receipt = run(spark, spec)
+        if errors := [table.error for table in receipt.tables if table.error]:
+            raise RuntimeError(str(errors))
+        self.save(plan, spec, receipt)
+        return receipt
+
+    def save(self, plan: RunPlan, spec: JobSpec | None = None, receipt: Receipt | None = None) -> None:
+        """Move the checkpoints."""
+        for checkpoint in Outcome(plan, spec, receipt).checkpoints(self.request, datetime.datetime.now(datetime.UTC)):
+            self.store.save(dataclasses.replace(checkpoint))

@@ -60,5 +60,8 @@ print(len(modules), [m for m in ("pyspark", "duckdb", "sqlglot") if m in sys.mod
 
 
 def test_the_type_marker_is_in_the_wheel(clean_python):
-    script = "from importlib.resources import files; print(files('airflow_provider_mssql_cdc').joinpath('py.typed').is_file())"
+    script = """
+from importlib.resources import files
+print(files("airflow_provider_mssql_cdc").joinpath("py.typed").is_file())
+"""
     assert run(clean_python, "-c", script).strip() == "True"

@@ -43,7 +43,8 @@ class SinkSpec:
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
-        ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new low and a gap record
+        ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
+        low and a gap record
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
     """

@@ -143,7 +143,11 @@ def _look(
             plan.checkpoints[name] = store.load(request.identity(plan.database, name))
         except MsSqlCdcError as error:
             plan.failures[name] = error
-    return snapshot.status, plan, {name: instances for name, instances in plan.instances.items() if name not in plan.failures}
+    return (
+        snapshot.status,
+        plan,
+        {name: instances for name, instances in plan.instances.items() if name not in plan.failures},
+    )
 
 
 def _enabled(hook: MsSqlCdcHook, snapshot: Snapshot, request: Request) -> Snapshot:

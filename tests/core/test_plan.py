@@ -271,7 +271,7 @@ class TestSchema:
 
     def test_a_column_dropped_from_the_source_is_a_change_although_the_change_table_keeps_it(self):
         dropped = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], dropped=True)))
-        with pytest.raises(SchemaChangedError, match="then:.*note nvarchar"):
+        with pytest.raises(SchemaChangedError, match=r"then:.*note nvarchar"):
             verdict(checkpoint(), [dropped])
         candidate = verdict(None, [dropped])
         assert [column.name for column in candidate.schema.loaded] == ["id"]

@@ -122,6 +122,12 @@ class MarkerMovedError(MsSqlCdcError):
     permanent = False
 
 
+class NotLoadedYetError(MsSqlCdcError):
+    """A window to replay ends behind what the sink has loaded."""
+
+    permanent = False
+
+
 class CaptureLagError(MsSqlCdcError):
     """The capture did not pass the wanted point in time; the advice holds the Agent's state."""
 

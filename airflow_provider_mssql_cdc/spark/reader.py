@@ -59,7 +59,7 @@ def read_window(
     :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
         column, and no times
     """
-    slices = _slices(source, instance, window, slice_rows, connections)
+    slices = read_slices(source, instance, window, slice_rows, connections)
     frames = [
         source.frame(slice_sql(instance, schema, mappings, part, history=history), raw_schema(mappings))
         for part in slices
@@ -69,9 +69,10 @@ def read_window(
     return rows.coalesce(connections) if len(slices) > connections else rows
 
 
-def _slices(
+def read_slices(
     source: Source, instance: CaptureInstance, window: Window, slice_rows: int, connections: int
 ) -> tuple[Slice, ...]:
+    """Ask the server how many rows lie where, and divide the window."""
     if connections == 1:
         return (Slice(window, 0),)
     grain = bucket_rows(slice_rows)

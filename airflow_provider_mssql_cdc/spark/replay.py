@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, MsSqlCdcError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
@@ -16,12 +16,6 @@ from airflow_provider_mssql_cdc.spark.targets import Append
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 
 _ATTEMPTS = 5
-
-
-class NotLoadedYetError(MsSqlCdcError):
-    """The window to replay ends behind what the sink has loaded."""
-
-    permanent = False
 
 
 def check_replay(table: TableSpec, sink: SinkSpec, target: IcebergTable, replay: ReplaySpec) -> None:

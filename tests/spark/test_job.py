@@ -11,9 +11,11 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session
 from airflow_provider_mssql_cdc.spark.source import Source
 from tests.conftest import SPARK_PASSWORD
@@ -108,6 +110,34 @@ def test_a_lost_checkpoint_is_found_in_the_target(orders):
     assert [s.outcome for s in receipt.tables[0].sinks] == ["loaded", "loaded"]
     assert len(orders.lake("dbo.orders")) == 151
     assert len(orders.lake("dbo.orders", "history")) == 200 + 49
+
+
+def test_a_large_transaction_is_read_in_parts_and_numbered_as_one(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("UPDATE dbo.orders SET note = N'small' WHERE id = 3")
+    orders.sql("UPDATE dbo.orders SET note = N'large'")
+    orders.sql("DELETE FROM dbo.orders WHERE id = 4")
+    orders.wait_captured()
+    spec = orders.table("dbo.orders", at=positions(first))
+    job = orders.spec(spec, upto=orders.max_lsn())
+    session = table_session(orders.spark)
+    source = Source(session, job.source, credentials(session))
+
+    parts = read_slices(source, spec.instance, Window(positions(first)["mirror"][0], job.upto), 50, 2)
+    orders.load(spec)
+
+    assert sum(part.command_upto is not None for part in parts) > 1
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+    numbered = orders.sql(
+        "SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS l, id, [__$operation] AS o, ROW_NUMBER() OVER"
+        " (PARTITION BY [__$start_lsn] ORDER BY [__$command_id], [__$seqval], [__$operation]) AS n"
+        f" FROM cdc.dbo_orders_CT WHERE [__$start_lsn] > {positions(first)['mirror'][0]}"
+    )
+    kinds = {1: "D", 2: "I", 3: "B", 4: "U"}
+    history = [row for row in orders.lake("dbo.orders", "history") if row["_op"] != "R"]
+    assert sorted((h["_lsn"], h["id"], h["_op"], h["_seq"]) for h in history) == sorted(
+        (c["l"], c["id"], kinds[c["o"]], c["n"]) for c in numbered
+    )
 
 
 def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):

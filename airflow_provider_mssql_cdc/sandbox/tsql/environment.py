@@ -276,7 +276,8 @@ class Environment:
         if expr.untyped:
             return None
         self.finish_reading()
-        value = self.manager.connection.sql(f"SELECT {expr.sql} AS k1").to_arrow_table().column(0)[0].as_py()
+        # ten times as fast as a relation, and each bound of an LSN range is a constant to evaluate
+        ((value,),) = self.manager.connection.execute(f"SELECT {expr.sql} AS k1").fetchall()
         if isinstance(value, dict):
             return value["utc_ticks"], value["offset_minutes"]
         return value

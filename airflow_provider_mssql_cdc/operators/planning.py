@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, SinkState, Witness
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -301,12 +301,20 @@ def plan_replay(
     if after == upto:
         log.info("no transaction was committed from %s to %s", start, end)
         return plan
+    chosen: dict[TableName, CaptureInstance] = {}
     for name, group in instances.items():
-        checkpoint = plan.checkpoints[name]
         try:
-            plan.specs.append(_replayed(name, group, checkpoint, plan.replay, request))
+            chosen[name] = choose_instance(name, group, plan.checkpoints[name])
         except MsSqlCdcError as error:
             plan.failures[name] = error
+    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto)
+    for name, instance in chosen.items():
+        try:
+            spec = _replayed(name, instance, plan.checkpoints[name], plan.replay, probe, request)
+        except MsSqlCdcError as error:
+            plan.failures[name] = error
+        else:
+            plan.specs += [spec] if spec is not None else []
     return plan
 
 
@@ -337,39 +345,39 @@ def _resolve(
 
 def _replayed(
     name: TableName,
-    instances: Sequence[CaptureInstance],
+    instance: CaptureInstance,
     checkpoint: Checkpoint | None,
     replay: ReplaySpec,
+    probe: Probe,
     request: Request,
-) -> TableSpec:
-    instance = choose_instance(name, instances, checkpoint)
-    if instance.min_lsn is None or instance.min_lsn > replay.after.next():
+) -> TableSpec | None:
+    """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
+    min_lsn = probe.min_lsns.get(instance.object_id)
+    if min_lsn is None or min_lsn > replay.after.next():
         raise GapError(
             str(name),
             replay.after,
-            instance.min_lsn or replay.upto,
+            min_lsn or replay.upto,
             advice="This interval can no longer be replayed; choose a later one.",
         )
+    newest = probe.newest.get(instance.name)
+    if newest is None:
+        return None
     key, unique = choose_key(name, instance, request.options.shapes, request.keys.get(str(name)))
-    sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in request.options.shapes}
-    if not replay.suffix:
-        for shape, sink in sinks.items():
-            if sink is None or sink.read_through < replay.upto:
-                raise IntervalNotReachedError(
-                    f"its {shape} is loaded up to {sink.read_through if sink else 'nothing'}, and the interval ends at "
-                    f"{replay.upto}: there is nothing to replay yet.",
-                    table=str(name),
-                    advice="Let the scheduled load reach the interval's end first.",
-                )
+    sinks: dict[str, SinkState | None] = {}
+    for shape in request.options.shapes:
+        stored = checkpoint.sinks.get(shape) if checkpoint else None
+        if replay.suffix:
+            sinks[shape] = None
+        elif stored is None or stored.read_through < newest:
+            raise IntervalNotReachedError(
+                f"its {shape} is loaded up to {stored.read_through if stored else 'nothing'}, and the interval's last "
+                f"event is at {newest}: there is nothing to replay yet.",
+                table=str(name),
+                advice="Let the scheduled load reach the interval's end first.",
+            )
+        else:
+            # nothing lies between the last event and the interval's end
+            sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
     candidate = Candidate(name, instance, TableSchema(instance.columns, key), unique, sinks, checkpoint)
-    spec = table_spec(candidate, request.options)
-    if replay.suffix:
-        tables = [
-            request.options.target.table(request.options.table_name, name, s.shape, replay.suffix) for s in spec.sinks
-        ]
-        sinks_anew = [
-            dataclasses.replace(sink, table=table, read_through=None, expects=None)
-            for sink, table in zip(spec.sinks, tables, strict=True)
-        ]
-        return dataclasses.replace(spec, sinks=tuple(sinks_anew))
-    return spec
+    return table_spec(candidate, request.options)

@@ -39,10 +39,12 @@ def check_replay(table: TableSpec, sink: SinkSpec, target: IcebergTable, replay:
             table=str(table.name),
             advice="Replay into the history, or into a new table with target_suffix.",
         )
-    if state.marker is None or state.marker.position < replay.upto:
+    reached = state.marker.position if state.marker else None
+    if reached is not None and sink.expects is not None and sink.read_through is not None and reached >= sink.expects:
+        reached = max(reached, sink.read_through)
+    if reached is None or reached < replay.upto:
         raise NotLoadedYetError(
-            f"{name} is loaded up to {state.marker.position if state.marker else 'nothing'}, and the window to replay "
-            f"ends at {replay.upto}.",
+            f"{name} is loaded up to {reached or 'nothing'}, and the window to replay ends at {replay.upto}.",
             table=str(table.name),
             advice="Load it first.",
         )

@@ -297,10 +297,14 @@ def plan_replay(
     start, end = check_interval(*interval)
     status, plan, instances = _look(hook, store, request)
     after, upto = _resolve(hook, status, start, end, timezone)
-    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), upto
-    if after == upto:
+    first = hook.transactions_between(after, upto, limit=1)
+    if not first:
         log.info("no transaction was committed from %s to %s", start, end)
         return plan
+    # The same transactions, from as late a start as possible: a table that was enabled between the last transaction
+    # before the interval and the first within it lacks nothing.
+    after = first[0].lsn.previous()
+    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), upto
     chosen: dict[TableName, CaptureInstance] = {}
     for name, group in instances.items():
         try:

@@ -302,7 +302,10 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
     if candidate.checkpoint is None:
         return None
     sinks = {
-        shape: dataclasses.replace(state, read_through=upto, witness=witness) if state.read_through < upto else state
+        # only the shapes that this run looked at are proven empty
+        shape: dataclasses.replace(state, read_through=upto, witness=witness)
+        if shape in candidate.sinks and state.read_through < upto
+        else state
         for shape, state in candidate.checkpoint.sinks.items()
     }
     if sinks == candidate.checkpoint.sinks:

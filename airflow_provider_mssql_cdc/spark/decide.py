@@ -81,11 +81,11 @@ def decide(
             advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
             "`mssql-cdc checkpoint reset`.",
         )
-    if position >= cut:
-        return Done(marker, "already", max(position, sink.read_through or position))
     start = position
     if sink.read_through is not None and sink.expects is not None and position >= sink.expects:
         start = max(position, sink.read_through)
+    if position >= cut:
+        return Done(marker, "already", start)
     if start >= cut:
         return Done(marker, "empty", start)
     if is_gap(start, min_lsn):

@@ -61,6 +61,7 @@ def test_a_load_starts_where_marker_and_checkpoint_agree(sink_, position, after)
         pytest.param(sink(10, 10), 50, Done(marker(50), "already", lsn(50)), id="at the cut"),
         pytest.param(sink(10, 10), 80, Done(marker(80), "already", lsn(80)), id="past the cut"),
         pytest.param(sink(90, 10), 80, Done(marker(80), "already", lsn(90)), id="past the cut, proven further"),
+        pytest.param(sink(90, 85), 80, Done(marker(80), "already", lsn(80)), id="past the cut, rolled back: unproven"),
         pytest.param(sink(60, 10), 10, Done(marker(10), "empty", lsn(60)), id="the cut lies in what is proven empty"),
         pytest.param(sink(), 80, Done(marker(80), "already", lsn(80)), id="no checkpoint"),
     ],

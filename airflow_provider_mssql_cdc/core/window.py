@@ -39,7 +39,7 @@ class Slice:
 
     :param window: the commit LSNs of this slice
     :param command_after: with ``command_upto``: only the commands (command_after, command_upto] of the window's
-        single transaction
+        single transaction; None where that alone is given: all commands up to it
     :param rows: change rows in this slice
     :param seq_offset: rows of the same transaction in earlier slices, added to the row numbers counted within this one
     """

@@ -107,7 +107,8 @@ def slice_sql(
     number = f"ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY {order})"
     bounds = f"[__$start_lsn] > {part.window.after} AND [__$start_lsn] <= {part.window.upto}"
     if part.command_upto is not None:
-        bounds += f" AND [__$command_id] > {part.command_after} AND [__$command_id] <= {part.command_upto}"
+        bounds += f" AND [__$command_id] <= {part.command_upto}"
+        bounds += f" AND [__$command_id] > {part.command_after}" if part.command_after is not None else ""
     names = ["[__$start_lsn]", "[__$seqval]", "[__$operation]", "[__$update_mask]"]
     names += ["[__$command_id]"] if instance.has_command_id else []
     names += [quote(mapping.column.name) for mapping in mappings]

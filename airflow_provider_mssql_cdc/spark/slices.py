@@ -132,8 +132,10 @@ def _parts(
 
 def _command_parts(transaction: Lsn, counted: Sequence[CommandBucket]) -> Iterator[Slice]:
     window = Window(transaction.previous(), transaction)
-    previous, offset = 0, 0
-    for last, rows in sorted((part.last or 0, part.rows) for part in counted):
+    # the first part has no lower bound: a command id below 1 would be lost
+    previous: int | None = None
+    offset = 0
+    for last, rows in sorted((part.last, part.rows) for part in counted if part.last is not None):
         yield Slice(window, rows, previous, last, offset)
         previous, offset = last, offset + rows
 

@@ -56,6 +56,24 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
     )
 
 
+@pytest.mark.parametrize(
+    ("after", "upto", "condition"),
+    [
+        (None, None, ""),
+        (None, 7, " AND [__$command_id] <= 7"),
+        (7, 9, " AND [__$command_id] <= 9 AND [__$command_id] > 7"),
+    ],
+)
+def test_the_first_part_of_a_transaction_has_no_lower_bound(after, upto, condition):
+    spec = model.table_spec()
+    part = Slice(Window(model.lsn(1), model.lsn(2)), 0, after, upto)
+
+    query = slice_sql(spec.instance, spec.schema, map_columns(spec.name, spec.schema), part, history=True)
+
+    bounds = f"WHERE [__$start_lsn] > {model.lsn(1)} AND [__$start_lsn] <= {model.lsn(2)}{condition}) w"
+    assert bounds in query
+
+
 def test_operations_that_no_change_table_has_are_an_error(spark, tmp_path):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)

@@ -16,9 +16,14 @@ def merge_changes(spark: SparkSession, url: str, user: str, password: str, after
         f"(SELECT [__$start_lsn] AS lsn, [__$seqval] AS seqval, [__$operation] AS op, {', '.join(COLUMNS)}"
         f" FROM cdc.fn_cdc_get_all_changes_dbo_wide({after}, {upto}, N'all')) changes"
     )
-    changes = spark.read.jdbc(
-        url, query, properties={"user": user, "password": password, "fetchsize": "10000", "preferTimestampNTZ": "true"}
-    )
+    properties = {
+        "driver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+        "user": user,
+        "password": password,
+        "fetchsize": "10000",
+        "preferTimestampNTZ": "true",
+    }
+    changes = spark.read.jdbc(url, query, properties=properties)
     newest = Window.partitionBy("id").orderBy(F.desc("lsn"), F.desc("seqval"), F.desc("op"))
     changes.withColumn("n", F.row_number().over(newest)).where("n = 1").createOrReplaceTempView("changes")
     spark.sql(

@@ -20,6 +20,7 @@ PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
 )
+DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 DATABASE, TABLE, INSTANCE = "bench", "dbo.wide", "dbo_wide"
 CONNECTION_ID = "bench"
 _STEP = 50_000

@@ -18,6 +18,13 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 
+DATETIME_TICK = datetime.timedelta(seconds=1) / 300
+"""What SQL Server's ``datetime`` counts in (docs: datetime)."""
+
+SAME_TIME = DATETIME_TICK / 2
+"""Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
+(.006667 s to .006 or .007)."""
+
 KEY_PREFIX = "mssql_cdc__"
 """Begins the key of every Variable that holds a checkpoint."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState, Witness
-from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Checkpoint, InstanceRef, SinkState, Witness
+from airflow_provider_mssql_cdc.core.columns import check_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
@@ -18,10 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, same_schema
-from airflow_provider_mssql_cdc.core.target import MIRROR, Target
-
-SAME_TIME = datetime.timedelta(milliseconds=2)
-"""``tran_end_time`` counts in 1/300 s, which clients round to .003 or .006/.007: less apart than this is equal."""
+from airflow_provider_mssql_cdc.core.target import MIRROR, SHAPES, Target
 
 RESET_ADVICE = (
     "Load it anew with `mssql-cdc checkpoint reset`, or name a position that you know to be right with "
@@ -60,7 +57,7 @@ class Candidate:
     """A table that can be loaded.
 
     :param sinks: shape to state, None where that shape is to be loaded for the first time
-    :param lost_after: where a gap begins that ``on_gap="resnapshot"`` is to close
+    :param lost_after: shape to where a gap begins that ``on_gap="resnapshot"`` is to close
     """
 
     name: TableName
@@ -69,7 +66,7 @@ class Candidate:
     unique_key: bool
     sinks: Mapping[str, SinkState | None]
     checkpoint: Checkpoint | None
-    lost_after: Lsn | None = None
+    lost_after: Mapping[str, Lsn] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -95,19 +92,25 @@ class NotYet:
 
 
 def choose_instance(
-    name: TableName, instances: Sequence[CaptureInstance], checkpoint: Checkpoint | None
+    name: TableName,
+    instances: Sequence[CaptureInstance],
+    checkpoint: Checkpoint | None,
+    shapes: Collection[str] = SHAPES,
 ) -> CaptureInstance:
     """Return the instance to read: the checkpoint's while it exists, else one that continues it, else the newest.
 
+    :param shapes: those that are to be continued
     :raises GapError: if the checkpoint's instance is gone and no other reaches back to the position
     """
     by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
-    if checkpoint is None or checkpoint.instance is None or checkpoint.position is None:
+    if checkpoint is None or checkpoint.instance is None or not checkpoint.sinks:
         return by_age[-1]
     for instance in by_age:
         if InstanceRef.of(instance) == checkpoint.instance:
             return instance
-    position = checkpoint.position
+    position = min((sink.read_through for shape, sink in checkpoint.sinks.items() if shape in shapes), default=None)
+    if position is None:
+        return by_age[-1]
     for instance in reversed(by_age):
         if instance.min_lsn is not None and instance.min_lsn <= position.next():
             return instance
@@ -181,30 +184,35 @@ def choose_key(
     return (), False
 
 
-def check_schema(
-    name: TableName, schema: TableSchema, checkpoint: Checkpoint, ddl: Iterable[DdlChange], upto: Lsn
-) -> None:
-    """Refuse captured columns that are not those of the checkpoint, or that change within the window.
+_SCHEMA_ADVICE = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
+
+
+def check_ddl(name: TableName, ddl: Iterable[DdlChange], after: Lsn, upto: Lsn) -> None:
+    """Refuse captured columns that change within the window (after, upto].
 
     :param ddl: the instance's rows of ``cdc.ddl_history``
-    :raises SchemaChangedError: with the statement, or with both column lists
+    :raises SchemaChangedError: with the statement
     """
-    advice = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
-    position = checkpoint.position
-    if position is not None:
-        for change in ddl:
-            if change.requires_column_update and position < change.lsn <= upto:
-                raise SchemaChangedError(
-                    f"a captured column was changed at {change.lsn} ({change.time}) by: {change.command.strip()}",
-                    table=str(name),
-                    advice=advice,
-                )
+    for change in ddl:
+        if change.requires_column_update and after < change.lsn <= upto:
+            raise SchemaChangedError(
+                f"a captured column was changed at {change.lsn} ({change.time}) by: {change.command.strip()}",
+                table=str(name),
+                advice=_SCHEMA_ADVICE,
+            )
+
+
+def check_schema(name: TableName, schema: TableSchema, checkpoint: Checkpoint) -> None:
+    """Refuse captured columns that are not those of the checkpoint.
+
+    :raises SchemaChangedError: with both column lists
+    """
     if checkpoint.schema_hash is not None and not same_schema(checkpoint.schema_hash, schema):
         raise SchemaChangedError(
             "the captured columns are no longer those of the last load.\n"
             f"  then: {', '.join(checkpoint.columns)}\n  now:  {', '.join(schema.describe())}\n",
             table=str(name),
-            advice=advice,
+            advice=_SCHEMA_ADVICE,
         )
 
 
@@ -227,10 +235,10 @@ def assess(
     """
     if checkpoint is not None:
         check_history(name, checkpoint, history)
-    instance = choose_instance(name, instances, checkpoint)
+    instance = choose_instance(name, instances, checkpoint, options.shapes)
     key, unique = choose_key(name, instance, options.shapes, user_key)
     schema = TableSchema(instance.columns, key)
-    map_columns(name, schema)  # refuses what cannot be loaded, before anything is read
+    check_columns(name, schema)
     sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
     if instance.min_lsn is None or history.max_lsn is None or upto is None or history.max_lsn < instance.min_lsn:
         if any(sinks.values()) and instance.min_lsn is None:
@@ -246,19 +254,29 @@ def assess(
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
     candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings))
     if checkpoint is not None and candidate.position is not None:
-        check_schema(name, schema, checkpoint, [d for d in ddl if d.capture_instance == instance.name], upto)
-    return _closed_gap(candidate, instance.min_lsn, options)
+        check_ddl(name, [d for d in ddl if d.capture_instance == instance.name], candidate.position, upto)
+        check_schema(name, schema, checkpoint)
+    return closed_gap(candidate, instance.min_lsn, options)
 
 
-def _closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Candidate:
-    position = candidate.position
-    if position is None or min_lsn <= position.next():
+def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Candidate:
+    """Return the candidate, with first loads in place of the sinks whose changes were purged if that was asked for.
+
+    :raises GapError: if it was not
+    """
+    lost = {
+        shape: state.read_through
+        for shape, state in candidate.sinks.items()
+        if state is not None and min_lsn > state.read_through.next()
+    }
+    if not lost:
         return candidate
     if options.resnapshot:
-        return dataclasses.replace(candidate, sinks=dict.fromkeys(candidate.sinks), lost_after=position)
+        sinks = {shape: None if shape in lost else state for shape, state in candidate.sinks.items()}
+        return dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **lost})
     raise GapError(
         str(candidate.name),
-        position,
+        min(lost.values()),
         min_lsn,
         advice='Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset`; then load '
         "more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup', @retention = minutes).",
@@ -285,7 +303,7 @@ def table_spec(candidate: Candidate, options: SinkOptions) -> TableSpec:
                 table=options.target.table(options.table_name, candidate.name, shape),
                 read_through=state.read_through if state else None,
                 expects=state.applied if state else None,
-                lost_after=candidate.lost_after,
+                lost_after=candidate.lost_after.get(shape),
                 partition_by=options.partition_by.get(str(candidate.name), ()),
                 properties=dict(options.properties),
             )

@@ -1,11 +1,20 @@
 import dataclasses
+import datetime
+import decimal
+import itertools
 import json
 import re
 
 import pytest
 from hypothesis import given
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import (
+    SAME_TIME,
+    Checkpoint,
+    CheckpointStore,
+    Identity,
+    SinkState,
+)
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -27,6 +36,32 @@ class Variables(dict):
 
     def set(self, key, value, description=None):
         self[key] = value
+
+
+def ticks() -> list[set[datetime.datetime]]:
+    """For each tick of a second of SQL Server's datetime, the moments that clients make of it."""
+    noon = datetime.datetime(2026, 3, 1, 12)
+    exact = [decimal.Decimal(tick) / 300 for tick in range(301)]
+    return [
+        {
+            noon + datetime.timedelta(seconds=float(seconds.quantize(decimal.Decimal(digits), rounding)))
+            for digits, rounding in [
+                ("0.001", decimal.ROUND_HALF_UP),  # styles 21 and 121, mssql-jdbc
+                ("0.001", decimal.ROUND_DOWN),
+                ("0.000001", decimal.ROUND_DOWN),
+                ("0.000001", decimal.ROUND_HALF_UP),
+            ]
+        }
+        for seconds in exact
+    ]
+
+
+def test_a_datetime_is_the_same_in_all_clients_and_never_the_next_tick():
+    every = ticks()
+    for same in every:
+        assert max(same) - min(same) < SAME_TIME
+    for one, following in itertools.pairwise(every):
+        assert min(following) - max(one) >= SAME_TIME
 
 
 @given(checkpoints)

@@ -129,6 +129,7 @@ class TestFirstLoad:
     def test_the_newest_instance_is_taken(self):
         newer = instance("v2", 12, day=1)
         assert choose_instance(ORDERS, [newer, FIRST], None) == newer
+        assert choose_instance(ORDERS, [newer, FIRST], checkpoint(mirror=None, history=None)) == newer
 
 
 class TestWindow:
@@ -150,6 +151,14 @@ class TestQuiet:
         witness = Witness(lsn(90), DAY)
         moved = quiet_checkpoint(verdict(checkpoint()), lsn(90), witness)
         assert moved.sinks == {shape: SinkState(lsn(50), lsn(90), witness) for shape in ("mirror", "history")}
+
+    def test_shapes_that_the_run_did_not_look_at_stay(self):
+        mirror = dataclasses.replace(OPTIONS, shapes=("mirror",))
+        moved = quiet_checkpoint(verdict(checkpoint(), options=mirror), lsn(90), None)
+        assert moved.sinks == {
+            "mirror": SinkState(lsn(50), lsn(90)),
+            "history": checkpoint().sinks["history"],
+        }
 
     def test_a_cut_already_passed_changes_nothing(self):
         assert quiet_checkpoint(verdict(checkpoint(), upto=50), lsn(50), None) is None
@@ -186,6 +195,25 @@ class TestGap:
         assert candidate.sinks == {"mirror": None, "history": None}
         spec = table_spec(candidate, RESNAPSHOT)
         assert [(s.read_through, s.lost_after) for s in spec.sinks] == [(None, lsn(50))] * 2
+
+    def test_resnapshot_starts_only_those_again_that_have_a_gap(self):
+        candidate = verdict(checkpoint(mirror=50, history=70), [instance(min_lsn=60)], self.both, options=RESNAPSHOT)
+        assert (candidate.sinks["mirror"], candidate.sinks["history"].read_through) == (None, lsn(70))
+        spec = table_spec(candidate, RESNAPSHOT)
+        assert [(s.shape, s.read_through, s.lost_after) for s in spec.sinks] == [
+            ("mirror", None, lsn(50)),
+            ("history", lsn(70), None),
+        ]
+
+    def test_a_shape_that_is_no_longer_loaded_has_no_gap(self):
+        mirror = dataclasses.replace(OPTIONS, shapes=("mirror",))
+        candidate = verdict(checkpoint(mirror=70, history=50), [instance(min_lsn=60)], self.both, options=mirror)
+        assert candidate.position == lsn(70)
+        other = instance("v2", 12, day=1, min_lsn=60)
+        stored = checkpoint(mirror=70, history=50)
+        assert verdict(stored, [other], self.both, options=mirror).instance == other
+
+    both = LogHistory(lsn(100), lsn(5), {lsn(50): DAY, lsn(70): DAY})
 
 
 class TestInstance:
@@ -259,6 +287,11 @@ class TestSchema:
     def test_ddl_that_leaves_captured_columns_alone_passes(self):
         assert isinstance(verdict(checkpoint(), ddl=[self.ddl(60, requires=False)]), Candidate)
 
+    def test_ddl_before_the_window_of_the_shapes_that_are_loaded_passes(self):
+        mirror = dataclasses.replace(OPTIONS, shapes=("mirror",))
+        stored, history = checkpoint(mirror=70, history=50), log_history(mapped={lsn(50): DAY, lsn(70): DAY})
+        assert isinstance(verdict(stored, history=history, ddl=[self.ddl(60)], options=mirror), Candidate)
+
     def test_another_instances_ddl_does_not_count(self):
         assert isinstance(verdict(checkpoint(), ddl=[self.ddl(60, of="v2")]), Candidate)
 
@@ -288,6 +321,13 @@ class TestSchema:
     def test_a_type_that_cannot_be_loaded_is_refused_before_anything_is_read(self):
         columns = (*COLUMNS, Column(3, 3, "where", "geography", -1))
         with pytest.raises(UnsupportedColumnError, match=r"'where' of type geography.*@captured_column_list"):
+            verdict(None, [instance(columns=columns)])
+
+    def test_so_are_names_that_clash_and_keys_that_cannot_be_compared(self):
+        with pytest.raises(UnsupportedColumnError, match="'_op', the name of a column of the load"):
+            verdict(None, [instance(columns=(*COLUMNS, Column(3, 3, "_op", "int", 4, 10)))])
+        columns = (Column(1, 1, "id", "datetimeoffset", 10, 34, 7, nullable=False), COLUMNS[1])
+        with pytest.raises(UnsupportedColumnError, match="'id' of type datetimeoffset is part of the key"):
             verdict(None, [instance(columns=columns)])
 
 

@@ -1,0 +1,171 @@
+"""The servers under test: the embedded sandbox, whose capture a test steps, or a real SQL Server."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+import uuid
+from typing import Any, Protocol
+
+import pytest
+from airflow.providers.common.compat.sdk import Connection
+
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.conformance.client import Client
+
+REAL_SERVER = "MSSQL_CDC_TEST_CONN"
+"""Environment variable with the URI of an Airflow connection to a sysadmin of a SQL Server."""
+
+_PATIENCE = 120  # seconds for a real capture job to find what was committed
+
+
+def gap(reason: str) -> pytest.MarkDecorator:
+    """Mark where the sandbox is known to differ; a real server has no excuse.
+
+    :param reason: what the sandbox does
+    """
+    return pytest.mark.xfail(REAL_SERVER not in os.environ, reason=reason, strict=True)
+
+
+class Server(Protocol):
+    """What the tests ask of either server.
+
+    :param address: host, port, user and password of a sysadmin
+    """
+
+    address: dict[str, Any]
+
+    def only_embedded(self, reason: str) -> Embedded:
+        """The sandbox, or skip the test.
+
+        :param reason: why a real server cannot do it
+        """
+
+    def only_real(self, reason: str) -> None:
+        """Skip the test on the sandbox."""
+
+    def capture(self, database: str, admin: Client) -> None:
+        """Have everything captured that is committed."""
+
+    def tick(self, admin: Client) -> None:
+        """Let commits before and after get different times."""
+
+    def drop(self, database: str, logins: list[str], admin: Client) -> None:
+        """Drop a database and logins."""
+
+
+class Clock:
+    """The sandbox's time, which stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = datetime.datetime(2024, 5, 6, 7, 8, 9)
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+
+class Embedded:
+    """A sandbox with a running Agent whose capture jobs are held."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.sandbox = Sandbox(database=None, clock=self.clock, capture_interval=None)
+        self.sandbox.start()
+        self.sandbox.capture.hold()
+        self.address = {
+            "host": self.sandbox.host,
+            "port": self.sandbox.port,
+            "user": self.sandbox.user,
+            "password": self.sandbox.password,
+        }
+
+    def only_embedded(self, reason: str) -> Embedded:
+        return self
+
+    def only_real(self, reason: str) -> None:
+        pytest.skip(f"the sandbox: {reason}")
+
+    def capture(self, database: str, admin: Client) -> None:
+        while self.sandbox.step(database):
+            pass
+
+    def idle_scan(self, database: str) -> None:
+        """One scan, which finds nothing if the test has captured everything."""
+        self.sandbox.step(database)
+
+    def tick(self, admin: Client) -> None:
+        self.advance(seconds=1)
+
+    def drop(self, database: str, logins: list[str], admin: Client) -> None:
+        """Logins stay: they end with the sandbox."""
+        admin.run(f"DROP DATABASE {database}")
+
+    def advance(self, **by: float) -> None:
+        """Move the clock on.
+
+        :param by: as ``datetime.timedelta`` takes it
+        """
+        self.clock.now += datetime.timedelta(**by)
+
+    def close(self) -> None:
+        """Stop it."""
+        self.sandbox.stop()
+
+
+class Real:
+    """A SQL Server with a running Agent.
+
+    :param uri: of an Airflow connection
+    """
+
+    def __init__(self, uri: str) -> None:
+        given = Connection.from_uri(uri, conn_id="conformance")
+        self.address = {
+            "host": given.host,
+            "port": given.port or 1433,
+            "user": given.login,
+            "password": given.password,
+        }
+
+    def only_embedded(self, reason: str) -> Embedded:
+        pytest.skip(f"a real server: {reason}")
+
+    def only_real(self, reason: str) -> None:
+        pass
+
+    def capture(self, database: str, admin: Client) -> None:
+        """Wait for two scans that found nothing: the second began after everything was committed."""
+        deadline, seen, empty = time.monotonic() + _PATIENCE, _last_scan(admin), 0
+        while empty < 2:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{database}: no capture within {_PATIENCE} s; does SQL Server Agent run?")
+            time.sleep(0.5)
+            if (newest := _last_scan(admin)) != seen:
+                seen = newest
+                empty += newest is not None and newest[2] == 0
+
+    def tick(self, admin: Client) -> None:
+        admin.run("WAITFOR DELAY '00:00:00.050'")
+
+    def drop(self, database: str, logins: list[str], admin: Client) -> None:
+        admin.run(f"ALTER DATABASE {database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+        admin.run(f"DROP DATABASE {database}")
+        for login in logins:
+            admin.run(f"DROP LOGIN {login}")
+
+    def close(self) -> None:
+        """Nothing is left behind: every test drops its database."""
+
+
+def _last_scan(admin: Client) -> tuple[Any, ...] | None:
+    rows = admin.run(
+        "SELECT TOP 1 session_id, empty_scan_count, tran_count FROM sys.dm_cdc_log_scan_sessions"
+        " WHERE session_id <> 0 ORDER BY session_id DESC"
+    )
+    return rows[0] if rows else None
+
+
+def unique(prefix: str) -> str:
+    """A name that nobody else uses."""
+    return f"{prefix}_{uuid.uuid4().hex[:10]}"

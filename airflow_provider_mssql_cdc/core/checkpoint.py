@@ -267,24 +267,17 @@ class CheckpointStore:
         return checkpoint
 
     def save(self, checkpoint: Checkpoint) -> bool:
-        """Store the checkpoint, unless a sink of the stored one is further: then nothing is written.
+        """Store the checkpoint together with what is stored: each sink where it is further, and the sinks that the
+        checkpoint does not know of. A checkpoint all of whose sinks are behind changes nothing.
 
         :return: whether it was written
+        :raises CheckpointError: if the stored one is damaged or newer than this package
         """
         stored = self.load(checkpoint.identity)
-        if stored is not None:
-            for shape, sink in checkpoint.sinks.items():
-                before = stored.sinks.get(shape)
-                if before is not None and before.read_through > sink.read_through:
-                    log.warning(
-                        "%s: the checkpoint of %s stands at %s; not moved back to %s",
-                        checkpoint.identity.table,
-                        shape,
-                        before.read_through,
-                        sink.read_through,
-                    )
-                    return False
-        self.overwrite(checkpoint)
+        merged = checkpoint if stored is None else _merged(stored, checkpoint)
+        if merged is None:
+            return False
+        self.overwrite(merged)
         return True
 
     def overwrite(self, checkpoint: Checkpoint) -> None:
@@ -306,3 +299,29 @@ class CheckpointStore:
             return False
         self._variables.delete(identity.variable)
         return True
+
+
+def _merged(stored: Checkpoint, written: Checkpoint) -> Checkpoint | None:
+    behind = [
+        shape
+        for shape, sink in written.sinks.items()
+        if shape in stored.sinks and _place(stored.sinks[shape]) > _place(sink)
+    ]
+    for shape in behind:
+        log.warning(
+            "%s: the checkpoint of %s stands at %s; not moved back to %s",
+            written.identity.table,
+            shape,
+            stored.sinks[shape].read_through,
+            written.sinks[shape].read_through,
+        )
+    if behind and len(behind) == len(written.sinks):
+        return None
+    sinks = {**stored.sinks, **{shape: sink for shape, sink in written.sinks.items() if shape not in behind}}
+    if written.instance is None:
+        return dataclasses.replace(stored, sinks=sinks, failed=written.failed)
+    return dataclasses.replace(written, sinks=sinks)
+
+
+def _place(sink: SinkState) -> tuple[Lsn, Lsn]:
+    return sink.read_through, sink.applied

@@ -7,12 +7,15 @@ import re
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import (
     SAME_TIME,
     Checkpoint,
     CheckpointStore,
+    Failure,
     Identity,
+    InstanceRef,
     SinkState,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
@@ -126,14 +129,71 @@ def test_the_store_gives_back_what_it_saved_and_stamps_it():
     assert dataclasses.replace(loaded, updated_at=None) == checkpoint
 
 
+NOON = datetime.datetime(2026, 3, 1, 12)
+LOADED = Checkpoint(
+    IDENTITY,
+    {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))},
+    InstanceRef("sales_orders", 11, NOON),
+    "1:abc",
+    ("id int",),
+)
+
+
+def saved(*written: Checkpoint) -> Checkpoint:
+    """What is stored after these writes, one after the other."""
+    store = CheckpointStore(Variables())
+    for checkpoint in written:
+        store.save(checkpoint)
+    return dataclasses.replace(store.load(IDENTITY), updated_at=None)
+
+
 def test_an_automatic_write_never_moves_a_sink_back():
     variables = Variables()
     store = CheckpointStore(variables)
-    store.save(Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))}))
+    store.save(LOADED)
     before = dict(variables)
-    older = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(4), lsn(4)), "history": SinkState(lsn(9), lsn(9))})
-    assert not store.save(older)
+    older = {"mirror": SinkState(lsn(4), lsn(4)), "history": SinkState(lsn(1), lsn(1))}
+    assert not store.save(dataclasses.replace(LOADED, sinks=older, failed=Failure("an older run's", NOON)))
     assert variables == before
+
+
+def test_an_older_write_of_one_sink_keeps_the_progress_of_another():
+    written = {"mirror": SinkState(lsn(4), lsn(4)), "history": SinkState(lsn(9), lsn(9))}
+    merged = saved(LOADED, dataclasses.replace(LOADED, sinks=written))
+    assert merged == dataclasses.replace(
+        LOADED, sinks={"mirror": LOADED.sinks["mirror"], "history": written["history"]}
+    )
+
+
+def test_a_write_of_one_sink_keeps_the_others():
+    mirror = {"mirror": SinkState(lsn(6), lsn(6))}
+    newer = InstanceRef("sales_orders_v2", 12, NOON)
+    written = Checkpoint(IDENTITY, mirror, newer, "1:def", ("id bigint",))
+    assert saved(LOADED, written) == dataclasses.replace(written, sinks={**LOADED.sinks, **mirror})
+
+
+def test_a_failure_without_sinks_keeps_what_is_loaded():
+    failed = Failure("no capture instance", NOON)
+    assert saved(LOADED, Checkpoint(IDENTITY, failed=failed)) == dataclasses.replace(LOADED, failed=failed)
+
+
+def test_a_success_ends_the_failure():
+    assert saved(dataclasses.replace(LOADED, failed=Failure("no", NOON)), LOADED) == LOADED
+
+
+@given(st.lists(checkpoints, max_size=4))
+def test_whatever_the_order_of_writes_each_sink_ends_where_it_was_furthest(written):
+    written = [dataclasses.replace(checkpoint, identity=IDENTITY) for checkpoint in written]
+    states: dict[str, list[SinkState]] = {}
+    for checkpoint in written:
+        for shape, state in checkpoint.sinks.items():
+            states.setdefault(shape, []).append(state)
+    furthest = {shape: max(each, key=lambda s: (s.read_through, s.applied)) for shape, each in states.items()}
+    for order in (written, written[::-1]):
+        if order:
+            assert {shape: (s.applied, s.read_through) for shape, s in saved(*order).sinks.items()} == {
+                shape: (s.applied, s.read_through) for shape, s in furthest.items()
+            }
 
 
 def test_another_tables_checkpoint_under_the_same_key_is_refused():

@@ -35,19 +35,22 @@ class Witness:
 
     As long as the mapping still reaches back to it, it must be found there unchanged: otherwise the database was
     restored, or CDC was enabled anew, and positions of before mean nothing.
+
+    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where it was not seen
     """
 
     lsn: Lsn
     time: datetime.datetime
+    recovery_fork: str | None = None
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str | None]:
         """Return the JSON form."""
-        return {"lsn": str(self.lsn), "time": self.time.isoformat()}
+        return {"lsn": str(self.lsn), "time": self.time.isoformat(), "recovery_fork": self.recovery_fork}
 
     @classmethod
     def from_json(cls, data: dict[str, str]) -> Witness:
         """Read the JSON form."""
-        return cls(Lsn.parse(data["lsn"]), datetime.datetime.fromisoformat(data["time"]))
+        return cls(Lsn.parse(data["lsn"]), datetime.datetime.fromisoformat(data["time"]), data.get("recovery_fork"))
 
 
 @dataclass(frozen=True, slots=True)

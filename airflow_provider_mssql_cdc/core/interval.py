@@ -7,14 +7,16 @@ import zoneinfo
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
 
+Edge = datetime.datetime | str | None
+"""The start or end of an interval as it is given: text is ISO 8601."""
 
-def check_interval(
-    start: datetime.datetime | None, end: datetime.datetime | None
-) -> tuple[datetime.datetime, datetime.datetime]:
-    """Return the interval, unless it is missing, empty or turned round.
+
+def check_interval(start: Edge, end: Edge) -> tuple[datetime.datetime, datetime.datetime]:
+    """Return the interval, unless it is missing, empty or turned round, or an edge has no time zone.
 
     :raises IntervalError: naming what Airflow's default timetables give
     """
+    start, end = _moment(start), _moment(end)
     if start is None or end is None:
         raise IntervalError(
             "the run has no data interval.",
@@ -27,6 +29,31 @@ def check_interval(
             advice="Airflow's default cron timetable gives such intervals: use CronDataIntervalTimetable.",
         )
     return start, end
+
+
+def _moment(edge: Edge) -> datetime.datetime | None:
+    if isinstance(edge, str):
+        try:
+            moment = datetime.datetime.fromisoformat(edge)
+        except ValueError as error:
+            raise IntervalError(
+                f"{edge!r} is not an ISO 8601 time.", advice=f"Correct interval=; {_HOW_TO_GIVE_A_ZONE}"
+            ) from error
+    elif edge is None:
+        return None
+    else:
+        moment = edge
+    if moment.utcoffset() is None:
+        raise IntervalError(
+            f"{edge} has no time zone, and CDC is asked in the server's.", advice=f"In interval=, {_HOW_TO_GIVE_A_ZONE}"
+        )
+    return moment
+
+
+_HOW_TO_GIVE_A_ZONE = (
+    'write the offset, as in "2026-01-31T00:00:00+00:00", or pass a datetime with a zone, as in '
+    'pendulum.datetime(2026, 1, 31, tz="Europe/Berlin").'
+)
 
 
 def server_time(moment: datetime.datetime, timezone: str) -> datetime.datetime:

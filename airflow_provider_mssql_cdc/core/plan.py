@@ -33,11 +33,13 @@ class LogHistory:
     :param max_lsn: ``sys.fn_cdc_get_max_lsn()``, None while nothing was captured
     :param min_mapped: the smallest ``start_lsn``
     :param mapped: ``start_lsn`` to ``tran_end_time`` for each witness that is still there
+    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where the login cannot see it
     """
 
     max_lsn: Lsn | None
     min_mapped: Lsn | None
     mapped: Mapping[Lsn, datetime.datetime] = field(default_factory=dict)
+    recovery_fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,9 @@ def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) 
 
 
 def _contradiction(witness: Witness, history: LogHistory) -> str | None:
+    fork = witness.recovery_fork
+    if fork is not None and history.recovery_fork is not None and fork != history.recovery_fork:
+        return f"the database's recovery fork was {fork} and is {history.recovery_fork} now, so it was restored"
     if history.min_mapped is not None and witness.lsn < history.min_mapped:
         return None
     time = history.mapped.get(witness.lsn)

@@ -26,6 +26,8 @@ class SourceSpec:
     :param server: host and port as in the Airflow connection, for the marker's identity
     :param options: further mssql-jdbc connection properties, none of them secret
     :param timezone: IANA zone of the server's clock; None where it is not known
+    :param recovery_fork: ``recovery_fork_guid`` of the database when the run was planned, for the markers' witnesses;
+        None where the login cannot see it
     """
 
     server: str
@@ -33,6 +35,7 @@ class SourceSpec:
     jdbc_url: str
     options: dict[str, str] = field(default_factory=dict)
     timezone: str | None = None
+    recovery_fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class JobSpec:
 
     @property
     def staging_path(self) -> str:
-        """Folder of the staged rows, removed at the end."""
+        """Begins the names of the folders of staged rows; each table's attempt adds its own ending, and removes it."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/staged"
 
 
@@ -133,7 +136,7 @@ class Marker:
     """What a sink's own commit says is loaded.
 
     :param position: everything up to here is in the table
-    :param object_id: of the change table
+    :param instance: name of the capture instance, with ``object_id`` of its change table and its ``create_date``
     :param window_after: start of the window that this commit added; None for a first load
     :param events: number of events by kind (inserted, updated, deleted, copied)
     """
@@ -150,6 +153,7 @@ class Marker:
     events: dict[str, int]
     spec_id: str
     read_mode: str = "change_table"
+    create_date: datetime.datetime | None = None
     version: int = VERSION
 
 
@@ -172,7 +176,8 @@ class SinkReceipt:
 
     :param before: position of the marker found; None at a first load
     :param after: the marker now in the table
-    :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut) or ``empty``
+    :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut), ``empty``, or
+        ``replayed`` (a window that was loaded before was written again; the marker stays)
     :param read_through: everything up to here is loaded or was proven empty
     """
 

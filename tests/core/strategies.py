@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 lsns = st.integers(1, 2**80 - 2).map(lambda number: Lsn(number.to_bytes(10, "big")))
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 moments = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1))
-witnesses = st.builds(Witness, lsns, moments)
+witnesses = st.builds(Witness, lsns, moments, st.none() | names)
 
 
 @st.composite

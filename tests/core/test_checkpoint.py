@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import (
     Identity,
     InstanceRef,
     SinkState,
+    Witness,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -127,6 +128,13 @@ def test_the_store_gives_back_what_it_saved_and_stamps_it():
     loaded = store.load(IDENTITY)
     assert loaded.updated_at is not None
     assert dataclasses.replace(loaded, updated_at=None) == checkpoint
+
+
+def test_a_witness_of_an_earlier_version_knows_no_recovery_fork():
+    stored = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1), Witness(lsn(1), NOON, "A"))})
+    data = json.loads(stored.to_json())
+    del data["sinks"]["mirror"]["witness"]["recovery_fork"]
+    assert Checkpoint.from_json(json.dumps(data)).sinks["mirror"].witness == Witness(lsn(1), NOON)
 
 
 NOON = datetime.datetime(2026, 3, 1, 12)

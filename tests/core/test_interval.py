@@ -61,5 +61,34 @@ def test_missing_and_empty_intervals_are_refused(start, end, message):
         check_interval(start, end)
 
 
+@pytest.mark.parametrize(
+    "interval",
+    [
+        (datetime.datetime(2026, 1, 1), utc(2026, 1, 2)),
+        (utc(2026, 1, 1), datetime.datetime(2026, 1, 2)),
+        (datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)),
+        ("2026-01-01", "2026-01-02"),
+        ("2026-01-01T00:00:00Z", "2026-01-02 00:00:00"),
+    ],
+    ids=str,
+)
+def test_an_edge_without_zone_is_refused_and_told_how_to_have_one(interval):
+    with pytest.raises(IntervalError, match=r"has no time zone.*interval=.*\+00:00"):
+        check_interval(*interval)
+
+
+@pytest.mark.parametrize("edge", ["", "None", "yesterday", "2026-13-01T00:00:00Z"])
+def test_text_that_is_no_time_is_named(edge):
+    with pytest.raises(IntervalError, match=rf"'{edge}' is not an ISO 8601 time"):
+        check_interval(edge, "2026-01-02T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-01T00:00:00+00:00", "2026-01-01 00:00:00+00:00", "2026-01-01T00:00:00Z", "20260101T010000+0100"]
+)
+def test_text_with_a_zone_is_the_moment_it_names(text):
+    assert check_interval(text, utc(2026, 1, 2)) == (utc(2026, 1, 1), utc(2026, 1, 2))
+
+
 def test_a_real_interval_is_accepted():
     check_interval(utc(2026, 1, 1), utc(2026, 1, 2))

@@ -267,6 +267,19 @@ class TestRestored:
             verdict(checkpoint(), history=history)
         assert "mssql-cdc checkpoint reset" in str(error.value)
 
+    @pytest.mark.parametrize("min_mapped", [5, 90], ids=["witness mapped", "witness trimmed"])
+    @pytest.mark.parametrize(
+        ("then", "now", "restored"), [("A", "A", False), ("A", "B", True), (None, "B", False), ("A", None, False)]
+    )
+    def test_another_recovery_fork_is_another_history(self, min_mapped, then, now, restored):
+        stored = checkpoint(witness=Witness(lsn(50), DAY, then))
+        history = dataclasses.replace(log_history(min_mapped=min_mapped), recovery_fork=now)
+        if restored:
+            with pytest.raises(RestoredError, match="recovery fork was A and is B now"):
+                verdict(stored, history=history)
+        else:
+            assert isinstance(verdict(stored, history=history), Candidate)
+
     def test_an_instance_without_lower_bound_beside_a_checkpoint_is_no_first_load(self):
         with pytest.raises(RestoredError, match="no lower bound"):
             verdict(checkpoint(), [instance(min_lsn=None)])

@@ -4,9 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """Rows in the files that one successful write made.
+
+    :param files: exactly these are read; what a killed or a second try of a task leaves beside them never is
+    """
+
+    session: SparkSession
+    files: tuple[str, ...]
+    schema: StructType
+
+    def rows(self) -> DataFrame:
+        """Return the rows."""
+        return self.session.read.schema(self.schema).parquet(*self.files)
+
+
+def write_rows(frame: DataFrame, folder: str) -> Parquet:
+    """Write rows to Parquet files in a folder that must not exist yet."""
+    frame.write.parquet(folder)
+    session, schema = frame.sparkSession, frame.schema
+    # Spark names files as URIs here, and takes paths there
+    files = sorted(unquote(file) for file in session.read.schema(schema).parquet(folder).inputFiles())
+    return Parquet(session, tuple(files), schema)
 
 
 def is_local(path: str) -> bool:

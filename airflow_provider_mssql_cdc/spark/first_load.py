@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, quote
+from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.fold import column
 from airflow_provider_mssql_cdc.spark.source import CaptureProgress, Source, SourceState
 
@@ -39,16 +39,14 @@ class Copy:
     :param rows_copied: their number
     """
 
-    session: SparkSession
-    path: str
-    schema: StructType
+    files: Parquet
     low: Lsn
     high: Lsn
     rows_copied: int
 
     def rows(self) -> DataFrame:
         """Return the copied rows."""
-        return self.session.read.schema(self.schema).parquet(self.path)
+        return self.files.rows()
 
 
 def low_position(table: TableSpec, state: SourceState) -> Lsn:
@@ -66,11 +64,10 @@ def low_position(table: TableSpec, state: SourceState) -> Lsn:
 
 
 def copy_table(
-    session: SparkSession,
     source: Source,
     table: TableSpec,
     mappings: Sequence[ColumnMapping],
-    path: str,
+    folder: str,
     *,
     slice_rows: int,
     connections: int,
@@ -78,6 +75,7 @@ def copy_table(
 ) -> Copy:
     """Copy the table to Parquet, and wait until the capture has passed the end of the copy.
 
+    :param folder: for the rows; must not exist yet
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
     :raises KeyRequiredError: if a key of the user's choice is not unique
     """
@@ -87,13 +85,12 @@ def copy_table(
         for mapping in mappings
         for target in mapping.targets
     ]
-    copied = _read(source, table, mappings, slice_rows, connections).select(*targets)
-    copied.write.parquet(path)
+    files = write_rows(_read(source, table, mappings, slice_rows, connections).select(*targets), folder)
     high = _captured_position(source, table, source.progress(), capture_timeout)
-    rows = session.read.schema(copied.schema).parquet(path)
+    rows = files.rows()
     if not table.unique_key:
         _check_unique(table, rows)
-    return Copy(session, path, copied.schema, low, high, rows.count())
+    return Copy(files, low, high, rows.count())
 
 
 def _read(

@@ -40,14 +40,11 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
     started = time.monotonic()
     at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
     secret = credentials(spark)
-    try:
-        with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
-            receipts = pool.map(lambda table: _load(spark, job, table, secret, job.connections // at_once), job.tables)
-            receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
-        # one line, which Spark's text files hold as one row
-        files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
-    finally:
-        files.remove(spark, job.staging_path)
+    with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
+        receipts = pool.map(lambda table: _load(spark, job, table, secret, job.connections // at_once), job.tables)
+        receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
+    # one line, which Spark's text files hold as one row
+    files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
     return receipt
 
 
@@ -65,8 +62,19 @@ def _load(spark: SparkSession, job: JobSpec, table: TableSpec, secret: Credentia
         error = describe(failure, secret)
         log.error("%s failed: %s: %s", table.name, error.kind, error.message)
         return load.receipt(error) if load else TableReceipt(table.name, error=error)
+    finally:
+        if load is not None:
+            _remove_staged(spark, load.staging_path)
     log.info("%s: done", table.name)
     return load.receipt()
+
+
+def _remove_staged(spark: SparkSession, path: str) -> None:
+    try:
+        files.remove(spark, path)
+    except Exception as error:
+        # the receipt of what is loaded counts for more; the operator removes the whole folder of the job
+        log.warning("staged rows stay in %s: %s", path, error)
 
 
 def describe(failure: Exception, secret: Credentials) -> JobError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ class TableLoad:
     ) -> None:
         self._session, self._job, self._table, self._source = session, job, table, source
         self._connections = connections
+        # of this attempt alone: another one of the same job may run beside it, or may have been killed
+        self.staging_path = f"{job.staging_path}-{secrets.token_hex(8)}"
         check_columns(table.name, table.schema)
         self.shape = TableShape(table, map_columns(table.name, table.schema), job.source.timezone)
         self._sinks: list[SinkReceipt] = []
@@ -156,11 +159,12 @@ class TableLoad:
         ]
         rows = reduce(DataFrame.unionAll, parts)
         staged = stage(
-            rows,
+            # each partition reads over a connection of its own
+            rows.coalesce(self._connections) if len(parts) > 1 else rows,
             self._table.schema,
             self.shape.mappings,
             list(dict.fromkeys([*windows, *whole])),
-            self._path("events"),
+            f"{self.staging_path}/events",
             history=history,
         )
         # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
@@ -177,10 +181,6 @@ class TableLoad:
             yield
         finally:
             self._seconds[name] = round(self._seconds.get(name, 0.0) + time.monotonic() - started, 3)
-
-    def _path(self, part: str) -> str:
-        name = f"{self._table.name.schema}.{self._table.name.table}".encode().hex()
-        return f"{self._job.staging_path}/{name}/{part}"
 
     def _look(self, sink: SinkSpec, target: IcebergTable) -> tuple[State, Decision]:
         state = target.state()
@@ -226,11 +226,10 @@ class TableLoad:
             return
         with self._step("copy"):
             self._copy = copy_table(
-                self._session,
                 self._source,
                 self._table,
                 self.shape.mappings,
-                self._path("copy"),
+                f"{self.staging_path}/copy",
                 slice_rows=self._job.slice_rows,
                 connections=self._connections,
                 capture_timeout=self._job.capture_timeout,

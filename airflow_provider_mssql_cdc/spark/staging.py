@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -14,6 +13,7 @@ from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, ColumnM
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 
 _CHUNK_BITS = 56
 """Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
@@ -44,19 +44,17 @@ class Staged:
     :param counts: of each window asked for
     """
 
-    session: SparkSession
-    path: str
-    schema: StructType
+    files: Parquet
     counts: Mapping[Window, Counts]
 
     def rows(self, window: Window) -> DataFrame:
         """Return the window's rows, in no promised order; ``_n`` gives it."""
-        return self.session.read.schema(self.schema).parquet(self.path).where(within(window))
+        return self.files.rows().where(within(window))
 
     def count(self, window: Window) -> Counts:
         """Return what a window holds, which may be part of what was staged."""
         if window not in self.counts:
-            row = self.rows(window).agg(*_counters("", F.lit(True), self.schema)).collect()[0]
+            row = self.rows(window).agg(*_counters("", F.lit(True), self.files.schema)).collect()[0]
             return Counts(*row)
         return self.counts[window]
 
@@ -71,22 +69,21 @@ def stage(
     schema: TableSchema,
     mappings: Sequence[ColumnMapping],
     windows: Sequence[Window],
-    path: str,
+    folder: str,
     *,
     history: bool,
 ) -> Staged:
     """Write raw rows as events to Parquet, and count each window.
 
     :param raw: as ``reader.read_window`` returns them: partitions in LSN order, none sharing a row's place with another
+    :param folder: must not exist yet
     :param history: keep what only a history needs: times, masks, identities
     """
-    events = _events(raw, schema, mappings, history=history)
-    events.write.parquet(path)
-    staged = Staged(raw.sparkSession, path, events.schema, {})
-    return dataclasses.replace(staged, counts=_counts(staged, windows))
+    files = write_rows(_events(raw, schema, mappings, history=history), folder)
+    return Staged(files, _counts(files, windows))
 
 
-def _counts(staged: Staged, windows: Sequence[Window]) -> dict[Window, Counts]:
+def _counts(files: Parquet, windows: Sequence[Window]) -> dict[Window, Counts]:
     """Count all windows in one pass over what was staged: cheaper than counting each row as it is written."""
     if not windows:
         return {}
@@ -94,9 +91,9 @@ def _counts(staged: Staged, windows: Sequence[Window]) -> dict[Window, Counts]:
         counter
         for number, window in enumerate(windows)
         # one window is all that was staged
-        for counter in _counters(f"{number}_", within(window) if len(windows) > 1 else F.lit(True), staged.schema)
+        for counter in _counters(f"{number}_", within(window) if len(windows) > 1 else F.lit(True), files.schema)
     ]
-    found = staged.session.read.schema(staged.schema).parquet(staged.path).agg(*counters).collect()[0]
+    found = files.rows().agg(*counters).collect()[0]
     return {
         window: Counts(*(found[f"{number}_{name}"] for name in Counts.__dataclass_fields__))
         for number, window in enumerate(windows)

@@ -76,7 +76,7 @@ def test_first_load_and_next_load(orders):
     )
     assert from_json(Receipt, Path(orders.work_dir, second.spec_id, "receipt.json").read_text()) == second
     assert json.loads(Path(orders.work_dir, second.spec_id, "receipt.json").read_text())["version"] == 1
-    assert not Path(orders.work_dir, second.spec_id, "staged").exists()
+    assert {path.name for path in Path(orders.work_dir, second.spec_id).iterdir()} == {"receipt.json"}
 
 
 def error(receipt):
@@ -138,6 +138,44 @@ def test_a_large_transaction_is_read_in_parts_and_numbered_as_one(orders):
     assert sorted((h["_lsn"], h["id"], h["_op"], h["_seq"]) for h in history) == sorted(
         (c["l"], c["id"], kinds[c["o"]], c["n"]) for c in numbered
     )
+
+
+def test_attempts_of_one_job_do_not_touch_each_others_rows(spark, orders):
+    first = positions(orders.load(orders.table("dbo.orders")))
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
+    orders.wait_captured()
+    job = orders.spec(orders.table("dbo.orders", at=first), upto=orders.max_lsn())
+    session, window = table_session(spark), Window(first["mirror"][0], job.upto)
+    source = Source(session, job.source, credentials(session))
+    other = TableLoad(session, job, job.tables[0], source, connections=2).stage_windows([window])
+
+    receipt = run(spark, job)
+
+    assert error(receipt) is None
+    assert [sink.outcome for sink in receipt.tables[0].sinks] == ["loaded", "loaded"]
+    assert other.rows(window).count() == 2 * 49
+    left = {path.name for path in Path(job.path).parent.iterdir()}
+    assert len([name for name in left if name.startswith("staged")]) == 1
+
+
+def test_several_windows_are_read_with_no_more_connections_than_one(spark, orders):
+    start = orders.max_lsn()
+    cuts = []
+    for note in ("a", "b", "c"):
+        orders.sql(f"UPDATE dbo.orders SET note = N'{note}'")
+        orders.wait_captured()
+        cuts.append(orders.max_lsn())
+    job = orders.spec(orders.table("dbo.orders"), upto=cuts[-1])
+    session = table_session(spark)
+    source = Source(session, job.source, credentials(session))
+    load = TableLoad(session, job, job.tables[0], source, connections=2)
+
+    staged = load.stage_windows([Window(start, cuts[0]), Window(cuts[0].next(), cuts[2])])
+
+    assert len(staged.files.files) == 2
+    found = staged.rows(Window(start, cuts[2])).orderBy("_n").collect()
+    assert [row["note"] for row in found if row["_op"] == "U"] == ["a"] * 200 + ["b"] * 200 + ["c"] * 200
+    assert [row["_n"] for row in sorted(found, key=lambda row: (row["_lsn"], row["_seq"]))] == [r["_n"] for r in found]
 
 
 def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):

@@ -1,6 +1,7 @@
 """Masks of any width, row numbers, and the server's local times."""
 
 import datetime
+import shutil
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -54,6 +55,21 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
         f"WHERE [__$operation] <> 3 OR {mask} IS NULL OR {byte} - 0, 1)) & 5 <> 0"
         f" OR {byte} - 1, 1)) & 1 <> 0 OR {byte} - 2, 1)) & 1 <> 0"
     )
+
+
+def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):
+    spec = model.table_spec()
+    mappings = map_columns(spec.name, spec.schema)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, 1, 1, None, None, None)
+    raw = table_session(spark).createDataFrame([row], raw_schema(mappings)).coalesce(1)
+    window, folder = Window(model.lsn(1), model.lsn(20)), tmp_path / "a b%20c+d#é" / "events"
+
+    staged = stage(raw, spec.schema, mappings, [window], str(folder), history=True)
+    for file in folder.glob("part-*.parquet"):
+        shutil.copy(file, folder / f"part-of-an-attempt-that-was-killed-{file.name}")
+
+    assert staged.rows(window).count() == 1
+    assert staged.count(Window(model.lsn(2), model.lsn(20))).events == 1
 
 
 @pytest.mark.parametrize(

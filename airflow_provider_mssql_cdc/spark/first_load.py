@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +28,7 @@ _POLL_SECONDS = 0.5
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _UNICODE = frozenset({"nchar", "nvarchar"})
 _ANSI = frozenset({"char", "varchar"})
+_COLLATION = re.compile(r"\w+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _read(
 def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int) -> list[str]:
     """Return WHERE clauses that divide the table by the first key column, in the server's own order of its values."""
     first = table.schema.column(table.schema.key[0])
-    text, value = _bound(first)
+    text, value = key_bound(first)
     if connections == 1 or not text:
         return [""]
     key = quote(first.name)
@@ -120,18 +121,31 @@ def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int)
     )
     if sum(row["n"] for row in rows) <= slice_rows:
         return [""]
-    # Bounds that NULLs or many equal values make the same would give overlapping or empty ranges.
+    # NULLs or many equal values make bounds that are the same
     lows = [row["low"] for row in sorted(rows, key=lambda row: row["part"])]
     distinct = [low for low in dict.fromkeys(lows[1:]) if low is not None and low != lows[0]]
-    bounds = [value.format(low.replace("'", "''")) for low in distinct]
+    return range_clauses(key, [value.format(low.replace("'", "''")) for low in distinct])
+
+
+def range_clauses(key: str, bounds: Sequence[str]) -> list[str]:
+    """Return WHERE clauses of which each row fulfils exactly one.
+
+    A row belongs to the first bound that is above it, so it is irrelevant in which order the server sees the bounds:
+    a conversion between code pages, or the sort rules of a collation, may change it.
+
+    :param key: T-SQL of a column, which may be NULL
+    :param bounds: T-SQL of values, none of them NULL
+    """
     if not bounds:
         return [""]
-    clauses = [f" WHERE {key} < {bounds[0]} OR {key} IS NULL"]
-    clauses += [f" WHERE {key} >= {a} AND {key} < {b}" for a, b in pairwise(bounds)]
-    return [*clauses, f" WHERE {key} >= {bounds[-1]}"]
+    below = [f"{key} < {bound}" for bound in bounds]
+    above = [f"{key} >= {bound}" for bound in bounds]
+    clauses = [" AND ".join([*above[:i], below[i]]) for i in range(len(bounds))]
+    clauses[0] += f" OR {key} IS NULL"
+    return [f" WHERE {clause}" for clause in [*clauses, " AND ".join(above)]]
 
 
-def _bound(key: Column) -> tuple[str, str]:
+def key_bound(key: Column) -> tuple[str, str]:
     """Return how a key value is read as text, and how that text is written as a value; '' for other types."""
     if key.type in _NUMBERS:
         return "CONVERT(varchar(20), {})", "{}"
@@ -140,7 +154,9 @@ def _bound(key: Column) -> tuple[str, str]:
     if key.type in _UNICODE and not key.is_lob:
         return "{}", "N'{}'"
     if key.type in _ANSI and not key.is_lob:
-        return "{}", "CONVERT(varchar(8000), N'{}')"
+        # without a collation, the literal would be converted to the code page of the database
+        collate = f" COLLATE {key.collation}" if _COLLATION.fullmatch(key.collation or "") else ""
+        return "{}", f"CONVERT(varchar(8000), N'{{}}'{collate})"
     return "", ""
 
 

@@ -57,7 +57,8 @@ class Origin:
         )[0]
         columns = self.sql(
             "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(s.system_type_id) AS type_name,"
-            " s.max_length, s.precision, s.scale, s.is_nullable, c.is_computed FROM cdc.captured_columns c"
+            " s.max_length, s.precision, s.scale, s.is_nullable, s.collation_name, c.is_computed"
+            " FROM cdc.captured_columns c"
             f" JOIN sys.columns s ON s.object_id = {row['source_object_id']} AND s.column_id = c.column_id"
             f" WHERE c.object_id = {row['object_id']}"
         )
@@ -80,6 +81,7 @@ class Origin:
                     c["precision"],
                     c["scale"],
                     bool(c["is_nullable"]),
+                    c["collation_name"],
                     computed=bool(c["is_computed"]),
                 )
                 for c in sorted(columns, key=lambda c: c["column_ordinal"])

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.first_load import copy_table
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
@@ -25,7 +27,8 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 def rows(origin, name, columns):
-    return sorted(tuple(row.values()) for row in origin.sql(f"SELECT {columns} FROM {name}"))
+    found = [tuple(row.values()) for row in origin.sql(f"SELECT {columns} FROM {name}")]
+    return sorted(found, key=lambda row: [(value is not None, value) for value in row])
 
 
 def mirror(origin, name, *columns):
@@ -241,6 +244,28 @@ def test_a_history_without_key_starts_without_a_copy(live):
 
     refused = live.load(live.table("dbo.log", shapes=["mirror"]))
     assert error(refused).kind == "KeyRequiredError"
+
+
+@pytest.mark.parametrize("type_", ["varchar(20) COLLATE Latin1_General_CI_AS", "nvarchar(20)", "uniqueidentifier"])
+def test_a_table_is_copied_by_several_connections_and_each_row_once(spark, live, tmp_path, type_):
+    live.sql(f"CREATE TABLE dbo.wide (k {type_} NULL, n int)")
+    digits = [format(n * 2654435761 % 2**32, "032x") for n in range(200)]
+    texts = [f"{d[:8]}-{d[8:12]}-{d[12:16]}-{d[16:20]}-{d[20:]}" for d in digits]
+    if type_ != "uniqueidentifier":
+        texts = [f"{text[-8:].replace('a', chr(39) * 2).replace('b', 'É')}" for text in texts]
+    live.sql("INSERT INTO dbo.wide VALUES (NULL, -1), (NULL, -2), " + ", ".join(f"(N'{t}', 1)" for t in texts))
+    live.enable("dbo.wide")
+    live.sql("INSERT INTO dbo.wide VALUES (NULL, -3)")
+    live.wait_captured()
+    table = live.table("dbo.wide", shapes=["history"], key=["k", "n"])
+    session, job = table_session(spark), live.spec(table, upto=live.max_lsn())
+    source, mappings = Source(session, job.source, credentials(session)), map_columns(table.name, table.schema)
+
+    copy = copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=3, capture_timeout=60)
+
+    assert len(copy.files.files) == 3
+    found = [(row["k"], row["n"]) for row in copy.rows().collect()]
+    assert sorted(found, key=repr) == sorted(rows(live, "dbo.wide", "k, n"), key=repr)
 
 
 def test_a_key_of_the_users_choice_follows_updates_and_must_be_unique(live):

@@ -260,7 +260,12 @@ class CheckpointStore:
         text = self._variables.get(identity.variable, default=None)
         if text is None:
             return None
-        checkpoint = Checkpoint.from_json(text)
+        try:
+            checkpoint = Checkpoint.from_json(text)
+        except CheckpointError as error:
+            raise CheckpointError(
+                error.message, table=str(identity.table), advice=f"{error.advice} It is {identity.variable}."
+            ) from error
         if checkpoint.identity != identity:
             raise CheckpointError(
                 f"Variable {identity.variable} holds the checkpoint of {checkpoint.identity}.",

@@ -130,7 +130,8 @@ class MsSqlCdcHook(ReadingHook):
         :param index_name: unique index that identifies rows; None for the primary key
         :param filegroup_name: of the change table; None for the default
         :param timeout: seconds to wait until the new state can be seen
-        :return: the table's capture instances
+        :return: the table's capture instances that the login can see
+        :raises TableNotFoundError: if the login sees no such table
         :raises CaptureLagError: if the new instance cannot be seen in time
         """
         if not self._enabled():
@@ -139,8 +140,9 @@ class MsSqlCdcHook(ReadingHook):
                 table=str(table),
                 advice="Call enable_database first.",
             )
-        if present := self.capture_instances([table]):
-            return present
+        # not by its instances: a login that may not see them would add a second one
+        if self.is_tracked(table):
+            return self.capture_instances([table])
         columns = None if captured_columns is None else ", ".join(quote(name) for name in captured_columns)
         self.query(
             statements.ENABLE_TABLE,

@@ -144,6 +144,15 @@ class ReadingHook(ConnectedHook):
             return []
         return self._instances(rows, found, self.where.login)
 
+    def is_tracked(self, table: TableName) -> bool:
+        """Return ``sys.tables.is_tracked_by_cdc``.
+
+        :raises TableNotFoundError: if the login sees no such table
+        """
+        wanted = [literal(table.schema, table.table)]
+        rows = self._table_rows(wanted, [], with_instances=False)
+        return any(found.tracked for found in matches_of(rows, wanted, self.where.database).tables)
+
     def _table_rows(
         self, wanted: Sequence[TablePattern], exclude: Sequence[TablePattern], *, with_instances: bool
     ) -> list[Row]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.configuration import AIRFLOW_HOME
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
-from airflow.sdk.timezone import parse
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, MsSqlCdcError, ReceiptMissingError
+from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
@@ -28,7 +28,8 @@ from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load, plan_replay
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.replay import plan_replay
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -70,8 +71,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param max_rows: load at most that many change rows, but never a part of a transaction
     :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
     :param replay: write a past interval into ``history`` once more; moves no checkpoint
-    :param interval: (start, end) to replay, as ISO 8601 text or datetimes with a zone; by default the run's data
-        interval (templated)
+    :param interval: (start, end) to replay, as ISO 8601 text or datetimes, both with a zone; by default the run's
+        data interval (templated)
     :param target_suffix: with ``replay``: build new tables with this suffix
     :param work_dir: folder or URL that Airflow and Spark both read, for job spec, receipt and staged rows; by default
         ``mssql_cdc`` in the Airflow home, which suits local and client mode (templated)
@@ -116,7 +117,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         max_rows: int | None = None,
         capture_timeout: datetime.timedelta = datetime.timedelta(minutes=15),
         replay: bool = False,
-        interval: tuple[Any, Any] | None = None,
+        interval: tuple[Edge, Edge] | None = None,
         target_suffix: str = "",
         work_dir: str | None = None,
         connections: int = 8,
@@ -270,11 +271,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             state.set(_CUT_KEY, str(plan.upto))
         return plan
 
-    def _interval(self, context: Context) -> tuple[datetime.datetime | None, datetime.datetime | None]:
-        if self.interval is None:
-            return context.get("data_interval_start"), context.get("data_interval_end")
-        start, end = (parse(edge) if isinstance(edge, str) else edge for edge in self.interval)
-        return start, end
+    def _interval(self, context: Context) -> tuple[Edge, Edge]:
+        return self.interval or (context.get("data_interval_start"), context.get("data_interval_end"))
 
     # --- submit
 
@@ -292,6 +290,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 jdbc_url=url,
                 options=options,
                 timezone=self.server_timezone,
+                recovery_fork=plan.recovery_fork,
             ),
             tables=tuple(plan.specs),
             upto=upto,

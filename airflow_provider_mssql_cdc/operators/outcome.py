@@ -48,8 +48,9 @@ class Outcome:
             if moved != stored:
                 yield moved
         for name, error in plan.failures.items():
-            if error.permanent:
-                stored = plan.checkpoints.get(name) or Checkpoint(request.identity(plan.database, name))
+            # a checkpoint that cannot be read is left for a person to repair
+            if error.permanent and name in plan.checkpoints:
+                stored = plan.checkpoints[name] or Checkpoint(request.identity(plan.database, name))
                 yield dataclasses.replace(stored, failed=self._failure(name, str(error), now))
 
     def _failure(self, table: TableName, reason: str, now: datetime.datetime) -> Failure:

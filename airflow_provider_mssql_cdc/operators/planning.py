@@ -1,24 +1,23 @@
-"""Asks the source, reads the checkpoints, and decides for every table of a run what is to be done."""
+"""Asks the source, reads the checkpoints, and decides for every table of a load what is to be done."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, SinkState, Witness
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable, TimeOperator
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
+    CheckpointError,
     GapError,
-    IntervalError,
-    IntervalNotReachedError,
+    InstanceChangedError,
     MsSqlCdcError,
     RestoredError,
 )
-from airflow_provider_mssql_cdc.core.interval import check_interval, server_time
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
@@ -27,13 +26,13 @@ from airflow_provider_mssql_cdc.core.plan import (
     SinkOptions,
     assess,
     choose_instance,
-    choose_key,
+    closed_gap,
     needs_load,
     quiet_checkpoint,
     table_spec,
 )
-from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.core.target import check_names
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
@@ -74,7 +73,9 @@ class RunPlan:
     :param skipped: tables without CDC, left out on request
     :param failures: tables that cannot be loaded
     :param candidates: what was found out of each table that can be loaded
+    :param checkpoints: of each table whose checkpoint can be read; None for one that has none
     :param instances: capture instances of each matched table that has any
+    :param recovery_fork: of the database; None where the login cannot see it
     """
 
     database: str
@@ -90,6 +91,7 @@ class RunPlan:
     checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
     instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
+    recovery_fork: str | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -99,34 +101,44 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
     :param upto: the cut; None takes the max LSN
     :raises MsSqlCdcError: if nothing can be planned at all; what concerns one table is in ``failures``
     """
-    status, plan, instances = _look(hook, store, request)
+    status, plan, instances = look(hook, store, request)
     if upto is not None and (status.max_lsn is None or upto > status.max_lsn):
         raise RestoredError(
             f"the cut {upto} lies above the database's newest position {status.max_lsn}.",
             advice="The database was restored, or this is another one: clear the sensor, so that it takes a new cut.",
         )
     positions = _positions(plan, instances, request)
-    probe = hook.probe(positions, upto=upto, witnesses=_witnesses(plan))
-    _assess_all(hook, plan, instances, LogHistory(status.max_lsn, probe.min_mapped_lsn, probe.mapped), probe, request)
+    probe = hook.probe(positions, upto=upto, witnesses=witnesses(plan))
+    _assess_all(hook, plan, instances, log_history(status, probe), probe, request)
     cut = probe.cut
     if cut is not None:
         limited = _limited(hook, plan, probe, request, cut)
         if limited < cut:
             log.info("limited to %s of %s", limited, cut)
-            cut, probe = limited, hook.probe(positions, upto=limited, witnesses=_witnesses(plan))
-        plan.upto, plan.witness = cut, probe.witness
+            cut, probe = limited, hook.probe(positions, upto=limited, witnesses=witnesses(plan))
+            _look_for_gaps_again(plan, probe, request)
+        plan.upto = cut
+        if probe.witness is not None:
+            plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
         _decide(plan, probe, request, cut)
     return plan
 
 
-def _look(
+def look(
     hook: MsSqlCdcHook, store: CheckpointStore, request: Request
 ) -> tuple[DatabaseStatus, RunPlan, dict[TableName, Sequence[CaptureInstance]]]:
-    """Find the tables, their capture instances and their checkpoints."""
-    snapshot = hook.snapshot(request.patterns, request.exclude)
-    snapshot = _enabled(hook, snapshot, request)
+    """Find the tables, their capture instances and their checkpoints.
+
+    :return: with the instances of the tables that can be planned for
+    """
+    snapshot, failures = _enabled(hook, hook.snapshot(request.patterns, request.exclude), request)
     minutes = snapshot.status.retention_minutes
-    plan = RunPlan(snapshot.status.name, retention=None if minutes is None else datetime.timedelta(minutes=minutes))
+    plan = RunPlan(
+        snapshot.status.name,
+        retention=None if minutes is None else datetime.timedelta(minutes=minutes),
+        failures=failures,
+        recovery_fork=snapshot.status.recovery_fork_guid,
+    )
     plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
     tables = [table.name for table in snapshot.matches.tables]
     check_names(request.options.target, request.options.table_name, tables, request.options.shapes)
@@ -134,15 +146,12 @@ def _look(
         instances = snapshot.instances_of(table)
         if instances:
             plan.instances[table.name] = instances
+            plan.failures.pop(table.name, None)
         elif request.on_disabled == "skip":
             plan.skipped.append(table.name)
         else:
-            plan.failures[table.name] = _not_tracked(table, snapshot.status)
-    for name in plan.instances:
-        try:
-            plan.checkpoints[name] = store.load(request.identity(plan.database, name))
-        except MsSqlCdcError as error:
-            plan.failures[name] = error
+            plan.failures.setdefault(table.name, _not_tracked(table, snapshot.status))
+    _read_checkpoints(plan, tables, store, request)
     return (
         snapshot.status,
         plan,
@@ -150,33 +159,59 @@ def _look(
     )
 
 
-def _enabled(hook: MsSqlCdcHook, snapshot: Snapshot, request: Request) -> Snapshot:
+def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
+    """Return what must be known beside the spec of a job that an earlier try submitted, to settle its receipt."""
+    plan = RunPlan(spec.source.database, spec.upto, replay=spec.replay, recovery_fork=spec.source.recovery_fork)
+    names = [table.name for table in spec.tables]
+    for instance in hook.capture_instances(names):
+        plan.instances[instance.source] = (*plan.instances.get(instance.source, ()), instance)
+    _read_checkpoints(plan, names, store, request)
+    return plan
+
+
+def _read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: CheckpointStore, request: Request) -> None:
+    for name in tables:
+        try:
+            plan.checkpoints[name] = store.load(request.identity(plan.database, name))
+        except CheckpointError as error:
+            plan.failures[name] = error
+
+
+def _enabled(
+    hook: MsSqlCdcHook, snapshot: Snapshot, request: Request
+) -> tuple[Snapshot, dict[TableName, MsSqlCdcError]]:
+    """Enable change data capture where that is asked for; the new state, and the tables for which that failed."""
     if not snapshot.status.cdc_enabled and request.on_disabled != "enable":
         raise CdcDisabledError(
             f"change data capture is off in database {snapshot.status.name}.",
             advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
         )
     if request.on_disabled != "enable":
-        return snapshot
-    untracked = [table for table in snapshot.matches.tables if not snapshot.instances_of(table)]
+        return snapshot, {}
+    untracked = [table for table in snapshot.matches.tables if not table.tracked]
     if not untracked and snapshot.status.cdc_enabled:
-        return snapshot
+        return snapshot, {}
     hook.enable_database()
+    failures: dict[TableName, MsSqlCdcError] = {}
     for table in untracked:
         log.info("enabling change data capture for %s", table.name)
-        hook.enable_table(table.name)
-    return hook.snapshot(request.patterns, request.exclude)
+        try:
+            hook.enable_table(table.name)
+        except MsSqlCdcError as error:
+            failures[table.name] = error
+    return hook.snapshot(request.patterns, request.exclude), failures
 
 
 def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError:
-    why = (
-        f"login {status.user!r} sees none of its capture instances: SELECT on all captured columns and membership in "
-        "the gating role are needed."
-        if table.tracked
-        else "change data capture is off for this table."
-    )
+    if table.tracked:
+        return CdcDisabledError(
+            f"{status.user!r} sees none of its capture instances.",
+            table=str(table.name),
+            advice=f"GRANT SELECT ON SCHEMA::[cdc] TO {quote(status.user)}; lets it see them and their change tables; "
+            'on_disabled="skip" leaves the table out.',
+        )
     return CdcDisabledError(
-        why,
+        "change data capture is off for this table.",
         table=str(table.name),
         advice=f"EXEC sys.sp_cdc_enable_table @source_schema = N'{table.name.schema}', "
         f"@source_name = N'{table.name.table}', @role_name = NULL switches it on; "
@@ -192,7 +227,7 @@ def _positions(
     for name in list(instances):
         checkpoint = plan.checkpoints[name]
         try:
-            instance = choose_instance(name, instances[name], checkpoint)
+            instance = choose_instance(name, instances[name], checkpoint, request.options.shapes)
         except GapError as error:
             if request.options.resnapshot:
                 # the first load that follows starts from the newest instance
@@ -211,7 +246,8 @@ def _positions(
     return positions
 
 
-def _witnesses(plan: RunPlan) -> set[Lsn]:
+def witnesses(plan: RunPlan) -> set[Lsn]:
+    """Return the LSNs that a probe is to look for, so that ``log_history`` tells whether positions still hold."""
     return {
         sink.witness.lsn
         for checkpoint in plan.checkpoints.values()
@@ -219,6 +255,11 @@ def _witnesses(plan: RunPlan) -> set[Lsn]:
         for sink in checkpoint.sinks.values()
         if sink.witness is not None
     }
+
+
+def log_history(status: DatabaseStatus, probe: Probe) -> LogHistory:
+    """Return what ``witnesses`` are compared with."""
+    return LogHistory(status.max_lsn, probe.min_mapped_lsn, probe.mapped, status.recovery_fork_guid)
 
 
 def _assess_all(
@@ -255,6 +296,23 @@ def _assess_all(
             plan.candidates[name] = verdict
 
 
+def _look_for_gaps_again(plan: RunPlan, probe: Probe, request: Request) -> None:
+    """Look at the min LSNs that a second probe found: what was purged before it looked, it did not see."""
+    for name, candidate in list(plan.candidates.items()):
+        min_lsn = probe.min_lsns.get(candidate.instance.object_id)
+        try:
+            if min_lsn is None:
+                raise InstanceChangedError(
+                    f"capture instance {candidate.instance.name} vanished while the run was planned.",
+                    table=str(name),
+                    advice="Run the task again.",
+                )
+            plan.candidates[name] = closed_gap(candidate, min_lsn, request.options)
+        except MsSqlCdcError as error:
+            del plan.candidates[name]
+            plan.failures[name] = error
+
+
 def _limited(hook: MsSqlCdcHook, plan: RunPlan, probe: Probe, request: Request, upto: Lsn) -> Lsn:
     """Return the cut that the limits allow, counted over all tables that will be loaded from a position."""
     windows = {
@@ -277,111 +335,3 @@ def _decide(plan: RunPlan, probe: Probe, request: Request, upto: Lsn) -> None:
             plan.specs.append(table_spec(candidate, request.options))
         elif (checkpoint := quiet_checkpoint(candidate, upto, probe.witness)) is not None:
             plan.quiet[name] = checkpoint
-
-
-def plan_replay(
-    hook: MsSqlCdcHook,
-    store: CheckpointStore,
-    request: Request,
-    interval: tuple[datetime.datetime | None, datetime.datetime | None],
-    timezone: str | None,
-    suffix: str,
-) -> RunPlan:
-    """Plan to write a past interval into ``history`` once more.
-
-    :param interval: [start, end), with zones
-    :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
-    :param suffix: of the table to build anew; '' inserts what is missing in the loaded one
-    :raises IntervalError: if the interval has no positions
-    """
-    start, end = check_interval(*interval)
-    status, plan, instances = _look(hook, store, request)
-    after, upto = _resolve(hook, status, start, end, timezone)
-    first = hook.transactions_between(after, upto, limit=1)
-    if not first:
-        log.info("no transaction was committed from %s to %s", start, end)
-        return plan
-    # The same transactions, from as late a start as possible: a table that was enabled between the last transaction
-    # before the interval and the first within it lacks nothing.
-    after = first[0].lsn.previous()
-    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), upto
-    chosen: dict[TableName, CaptureInstance] = {}
-    for name, group in instances.items():
-        try:
-            chosen[name] = choose_instance(name, group, plan.checkpoints[name])
-        except MsSqlCdcError as error:
-            plan.failures[name] = error
-    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto)
-    for name, instance in chosen.items():
-        try:
-            spec = _replayed(name, instance, plan.checkpoints[name], plan.replay, probe, request)
-        except MsSqlCdcError as error:
-            plan.failures[name] = error
-        else:
-            plan.specs += [spec] if spec is not None else []
-    return plan
-
-
-def _resolve(
-    hook: MsSqlCdcHook, status: DatabaseStatus, start: datetime.datetime, end: datetime.datetime, timezone: str | None
-) -> tuple[Lsn, Lsn]:
-    zone = timezone or hook.server_timezone()
-    if zone is None or (timezone is None and zone != "UTC"):
-        raise IntervalError(
-            f"the server's clock runs in {zone or 'a zone that it cannot tell'}, and CDC keeps no other time.",
-            advice='Name its IANA zone: server_timezone="Europe/Berlin", for instance.',
-        )
-    low, high = server_time(start, zone), server_time(end, zone)
-    if status.max_lsn_time is None or status.max_lsn_time < high:
-        raise IntervalNotReachedError(
-            f"the capture has reached {status.max_lsn_time}, not yet the interval's end {high} (server time).",
-            advice=hook.agent_health().detail,
-        )
-    after = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, low)
-    upto = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, high)
-    if after is None or upto is None:
-        raise IntervalError(
-            f"nothing is known of the time before {low} (server time): it is older than what CDC keeps.",
-            advice="Choose a later interval; the retention is that of the cleanup job (sys.sp_cdc_help_jobs).",
-        )
-    return after, upto
-
-
-def _replayed(
-    name: TableName,
-    instance: CaptureInstance,
-    checkpoint: Checkpoint | None,
-    replay: ReplaySpec,
-    probe: Probe,
-    request: Request,
-) -> TableSpec | None:
-    """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
-    min_lsn = probe.min_lsns.get(instance.object_id)
-    if min_lsn is None or min_lsn > replay.after.next():
-        raise GapError(
-            str(name),
-            replay.after,
-            min_lsn or replay.upto,
-            advice="This interval can no longer be replayed; choose a later one.",
-        )
-    newest = probe.newest.get(instance.name)
-    if newest is None:
-        return None
-    key, unique = choose_key(name, instance, request.options.shapes, request.keys.get(str(name)))
-    sinks: dict[str, SinkState | None] = {}
-    for shape in request.options.shapes:
-        stored = checkpoint.sinks.get(shape) if checkpoint else None
-        if replay.suffix:
-            sinks[shape] = None
-        elif stored is None or stored.read_through < newest:
-            raise IntervalNotReachedError(
-                f"its {shape} is loaded up to {stored.read_through if stored else 'nothing'}, and the interval's last "
-                f"event is at {newest}: there is nothing to replay yet.",
-                table=str(name),
-                advice="Let the scheduled load reach the interval's end first.",
-            )
-        else:
-            # nothing lies between the last event and the interval's end
-            sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
-    candidate = Candidate(name, instance, TableSchema(instance.columns, key), unique, sinks, checkpoint)
-    return table_spec(candidate, request.options)

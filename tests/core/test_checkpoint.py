@@ -24,22 +24,13 @@ from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 
 from .strategies import checkpoints
+from .variables import Variables
 
 IDENTITY = Identity("mssql_default", "shop", TableName("sales", "token.orders"), "iceberg://lake/shop")
 
 
 def lsn(number: int) -> Lsn:
     return Lsn(number.to_bytes(10, "big"))
-
-
-class Variables(dict):
-    """Airflow's Variable as far as the store uses it."""
-
-    def get(self, key, default=None):
-        return super().get(key, default)
-
-    def set(self, key, value, description=None):
-        self[key] = value
 
 
 def ticks() -> list[set[datetime.datetime]]:

@@ -1,0 +1,133 @@
+"""Plans a replay: from an interval of the server's clock to the window that is written once more."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, SinkState
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
+from airflow_provider_mssql_cdc.core.exceptions import (
+    GapError,
+    IntervalError,
+    IntervalNotReachedError,
+    MsSqlCdcError,
+)
+from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import Candidate, choose_instance, choose_key, table_spec
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, look
+
+log = logging.getLogger(__name__)
+
+
+def plan_replay(
+    hook: MsSqlCdcHook,
+    store: CheckpointStore,
+    request: Request,
+    interval: tuple[Edge, Edge],
+    timezone: str | None,
+    suffix: str,
+) -> RunPlan:
+    """Plan to write a past interval into ``history`` once more.
+
+    :param interval: [start, end), with zones
+    :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
+    :param suffix: of the table to build anew; '' inserts what is missing in the loaded one
+    :raises IntervalError: if the interval has no positions
+    """
+    start, end = check_interval(*interval)
+    status, plan, instances = look(hook, store, request)
+    after, upto = _resolve(hook, status, start, end, timezone)
+    first = hook.transactions_between(after, upto, limit=1)
+    if not first:
+        log.info("no transaction was committed from %s to %s", start, end)
+        return plan
+    # The same transactions, from as late a start as possible: a table that was enabled between the last transaction
+    # before the interval and the first within it lacks nothing.
+    after = first[0].lsn.previous()
+    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), upto
+    chosen: dict[TableName, CaptureInstance] = {}
+    for name, group in instances.items():
+        try:
+            chosen[name] = choose_instance(name, group, plan.checkpoints[name])
+        except MsSqlCdcError as error:
+            plan.failures[name] = error
+    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto)
+    for name, instance in chosen.items():
+        try:
+            spec = _replayed(name, instance, plan.checkpoints[name], plan.replay, probe, request)
+        except MsSqlCdcError as error:
+            plan.failures[name] = error
+        else:
+            plan.specs += [spec] if spec is not None else []
+    return plan
+
+
+def _resolve(
+    hook: MsSqlCdcHook, status: DatabaseStatus, start: datetime.datetime, end: datetime.datetime, timezone: str | None
+) -> tuple[Lsn, Lsn]:
+    zone = timezone or hook.server_timezone()
+    if zone is None or (timezone is None and zone != "UTC"):
+        raise IntervalError(
+            f"the server's clock runs in {zone or 'a zone that it cannot tell'}, and CDC keeps no other time.",
+            advice='Name its IANA zone: server_timezone="Europe/Berlin", for instance.',
+        )
+    low, high = server_time(start, zone), server_time(end, zone)
+    if status.max_lsn_time is None or status.max_lsn_time < high:
+        raise IntervalNotReachedError(
+            f"the capture has reached {status.max_lsn_time}, not yet the interval's end {high} (server time).",
+            advice=hook.agent_health().detail,
+        )
+    after = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, low)
+    upto = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, high)
+    if after is None or upto is None:
+        raise IntervalError(
+            f"nothing is known of the time before {low} (server time): it is older than what CDC keeps.",
+            advice="Choose a later interval; the retention is that of the cleanup job (sys.sp_cdc_help_jobs).",
+        )
+    return after, upto
+
+
+def _replayed(
+    name: TableName,
+    instance: CaptureInstance,
+    checkpoint: Checkpoint | None,
+    replay: ReplaySpec,
+    probe: Probe,
+    request: Request,
+) -> TableSpec | None:
+    """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
+    min_lsn = probe.min_lsns.get(instance.object_id)
+    if min_lsn is None or min_lsn > replay.after.next():
+        raise GapError(
+            str(name),
+            replay.after,
+            min_lsn or replay.upto,
+            advice="This interval can no longer be replayed; choose a later one.",
+        )
+    newest = probe.newest.get(instance.name)
+    if newest is None:
+        return None
+    key, unique = choose_key(name, instance, request.options.shapes, request.keys.get(str(name)))
+    sinks: dict[str, SinkState | None] = {}
+    for shape in request.options.shapes:
+        stored = checkpoint.sinks.get(shape) if checkpoint else None
+        if replay.suffix:
+            sinks[shape] = None
+        elif stored is None or stored.read_through < newest:
+            raise IntervalNotReachedError(
+                f"its {shape} is loaded up to {stored.read_through if stored else 'nothing'}, and the interval's last "
+                f"event is at {newest}: there is nothing to replay yet.",
+                table=str(name),
+                advice="Let the scheduled load reach the interval's end first.",
+            )
+        else:
+            # nothing lies between the last event and the interval's end
+            sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
+    candidate = Candidate(name, instance, TableSchema(instance.columns, key), unique, sinks, checkpoint)
+    return table_spec(candidate, request.options)

@@ -1,0 +1,77 @@
+"""A group of tables to plan for: the request, and checkpoints as a load would leave them."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
+from tests.core.variables import Variables
+from tests.hooks.source import CONN_ID, TARGET, Source
+
+A, B = TableName("dbo", "a"), TableName("dbo", "b")
+
+
+class Group:
+    """Tables of a source, loaded into one shape, with checkpoints in memory."""
+
+    def __init__(self, source: Source, shape: str = "mirror") -> None:
+        self.source, self.shape = source, shape
+        self.variables = Variables()
+        self.store = CheckpointStore(self.variables)
+
+    def make(self, *tables: str) -> None:
+        """Make tables, track them, and capture a first event of each."""
+        for table in tables:
+            self.source.sql(f"CREATE TABLE {table} (id int NOT NULL PRIMARY KEY, v int NULL)")
+        self.source.enable(*tables)
+        for table in tables:
+            self.source.sql(f"INSERT INTO {table} (id) VALUES (1)")
+        self.source.scan()
+
+    def request(self, *patterns: str, resnapshot: bool = False, **given: Any) -> Request:
+        """What a load of this group would ask for."""
+        options = SinkOptions(Target.parse(TARGET), (self.shape,), "{schema}_{table}", resnapshot=resnapshot)
+        return Request(CONN_ID, patterns or ("dbo.*",), (), options, **given)
+
+    def loaded(self, *tables: TableName, recovery_fork: str | None = None) -> Lsn:
+        """Write the checkpoints of a load up to now; the position."""
+        with self.source.hook() as hook:
+            position = self.source.max_lsn()
+            witness = hook.witness(position)
+            for table in tables:
+                (instance,) = hook.capture_instances([table])
+                schema = TableSchema(instance.columns, instance.index_key)
+                self.store.overwrite(
+                    Checkpoint(
+                        self.source.identity(table),
+                        {self.shape: SinkState(position, position, witness)},
+                        InstanceRef.of(instance),
+                        schema.hash,
+                        schema.describe(),
+                    )
+                )
+        return position
+
+    def change(self, text: str) -> Lsn:
+        """Commit and capture; the position."""
+        self.source.sql(text)
+        self.source.scan()
+        return self.source.max_lsn()
+
+    def checkpoint(self, table: TableName) -> Checkpoint | None:
+        """What is stored."""
+        return self.store.load(self.source.identity(table))
+
+    def settle(self, plan: RunPlan, request: Request) -> dict[str, dict[str, Any]]:
+        """Store what follows from a plan without a job; the summary's rows."""
+        outcome = Outcome(plan)
+        for checkpoint in outcome.checkpoints(request, datetime.datetime.now(datetime.UTC)):
+            self.store.save(checkpoint)
+        return {row["table"]: row for row in outcome.summary(0)["tables"]}

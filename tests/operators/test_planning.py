@@ -1,0 +1,210 @@
+"""Plans against a server: what is loaded, what is quiet, and which table fails alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcDisabledError,
+    CheckpointError,
+    GapError,
+    InstanceChangedError,
+    RestoredError,
+    SqlServerError,
+)
+from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from tests.hooks.source import CountingHook, Source
+from tests.operators.group import A, B, Group
+
+
+@pytest.fixture
+def group(source: Source) -> Group:
+    """Two tables, each with one event."""
+    made = Group(source)
+    made.make("dbo.a", "dbo.b")
+    return made
+
+
+class Interrupted(CountingHook):
+    """The hook, to which something happens right before its second probe."""
+
+    happening: Callable[[], Any]
+    probes = 0
+
+    def probe(self, *args: Any, **kwargs: Any) -> Probe:
+        self.probes += 1
+        if self.probes == 2:
+            self.happening()
+        return super().probe(*args, **kwargs)
+
+
+def interrupted(source: Source, happening: Callable[[], Any]) -> Interrupted:
+    hook = Interrupted(connection=source.airflow_connection())
+    hook.happening = happening
+    return hook
+
+
+def limited(group: Group, happening: Callable[[], Any], **given: Any) -> Any:
+    """A plan whose limit admits the first transaction only; something happens between its two looks."""
+    with interrupted(group.source, happening) as hook:
+        plan = plan_load(hook, group.store, group.request(max_transactions=1, **given), None)
+    assert hook.probes == 2
+    return plan
+
+
+def test_a_limit_admits_the_first_transaction(group: Group) -> None:
+    group.loaded(A, B)
+    first = group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    plan = limited(group, lambda: None)
+    assert ([spec.name for spec in plan.specs], list(plan.quiet), plan.failures) == ([A], [B], {})
+    assert plan.upto == first
+
+
+@pytest.mark.parametrize("resnapshot", [False, True])
+def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: Group, resnapshot: bool) -> None:
+    position = group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    last = group.change("INSERT INTO dbo.a (id) VALUES (3)")
+
+    def purge() -> None:
+        group.source.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_a', {last}")
+
+    plan = limited(group, purge, resnapshot=resnapshot)
+    assert list(plan.quiet) == [B]
+    if resnapshot:
+        (sink,) = plan.specs[0].sinks
+        assert (plan.specs[0].name, sink.read_through, sink.lost_after) == (A, None, position)
+        return
+    assert plan.specs == []
+    assert isinstance(plan.failures[A], GapError)
+    assert (plan.failures[A].after, plan.failures[A].min_lsn) == (position, last)
+
+
+def test_an_instance_that_vanishes_between_the_two_looks_is_planned_again(group: Group) -> None:
+    """The rows of its change table were looked at before; its mark is gone."""
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+
+    class Vanishing(Interrupted):
+        def probe(self, *args: Any, **kwargs: Any) -> Probe:
+            probe = super().probe(*args, **kwargs)
+            # between the two statements of one probe
+            gone = {i.object_id for i in self.capture_instances([A])} if self.probes == 2 else set()
+            return dataclasses.replace(probe, min_lsns={k: v for k, v in probe.min_lsns.items() if k not in gone})
+
+    hook = Vanishing(connection=group.source.airflow_connection())
+    hook.happening = lambda: None
+    with hook:
+        plan = plan_load(hook, group.store, group.request(max_transactions=1), None)
+    assert (plan.specs, list(plan.quiet)) == ([], [B])
+    assert isinstance(plan.failures[A], InstanceChangedError)
+    assert not plan.failures[A].permanent
+
+
+def test_a_failed_table_without_an_instance_keeps_what_is_loaded(group: Group) -> None:
+    group.loaded(A, B)
+    before = group.checkpoint(A)
+    group.source.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'a', @capture_instance = N'all'"
+    )
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert isinstance(plan.failures[A], CdcDisabledError)
+    rows = group.settle(plan, group.request())
+    assert rows["dbo.a"]["status"] == "failed"
+    after = group.checkpoint(A)
+    assert before is not None
+    assert after is not None
+    assert (after.sinks, after.instance, after.schema_hash) == (before.sinks, before.instance, before.schema_hash)
+    assert after.failed is not None
+    assert after.failed.seen == fingerprint(())
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])
+def test_an_unreadable_checkpoint_fails_its_table_alone_and_stays(group: Group, text: str) -> None:
+    group.loaded(A, B)
+    variable = group.source.identity(B).variable
+    group.variables[variable] = text
+    group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert [spec.name for spec in plan.specs] == [A]
+    assert isinstance(plan.failures[B], CheckpointError)
+    assert str(plan.failures[B]).startswith("dbo.b: ")
+    rows = group.settle(plan, group.request())
+    assert "checkpoint" in rows["dbo.b"]["error"]
+    assert group.variables[variable] == text
+
+
+def test_a_table_that_cannot_be_enabled_fails_alone(group: Group) -> None:
+    group.loaded(A, B)
+    # both would have the capture instance x_y_z
+    for statement in (
+        "CREATE SCHEMA x",
+        "CREATE SCHEMA x_y",
+        "CREATE TABLE x.y_z (id int NOT NULL PRIMARY KEY)",
+        "CREATE TABLE x_y.z (id int NOT NULL PRIMARY KEY)",
+    ):
+        group.source.sql(statement)
+    request = group.request("dbo.*", "x.*", "x_y.*", on_disabled="enable")
+    # so that their target tables have names of their own
+    request = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="{schema}.{table}"))
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, request, None)
+    enabled = group.source.sql("SELECT OBJECT_NAME(source_object_id) FROM cdc.change_tables")
+    assert {name for (name,) in enabled} == {"a", "b", "y_z"}
+    (failed,) = plan.failures
+    assert str(failed) == "x_y.z"
+    assert isinstance(plan.failures[failed], SqlServerError)
+    assert "x_y_z" in str(plan.failures[failed])
+
+
+def test_a_tracked_table_whose_instance_the_login_may_not_see_is_not_enabled_again(group: Group) -> None:
+    group.loaded(A, B)
+    login, password = f"reader_{group.source.name}", "Reader-pw-12345"
+    group.source.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{password}'")
+    group.source.sql(f"CREATE USER [{login}] FOR LOGIN [{login}]")
+    group.source.sql(f"GRANT SELECT ON SCHEMA::[dbo] TO [{login}]")
+    for name in ("change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping", "dbo_b_CT"):
+        group.source.sql(f"GRANT SELECT ON [cdc].[{name}] TO [{login}]")
+    with group.source.hook(login, password) as hook:
+        assert hook.enable_table(A) == []
+        plan = plan_load(hook, group.store, group.request(on_disabled="enable"), None)
+    assert list(plan.failures) == [A]
+    text = str(plan.failures[A])
+    assert f"GRANT SELECT ON SCHEMA::[cdc] TO [{login}];" in text
+    assert "sp_cdc_enable_table" not in text
+    assert list(plan.candidates) == [B]
+
+
+def test_another_recovery_fork_stops_the_tables(group: Group, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue("sandbox") if group.source.server["host"] == "127.0.0.1" else None
+    if server is None:
+        pytest.skip("a real server would have to restore a backup")
+    with group.source.hook() as hook:
+        fork = hook.database_status().recovery_fork_guid
+        position = group.loaded(A, B)
+        group.change("INSERT INTO dbo.a (id) VALUES (2)")
+        plan = plan_load(hook, group.store, group.request(), None)
+        assert plan.witness is not None
+        assert plan.witness.recovery_fork == fork
+        assert plan.recovery_fork == fork
+        rows = group.settle(plan, group.request())
+        assert {name: row["status"] for name, row in rows.items()} == {"dbo.a": "quiet", "dbo.b": "quiet"}
+        stored = group.checkpoint(B)
+        assert stored is not None
+        moved = dataclasses.replace(stored.sinks["mirror"], witness=plan.witness)
+        group.store.overwrite(dataclasses.replace(stored, sinks={"mirror": moved}))
+        server.instance.storage.database(group.source.name).recovery_fork_guid = "0" * 36
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert isinstance(plan.failures[B], RestoredError)
+    assert f"recovery fork was {fork}" in str(plan.failures[B])
+    assert [spec.name for spec in plan.specs] == [A], f"its witness, of {position}, knows no fork"

@@ -60,6 +60,14 @@ class Database(Client):
         """Have everything captured that is committed."""
         self.server.capture(self.name, self)
 
+    def stop_capture(self) -> None:
+        """Stop the capture job."""
+        self.run("EXEC sys.sp_cdc_stop_job 'capture'")
+
+    def scan(self, options: str = "") -> None:
+        """Run sys.sp_cdc_scan; the capture job must not run."""
+        self.server.scan(f"EXEC sys.sp_cdc_scan {options}", self)
+
     def commit(self, *batches: str) -> None:
         """Run batches, each a transaction with a commit time of its own, and have them captured."""
         for batch in batches:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pytest
 from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.conformance.client import Client
+from tests.conformance.client import Client, SqlServerError
 
 REAL_SERVER = "MSSQL_CDC_TEST_CONN"
 """Environment variable with the URI of an Airflow connection to a sysadmin of a SQL Server."""
 
 _PATIENCE = 120  # seconds for a real capture job to find what was committed
+_PAUSE = 0.5  # seconds
+_LOG_IS_READ = 22903
 
 
 def gap(reason: str) -> pytest.MarkDecorator:
@@ -47,6 +52,12 @@ class Server(Protocol):
 
     def capture(self, database: str, admin: Client) -> None:
         """Have everything captured that is committed."""
+
+    def scan(self, call: str, admin: Client) -> None:
+        """Run sys.sp_cdc_scan, soon after the capture job was stopped."""
+
+    def at_large(self) -> AbstractContextManager[None]:
+        """Let the capture jobs run by themselves."""
 
     def tick(self, admin: Client) -> None:
         """Let commits before and after get different times."""
@@ -89,6 +100,26 @@ class Embedded:
     def capture(self, database: str, admin: Client) -> None:
         while self.sandbox.step(database):
             pass
+
+    def scan(self, call: str, admin: Client) -> None:
+        admin.run(call)
+
+    @contextlib.contextmanager
+    def at_large(self) -> Iterator[None]:
+        self.sandbox.capture.release()
+        try:
+            yield
+        finally:
+            self.sandbox.capture.hold()
+
+    @contextlib.contextmanager
+    def agent_stopped(self) -> Iterator[None]:
+        """Stop SQL Server Agent meanwhile."""
+        self.sandbox.capture.stop()
+        try:
+            yield
+        finally:
+            self.sandbox.capture.start()
 
     def idle_scan(self, database: str) -> None:
         """One scan, which finds nothing if the test has captured everything."""
@@ -140,10 +171,25 @@ class Real:
         while empty < 2:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{database}: no capture within {_PATIENCE} s; does SQL Server Agent run?")
-            time.sleep(0.5)
+            time.sleep(_PAUSE)
             if (newest := _last_scan(admin)) != seen:
                 seen = newest
                 empty += newest is not None and newest[2] == 0
+
+    def scan(self, call: str, admin: Client) -> None:
+        """A job that was told to stop keeps the log reader for a moment."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                admin.run(call)
+                return
+            except SqlServerError as error:
+                if error.number != _LOG_IS_READ or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
+
+    def at_large(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def tick(self, admin: Client) -> None:
         admin.run("WAITFOR DELAY '00:00:00.050'")
@@ -156,6 +202,17 @@ class Real:
 
     def close(self) -> None:
         """Nothing is left behind: every test drops its database."""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Ask until a condition holds.
+
+    :raises TimeoutError: if it does not in two minutes
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what the test waits for did not happen")
 
 
 def _last_scan(admin: Client) -> tuple[Any, ...] | None:

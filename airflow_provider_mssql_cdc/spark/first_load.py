@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, InstanceChangedError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, quote
@@ -163,17 +163,24 @@ def key_bound(key: Column) -> tuple[str, str]:
 def _captured_position(source: Source, table: TableSpec, end: CaptureProgress, timeout: float) -> Lsn:
     """Wait until the capture has seen all that was committed before the copy's end.
 
-    It has when it has mapped a commit that is later by the server's own clock, or when two more log scans found
-    nothing: the second of them began after the end.
+    :raises CaptureLagError: if that lasts longer than ``timeout`` seconds
+    :raises InstanceChangedError: if the instance is gone, so that the end cannot come
     """
     deadline = time.monotonic() + timeout
-    min_lsn = source.state(table.instance).min_lsn
     while True:
         now = source.progress()
-        if _has_passed(end, now):
+        min_lsn = source.state(table.instance).min_lsn
+        if min_lsn is None:
+            raise InstanceChangedError(
+                f"capture instance {table.instance.name} shows no lower bound any more (fn_cdc_get_min_lsn): it was "
+                "dropped, or the login lost the right to see it, while the table was copied.",
+                table=str(table.name),
+                advice="Run the task again.",
+            )
+        if has_passed(end, now):
             # Read again: what the scans had found may have been mapped after the position was read.
             now = source.progress()
-            if now.max_lsn is not None and min_lsn is not None and now.max_lsn >= min_lsn:
+            if now.max_lsn is not None and now.max_lsn >= min_lsn:
                 return now.max_lsn
         if time.monotonic() > deadline:
             raise CaptureLagError(
@@ -187,8 +194,15 @@ def _captured_position(source: Source, table: TableSpec, end: CaptureProgress, t
         time.sleep(_POLL_SECONDS)
 
 
-def _has_passed(end: CaptureProgress, now: CaptureProgress) -> bool:
-    if now.max_time is not None and now.max_time > end.now:
+def has_passed(end: CaptureProgress, now: CaptureProgress) -> bool:
+    """Whether the capture has seen all that was committed before a moment.
+
+    It has when it has mapped a new commit that is later by the server's own clock, or when two more log scans found
+    nothing: the second of them began after that moment. A commit that was mapped before does not count, nor does the
+    latest time of all: when clocks go back, commits of the hour before look later than the moment.
+    """
+    is_newer = now.max_lsn is not None and (end.max_lsn is None or now.max_lsn > end.max_lsn)
+    if is_newer and now.max_time is not None and now.max_time > end.now:
         return True
     return end.empty_scans is not None and now.empty_scans is not None and now.empty_scans >= end.empty_scans + 2
 

@@ -167,8 +167,10 @@ class Source:
     def progress(self) -> CaptureProgress:
         """Return how far the capture is."""
         row = self.rows(
-            "SELECT CONVERT(varchar(23), GETDATE(), 121) AS now, MAX(start_lsn) AS max_lsn,"
-            " CONVERT(varchar(23), MAX(tran_end_time), 121) AS max_time FROM cdc.lsn_time_mapping",
+            "SELECT CONVERT(varchar(23), GETDATE(), 121) AS now, n.max_lsn,"
+            " CONVERT(varchar(23), m.tran_end_time, 121) AS max_time"
+            " FROM (SELECT MAX(start_lsn) AS max_lsn FROM cdc.lsn_time_mapping) n"
+            " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn",
             "now STRING, max_lsn BINARY, max_time STRING",
         )[0]
         return CaptureProgress(

@@ -9,10 +9,11 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.first_load import copy_table
 from airflow_provider_mssql_cdc.spark.job import describe, run
@@ -20,8 +21,8 @@ from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session
 from airflow_provider_mssql_cdc.spark.source import Source
-from tests.conftest import SPARK_PASSWORD
-from tests.spark.origin import positions
+from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -343,6 +344,54 @@ def test_a_restored_database_is_noticed(spark, orders):
     ):
         with pytest.raises(RestoredError, match=text):
             source.check_witness(name, witness.lsn, witness)
+
+
+def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_set_back(spark, tmp_path, namespace):
+    clock = [datetime.datetime(2026, 10, 25, 2, 59, 59)]
+    with Sandbox(user=SPARK_USER, password=SPARK_PASSWORD, clock=lambda: clock[0]) as server:
+        origin = Origin(spark, server, tmp_path, namespace)
+        origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+        origin.enable("dbo.t")
+        origin.sql("INSERT INTO dbo.t VALUES (1)")
+        clock[0] = datetime.datetime(2026, 10, 25, 2, 0, 1)
+        origin.sql("INSERT INTO dbo.t VALUES (2)")
+        newest = origin.scan()
+        job = origin.spec(origin.table("dbo.t"), upto=newest)
+        session = table_session(spark)
+
+        found = Source(session, job.source, credentials(session)).progress()
+
+    assert (found.now, found.max_lsn, found.max_time) == (clock[0], newest, clock[0])
+
+
+class DisabledMeanwhile(Source):
+    """The table's capture ends while a first load waits for it."""
+
+    origin: Origin
+    looks = 0
+
+    def progress(self):
+        found = super().progress()
+        self.looks += 1
+        if self.looks == 2:
+            self.origin.sql(
+                "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'"
+            )
+        return found
+
+
+def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path):
+    origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+    origin.enable("dbo.t")
+    origin.sql("INSERT INTO dbo.t VALUES (1)")
+    table = origin.table("dbo.t")
+    job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
+    source = DisabledMeanwhile(session, job.source, credentials(session))
+    source.origin = origin
+    mappings = map_columns(table.name, table.schema)
+
+    with pytest.raises(InstanceChangedError, match="was dropped"):
+        copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=1, capture_timeout=3)
 
 
 def test_an_instance_enabled_anew_is_noticed(orders):

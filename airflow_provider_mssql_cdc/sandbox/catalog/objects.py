@@ -139,15 +139,14 @@ def _columns(columns: list[Column]) -> tuple[ColumnDef, ...]:
 
 def tables(env: Environment, database: Database) -> list[DbObject]:
     """User tables and the tables of CDC that the session may see."""
-    found = []
+    found, tracked = [], database.cdc.tracked()
     for entry in env.catalog(database).tables.values():
         table = entry.table
         if env.may_select(database, table.schema, table.name):
-            tracked = database.cdc.is_tracked(table.object_id)
             found.append(
                 DbObject(
                     table.object_id, table.name, table.schema, "U", entry.created, entry.modified, 0, False,
-                    table.columns, entry, tracked,
+                    table.columns, entry, table.object_id in tracked,
                 )
             )  # fmt: skip
     return found + cdc_tables(env, database)

@@ -175,8 +175,16 @@ def _fit(sql: str, source: SqlType, target: SqlType) -> str:
     return sql
 
 
-def fit_binary(sql: str, source: SqlType, target: SqlType) -> str:
+def fitted(value: bytes, target: SqlType) -> bytes:
     """Bytes in a target's length: cut on the right, and zero-padded on the right for binary(n)."""
+    length = 8 if target.name == "rowversion" else target.length
+    if length in (MAX, 0):
+        return value
+    return value[:length].ljust(length if target.name in ("binary", "rowversion") else 0, b"\x00")
+
+
+def fit_binary(sql: str, source: SqlType, target: SqlType) -> str:
+    """What ``fitted`` does, as SQL."""
     length = 8 if target.name == "rowversion" else target.length
     if length in (MAX, 0):
         return sql

@@ -22,6 +22,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, Relation
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
+_MOST_EMPTY = 256
 _RAISED = re.compile(r"SQL:(\d+):(.*)", re.DOTALL)
 
 
@@ -71,6 +72,8 @@ class Environment:
         self.manager.cancelled = self.cancelled.is_set
         self._names = itertools.count(1)
         self._registered: list[str] = []
+        self._views: dict[tuple[str, str, str], Relation] = {}
+        self._empty: dict[pa.Schema, str] = {}
         self._batches: list[pa.RecordBatchReader] = []
 
     # Names
@@ -171,17 +174,18 @@ class Environment:
             columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
             place = (database.name, entry.table.schema, entry.table.name)
             return Relation(stored_name(database, entry), columns, hidden=ROW_ID, parts=place)
-        view = views.find(self, database, schema, parts[2])
-        if view is None:
-            raise SqlError(208, f"Invalid object name '{full}'.")
-        return self.arrow_relation(*view)
+        key = (database.name, schema.casefold(), parts[2].casefold())
+        if key not in self._views:
+            view = views.find(self, database, schema, parts[2])
+            if view is None:
+                raise SqlError(208, f"Invalid object name '{full}'.")
+            self._views[key] = self.arrow_relation(*view)
+        return self._views[key]
 
-    def arrow_relation(self, columns: list[Column], rows: Any) -> Relation:
+    def arrow_relation(self, columns: list[Column], rows: pa.Table) -> Relation:
         """Arrow rows as something to read from in this statement."""
         names = [f"x{i}" for i in range(1, len(columns) + 1)]
-        if isinstance(rows, pa.Table):
-            rows = rows.rename_columns(names)
-        return Relation(self.register(rows), list(zip(columns, names, strict=True)))
+        return Relation(self.register(rows.rename_columns(names)), list(zip(columns, names, strict=True)))
 
     def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
         """A table-valued function of the catalogue or of CDC."""
@@ -192,11 +196,18 @@ class Environment:
             raise SqlError(208, f"Invalid object name '{full}'.")
         return self.arrow_relation(*found)
 
-    def register(self, rows: Any) -> str:
+    def register(self, rows: pa.Table) -> str:
         """Make Arrow rows readable in this statement's queries; their name."""
+        # what polls ask of quiet tables has no rows: those stay registered, one for each list of types
+        known = self._empty.get(rows.schema) if not rows.num_rows else None
+        if known is not None:
+            return known
         name = f"r{next(self._names)}"
         self.manager.connection.register(name, rows)
-        self._registered.append(name)
+        if not rows.num_rows and len(self._empty) < _MOST_EMPTY:
+            self._empty[rows.schema] = name
+        else:
+            self._registered.append(name)
         return name
 
     @contextlib.contextmanager
@@ -236,6 +247,7 @@ class Environment:
         for name in self._registered:
             self.manager.connection.unregister(name)
         self._registered.clear()
+        self._views.clear()
 
     # Writing
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import functions, operators
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
@@ -142,6 +142,8 @@ def _convert(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def _converted(source: Expr, target: Any, style: int, safe: bool) -> Expr:
     if source.untyped:
         return constant(None, target)
+    if isinstance(source.value, bytes) and kind(target) == "bin":
+        return constant(fitted(source.value, target), target)
     sql = convert(source.sql, source.type, target, style=style, safe=safe)
     return Expr(sql, target, source.nullable or safe, constant=source.constant)
 

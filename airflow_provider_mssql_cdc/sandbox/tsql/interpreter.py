@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scala
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
-from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, plain, result_columns, typed
+from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, plain, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
@@ -243,12 +243,12 @@ class Interpreter:
         if query.direct is not None and not self.settings.rowcount:
             return (typed(batch, columns) for batch in query.direct())
         sql = f"SELECT * FROM ({query.sql}) LIMIT {self.settings.rowcount}" if self.settings.rowcount else query.sql
-        reader = self.env.read(sql)
-        first = next(reader, None)  # most errors show here, before the client is told of columns
-        return self._stream(first, reader, columns)
+        batches = gathered(self.env.read(sql))
+        first = next(batches, None)  # most errors show here, before the client is told of columns
+        return self._stream(first, batches, columns)
 
     def _stream(
-        self, first: pa.RecordBatch | None, reader: pa.RecordBatchReader, columns: list[Column]
+        self, first: pa.RecordBatch | None, batches: Iterator[pa.RecordBatch], columns: list[Column]
     ) -> Iterator[pa.RecordBatch]:
         batch = first
         while batch is not None:
@@ -256,7 +256,7 @@ class Interpreter:
             if self.env.cancelled.is_set():
                 return
             try:
-                batch = next(reader, None)
+                batch = next(batches, None)
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 raise translated(duckdb.Error(str(error))) from error
 

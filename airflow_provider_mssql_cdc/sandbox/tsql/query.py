@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pyarrow as pa
@@ -245,26 +246,30 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
     everything = isinstance(node, exp.Union) and not node.args.get("distinct")
     sides = [
         compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), part, bounds if everything else None)
-        for part in (node.this, node.expression)
+        for part in _parts(node, everything)
     ]
-    if len(sides[0].columns) != len(sides[1].columns):
+    if len({len(side.columns) for side in sides}) > 1:
         raise SqlError(
             205,
             "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "
             "number of expressions in their target lists.",
         )
-    columns = []
-    for (name, left), (_, right) in zip(sides[0].columns, sides[1].columns, strict=True):
-        untyped = left.untyped and right.untyped
-        type_ = operators.common_type(left, right)
-        columns.append((name, Expr("", type_, left.nullable or right.nullable, untyped=untyped)))
+    columns, casts = [], []
+    for (name, first), *others in zip(*(side.columns for side in sides), strict=True):
+        exprs = [first, *(expr for _, expr in others)]
+        # two at a time, from the left: each pair takes its common type before the next query joins it
+        types = list(itertools.accumulate(exprs[1:], _common, initial=first))
+        wide = types[-1]
+        columns.append((name, dataclasses.replace(wide, nullable=any(expr.nullable for expr in exprs))))
+        casts.append([[each.type for each in types[max(i, 1) :] if not each.untyped] for i in range(len(exprs))])
     texts = []
-    for side in sides:
-        alias = ctx.alias()
-        items = [
-            f"{dataclasses.replace(expr, sql=f'{alias}.k{i}').to(column.type)} AS k{i}"
-            for i, ((_, expr), (_, column)) in enumerate(zip(side.columns, columns, strict=True), 1)
-        ]
+    for place, side in enumerate(sides):
+        alias, items = ctx.alias(), []
+        for i, (_, expr) in enumerate(side.columns, 1):
+            expr = dataclasses.replace(expr, sql=f"{alias}.k{i}")
+            for type_ in casts[i - 1][place]:
+                expr = Expr(expr.to(type_), type_)
+            items.append(f"{expr.sql} AS k{i}")
         texts.append(f"SELECT {', '.join(items)} FROM ({side.sql}) AS {alias}")
     sql = " UNION ALL ".join(texts)
     if not everything:
@@ -273,6 +278,20 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
     limit = _limit(ctx, scope, node)
     sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + limit
     return Query(sql, [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)])
+
+
+def _parts(node: exp.Expr, everything: bool) -> list[exp.Expr]:
+    """What a set operation combines: a chain of UNIONs as one list, since DuckDB pays dearly for a deep one."""
+    parts, left = [node.expression], node.this
+    while isinstance(node, exp.Union) and isinstance(left, exp.Union) and not (everything and left.args["distinct"]):
+        only(left, "this", "expression", "distinct")
+        parts.append(left.expression)
+        left = left.this
+    return [left, *reversed(parts)]
+
+
+def _common(one: Expr, other: Expr) -> Expr:
+    return Expr("", operators.common_type(one, other), untyped=one.untyped and other.untyped)
 
 
 def _combine(node: exp.Expr, texts: list[str], columns: list[tuple[str, Expr]]) -> str:
@@ -305,7 +324,7 @@ def _direct(ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, colu
         bound = scalar(ctx, Scope(), condition.expression) if not condition.expression.find(exp.Column) else None
         if condition.this.name.lower() != "__$start_lsn" or bound is None or not bound.constant:
             return None
-        value = ctx.environment.evaluate(bound)
+        value = ctx.value(bound, "")
         if not isinstance(value, bytes) or len(value) > 10:
             return None
         value = value.ljust(10, b"\x00")

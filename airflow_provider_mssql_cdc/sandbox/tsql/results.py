@@ -10,6 +10,8 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 
+_FEW_ROWS = 4096
+
 
 class Counter:
     """Counts the rows of batches that pass."""
@@ -21,6 +23,20 @@ class Counter:
         for batch in self._batches:
             self.rows += batch.num_rows
             yield batch
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows with small batches put together: a UNION ALL gives one for each of its queries."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _FEW_ROWS:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def result_columns(columns: list[tuple[str, Expr]]) -> list[Column]:

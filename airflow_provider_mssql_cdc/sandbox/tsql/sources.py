@@ -92,7 +92,7 @@ def lsn_ranges(ctx: Context, scope: Scope, where: exp.Expr | None) -> dict[tuple
             if not isinstance(column, exp.Column) or list(bound.find_all(exp.Column, exp.Select)):
                 continue
             value = scalar(ctx, Scope(), bound)
-            known = ctx.environment.evaluate(value) if value.constant else None
+            known = ctx.value(value, "") if value.constant else None
             if not isinstance(known, bytes) or len(known) > 10:
                 continue
             # half-open ends are widened: the filter itself stays in the query

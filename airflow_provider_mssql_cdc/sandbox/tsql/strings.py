@@ -7,7 +7,7 @@ from collections.abc import Callable
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
     INT,
@@ -94,6 +94,19 @@ def _substring(arguments: list[Expr]) -> Expr:
         raise SqlError(
             8116, f"Argument data type {display(value.type)} is invalid for argument 1 of substring function."
         )
+    type_ = _variable_length(value.type)
+    wanted = arguments[2].value
+    if isinstance(wanted, int) and type_.length != MAX:
+        type_ = SqlType(type_.name, max(1, min(type_.length, wanted)))
+    if (
+        isinstance(value.value, bytes)
+        and isinstance(arguments[1].value, int)
+        and isinstance(wanted, int)
+        and wanted >= 0
+    ):
+        # a list of keys is often packed into one long parameter: each of its parts would carry all of it
+        begin = arguments[1].value - 1
+        return constant(value.value[max(begin, 0) : max(begin + wanted, 0)], type_)
     message = text("Invalid length parameter passed to the SUBSTRING function.")
     # positions before 1 count against the length (docs: SUBSTRING)
     first = f"greatest({start}, 1)"
@@ -104,10 +117,6 @@ def _substring(arguments: list[Expr]) -> Expr:
         sql = empty
     else:
         sql = _whole(f"substr({value.sql}, {first}, {count})", value)
-    type_ = _variable_length(value.type)
-    wanted = arguments[2].value
-    if isinstance(wanted, int) and type_.length != MAX:
-        type_ = SqlType(type_.name, max(1, min(type_.length, wanted)))
     return _made(sql, type_, arguments)
 
 

@@ -159,8 +159,12 @@ class CdcDatabase(ChangeReader, JobTable):
 
     def is_tracked(self, object_id: int) -> bool:
         """sys.tables.is_tracked_by_cdc"""
+        return object_id in self.tracked()
+
+    def tracked(self) -> set[int]:
+        """The object ids of the tables that have a capture instance."""
         with self._lock:
-            return any(each.source_object_id == object_id for each in self._instances.values())
+            return {each.source_object_id for each in self._instances.values()}
 
     def check_ddl(self, before: TableDef, after: TableDef | None, kind: str) -> None:
         """Refuse DDL that CDC does not allow on a tracked table; see ``ddl.check``.
@@ -191,7 +195,7 @@ class CdcDatabase(ChangeReader, JobTable):
         with self._lock:
             if not self._instances:
                 return None
-            tracked = {each.source_object_id for each in self._instances.values()}
+            tracked = self.tracked()
             begin = self._log.reserve(1)
             records: list[tuple[RowImages | TableAltered, int]] = []
             for record in transaction.records:

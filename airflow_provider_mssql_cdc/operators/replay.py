@@ -7,6 +7,7 @@ import datetime
 import logging
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, SinkState
+from airflow_provider_mssql_cdc.core.columns import check_columns
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
@@ -16,11 +17,19 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import Candidate, choose_instance, choose_key, table_spec
+from airflow_provider_mssql_cdc.core.plan import (
+    Candidate,
+    check_ddl,
+    check_history,
+    check_schema,
+    choose_instance,
+    choose_key,
+    table_spec,
+)
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, look
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, log_history, look, witnesses
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +63,18 @@ def plan_replay(
     chosen: dict[TableName, CaptureInstance] = {}
     for name, group in instances.items():
         try:
-            chosen[name] = choose_instance(name, group, plan.checkpoints[name])
+            chosen[name] = choose_instance(name, group, plan.checkpoints[name], request.options.shapes)
         except MsSqlCdcError as error:
             plan.failures[name] = error
-    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto)
+    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto, witnesses=witnesses(plan))
+    history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)
     for name, instance in chosen.items():
+        checkpoint = plan.checkpoints[name]
         try:
-            spec = _replayed(name, instance, plan.checkpoints[name], plan.replay, probe, request)
+            if checkpoint is not None:
+                check_history(name, checkpoint, history)
+            check_ddl(name, [change for change in ddl if change.capture_instance == instance.name], after, upto)
+            spec = _replayed(name, instance, checkpoint, plan.replay, probe, request)
         except MsSqlCdcError as error:
             plan.failures[name] = error
         else:
@@ -114,6 +128,10 @@ def _replayed(
     if newest is None:
         return None
     key, unique = choose_key(name, instance, request.options.shapes, request.keys.get(str(name)))
+    schema = TableSchema(instance.columns, key)
+    check_columns(name, schema)
+    if checkpoint is not None and not replay.suffix:
+        check_schema(name, schema, checkpoint)
     sinks: dict[str, SinkState | None] = {}
     for shape in request.options.shapes:
         stored = checkpoint.sinks.get(shape) if checkpoint else None
@@ -129,5 +147,5 @@ def _replayed(
         else:
             # nothing lies between the last event and the interval's end
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
-    candidate = Candidate(name, instance, TableSchema(instance.columns, key), unique, sinks, checkpoint)
+    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint)
     return table_spec(candidate, request.options)

@@ -1,0 +1,123 @@
+"""Replays against a sandbox whose clock the test sets: what is written again, and what must not be."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.exceptions import IntervalError, RestoredError, SchemaChangedError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.operators.planning import RunPlan
+from airflow_provider_mssql_cdc.operators.replay import plan_replay
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.hooks.source import Source
+from tests.operators.group import A, B, Group
+
+DAY = datetime.timedelta(days=1)
+# the sandbox takes the difference from the real time for its zone, which holds some days
+MONDAY = datetime.datetime.now(datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0) - 4 * DAY
+TUESDAY, WEDNESDAY = MONDAY + DAY, MONDAY + 2 * DAY
+
+
+class Week:
+    """A group of two tables, and the server's clock, at noon of the day that is set."""
+
+    def __init__(self) -> None:
+        self.today = MONDAY
+        self.group: Group
+
+    def __call__(self) -> datetime.datetime:
+        return self.today.replace(tzinfo=None) + DAY / 2
+
+    def on(self, day: datetime.datetime, *statements: str) -> Lsn:
+        """Commit and capture on that day; the position."""
+        self.today = day
+        for statement in statements:
+            self.group.source.sql(statement)
+        return self.group.change("INSERT INTO dbo.b (id) SELECT MAX(id) + 1 FROM dbo.b")
+
+    def replay_of_tuesday(self, suffix: str = "") -> RunPlan:
+        with self.group.source.hook() as hook:
+            return plan_replay(hook, self.group.store, self.group.request(), (TUESDAY, WEDNESDAY), "UTC", suffix)
+
+
+@pytest.fixture
+def week() -> Iterator[Week]:
+    """Two tables with an event of Monday."""
+    week = Week()
+    with Sandbox(database=None, clock=week) as server:
+        address = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+        source = Source(address, "week")
+        week.group = Group(source, "history")
+        week.group.make("dbo.a", "dbo.b")
+        yield week
+        source.close()
+
+
+def test_a_day_is_the_window_between_its_first_and_its_last_transaction(week: Week) -> None:
+    first = week.on(TUESDAY)
+    last = week.on(TUESDAY)
+    week.on(WEDNESDAY)
+    position = week.group.loaded(A, B)
+    plan = week.replay_of_tuesday()
+    assert (plan.failures, [spec.name for spec in plan.specs]) == ({}, [B])
+    assert plan.replay is not None
+    assert (plan.replay.after, plan.replay.upto) == (first.previous(), last)
+    (sink,) = plan.specs[0].sinks
+    assert (sink.read_through, sink.expects) == (position, position)
+
+
+@pytest.mark.parametrize("suffix", ["", "_again"])
+def test_columns_that_change_within_the_window_stop_the_table(week: Week, suffix: str) -> None:
+    week.on(TUESDAY, "ALTER TABLE dbo.a ALTER COLUMN v bigint", "INSERT INTO dbo.a (id) VALUES (2)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    plan = week.replay_of_tuesday(suffix)
+    assert [spec.name for spec in plan.specs] == [B]
+    assert isinstance(plan.failures[A], SchemaChangedError)
+    assert "ALTER COLUMN v bigint" in str(plan.failures[A])
+
+
+def test_columns_other_than_those_of_the_history_stop_the_table_but_not_a_new_one(week: Week) -> None:
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (2)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    week.on(WEDNESDAY, "ALTER TABLE dbo.a ALTER COLUMN v bigint")
+    plan = week.replay_of_tuesday()
+    assert [spec.name for spec in plan.specs] == [B]
+    assert isinstance(plan.failures[A], SchemaChangedError)
+    assert "v bigint" in str(plan.failures[A])
+    anew = week.replay_of_tuesday("_again")
+    assert ([spec.name for spec in anew.specs], anew.failures) == ([A, B], {})
+
+
+def test_columns_that_change_outside_the_window_stop_nothing(week: Week) -> None:
+    week.on(MONDAY, "ALTER TABLE dbo.a ALTER COLUMN v bigint")
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (2)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    assert [spec.name for spec in week.replay_of_tuesday().specs] == [A, B]
+
+
+def test_a_history_of_before_a_restore_is_left_alone(week: Week) -> None:
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (2)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    stored = week.group.checkpoint(A)
+    assert stored is not None
+    sink = stored.sinks["history"]
+    assert sink.witness is not None
+    other = dataclasses.replace(sink.witness, time=sink.witness.time - DAY)
+    week.group.store.overwrite(dataclasses.replace(stored, sinks={"history": dataclasses.replace(sink, witness=other)}))
+    plan = week.replay_of_tuesday()
+    assert [spec.name for spec in plan.specs] == [B]
+    assert isinstance(plan.failures[A], RestoredError)
+
+
+def test_an_interval_without_zone_is_refused(week: Week) -> None:
+    edges = TUESDAY.replace(tzinfo=None), WEDNESDAY.replace(tzinfo=None)
+    with week.group.source.hook() as hook, pytest.raises(IntervalError, match="has no time zone"):
+        plan_replay(hook, week.group.store, week.group.request(), edges, "UTC", "")

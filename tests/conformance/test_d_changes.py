@@ -368,7 +368,7 @@ def test_d_values_come_unchanged_into_the_change_table(db: Database) -> None:
     columns = "id int PRIMARY KEY, n nvarchar(20), c nchar(5), v varchar(5), d decimal(38, 10), b binary(3)"
     db.run(f"CREATE TABLE dbo.t ({columns})")
     db.track("t")
-    number = "-1234567890123456789012345678.0123456789"
+    number = "-123456789012345678.0123456789"
     db.commit(
         f"INSERT INTO dbo.t VALUES (1, N'é漢😀x', N'ab', '', {number}, 0x01)",
         "UPDATE dbo.t SET n = N''",

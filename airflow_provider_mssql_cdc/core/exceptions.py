@@ -144,6 +144,10 @@ class ReceiptMissingError(MsSqlCdcError):
     permanent = False
 
 
+class CutError(MsSqlCdcError):
+    """What was given as ``upto`` is no position."""
+
+
 class IntervalError(MsSqlCdcError):
     """A data interval cannot be turned into positions."""
 

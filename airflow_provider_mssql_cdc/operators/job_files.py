@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import airflow_provider_mssql_cdc
-from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def code_path(spec: JobSpec) -> str:
 def read_receipt(spec: JobSpec) -> Receipt:
     """Read the job's receipt.
 
-    :raises ReceiptMissingError: if there is none, or it answers another spec
-    :raises SpecError: if it is damaged or of another version
+    :raises ReceiptMissingError: if there is none, or it cannot be read, or it answers another spec
     """
     path = _receipt(spec)
     if path is None:
@@ -68,7 +67,13 @@ def read_receipt(spec: JobSpec) -> Receipt:
             advice="The run can be repeated: the job looks into the target before it loads. The Spark log above "
             "says why it ended.",
         )
-    receipt = from_json(Receipt, path.read_text())
+    try:
+        receipt = from_json(Receipt, path.read_text())
+    except SpecError as error:
+        raise ReceiptMissingError(
+            f"the receipt {spec.receipt_path} cannot be read: {error}",
+            advice="The run can be repeated: the job looks into the target before it loads.",
+        ) from error
     if receipt.spec_id != spec.id:
         raise ReceiptMissingError(f"the receipt {spec.receipt_path} answers spec {receipt.spec_id}, not {spec.id}.")
     return receipt

@@ -16,7 +16,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
-from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, MsSqlCdcError, ReceiptMissingError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CheckpointError,
+    LoadFailedError,
+    MsSqlCdcError,
+    ReceiptMissingError,
+    SpecError,
+)
 from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
@@ -28,8 +34,15 @@ from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import (
+    Request,
+    RunPlan,
+    plan_load,
+    plan_of_running_job,
+    position_given,
+)
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
+from airflow_provider_mssql_cdc.operators.task_state import TaskState
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -192,18 +205,23 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         try:
             return self._execute(context)
         except MsSqlCdcError as error:
-            if error.permanent:
-                raise AirflowFailException(str(error)) from error
-            raise
+            if not error.permanent:
+                raise
+            # the cut is for retries; a task that is cleared takes a new one
+            TaskState(context).forget(_CUT_KEY)
+            raise AirflowFailException(str(error)) from error
 
     def _execute(self, context: Context) -> dict[str, Any]:
         started = time.monotonic()
         store = CheckpointStore(Variable)
         request = self._request()
-        outcome = self._resumed(context) or self._planned(store, request, context)
+        outcome = self._resumed(store, request, context) or self._planned(store, request, context)
         if not self.replay:
-            for checkpoint in outcome.checkpoints(request, datetime.datetime.now(datetime.UTC)):
-                store.save(checkpoint)
+            for checkpoint in list(outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))):
+                try:
+                    store.save(checkpoint)
+                except CheckpointError as error:
+                    outcome.plan.failures[checkpoint.identity.table] = error
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
         self._emit(outcome, context)
@@ -212,21 +230,26 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 {table: reason for table, (reason, _) in failures.items()},
                 permanent=all(permanent for _, permanent in failures.values()),
             )
-        _forget(context, _CUT_KEY)
+        TaskState(context).forget(_CUT_KEY)
         return summary
 
-    def _resumed(self, context: Context) -> Outcome | None:
+    def _resumed(self, store: CheckpointStore, request: Request, context: Context) -> Outcome | None:
         """Wait for the job that an earlier try submitted and that may still run, if there is one."""
-        state = context.get("task_state_store")
-        if not self.durable or state is None or not state.get(self.external_id_key):
+        state = TaskState(context)
+        if not self.durable or state.get(self.external_id_key) is None:
             return None
-        path = str(state.get(_SPEC_KEY))
-        if not job_files.open_path(path).exists():
-            _forget(context, self.external_id_key, _SPEC_KEY)
+        path = state.get(_SPEC_KEY)
+        try:
+            spec = job_files.read_spec(str(path))
+        except (OSError, SpecError) as error:
+            # what it does, if it still runs, another job may do beside it
+            self.log.warning("the spec %s of an earlier try cannot be read, so all is planned anew: %s", path, error)
+            self._forget_job(context)
             return None
         self.log.info("an earlier try submitted %s; its receipt is waited for", path)
-        spec = job_files.read_spec(path)
-        return Outcome(RunPlan(spec.source.database, spec.upto), spec, self._submit(spec, context))
+        with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
+            plan = plan_of_running_job(hook, store, request, spec)
+        return Outcome(plan, spec, self._submit(spec, context))
 
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
@@ -264,10 +287,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
         if self.replay:
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
-        state = context.get("task_state_store")
-        given = self.upto or (state.get(_CUT_KEY) if state is not None else None)
-        plan = plan_load(hook, store, request, Lsn.parse(str(given)) if given else None)
-        if state is not None and given is None and plan.upto is not None:
+        state = TaskState(context)
+        given = state.get(_CUT_KEY) if self.upto is None else self.upto
+        plan = plan_load(hook, store, request, None if given is None else position_given(given))
+        if given is None and plan.upto is not None:
             state.set(_CUT_KEY, str(plan.upto))
         return plan
 
@@ -303,8 +326,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             capture_timeout=self.capture_timeout.total_seconds(),
         )
         job_files.write_spec(spec)
-        if (state := context.get("task_state_store")) is not None:
-            state.set(_SPEC_KEY, spec.path)
+        TaskState(context).set(_SPEC_KEY, spec.path)
         return spec
 
     def _submit(self, spec: JobSpec, context: Context) -> Receipt:
@@ -317,27 +339,29 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             "spark.mssql_cdc.user": connection.login or "",
             "spark.mssql_cdc.password": connection.password or "",
         }
+        failure: Exception | None = None
         try:
             with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
                 super().execute(context)
         except Exception as error:
-            try:
-                receipt = job_files.read_receipt(spec)
-            except ReceiptMissingError:
-                if not self._may_still_run(context):
-                    job_files.remove(spec)
-                raise error from None
-            self.log.warning("spark-submit failed after the job had written its receipt: %s", error)
-        else:
+            failure = error
+        try:
             receipt = job_files.read_receipt(spec)
-        # a stored job id would make a cleared task succeed without doing anything
-        _forget(context, self.external_id_key, _SPEC_KEY)
+        except ReceiptMissingError as missing:
+            may_still_run = failure is not None and TaskState(context).get(self.external_id_key) is not None
+            if not may_still_run:
+                self._forget_job(context)
+                job_files.remove(spec)
+            raise failure or missing from None
+        if failure is not None:
+            self.log.warning("spark-submit failed after the job had written its receipt: %s", failure)
+        self._forget_job(context)
         job_files.remove(spec)
         return receipt
 
-    def _may_still_run(self, context: Context) -> bool:
-        state = context.get("task_state_store")
-        return state is not None and bool(state.get(self.external_id_key))
+    def _forget_job(self, context: Context) -> None:
+        """Forget the submitted job: else each further try, also of a cleared task, would take it for its own."""
+        TaskState(context).forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY)
 
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
@@ -378,9 +402,3 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if ranges and isinstance(outlet, AssetAlias):
                 extra: dict[str, Any] = {"tables": ranges, "upto": str(outcome.plan.upto)}
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=self.target), extra=extra)
-
-
-def _forget(context: Context, *keys: str) -> None:
-    if (state := context.get("task_state_store")) is not None:
-        for key in keys:
-            state.delete(key)

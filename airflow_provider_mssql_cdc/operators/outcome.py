@@ -69,10 +69,10 @@ class Outcome:
             rows[waiting.name] = {"status": "waiting", "reason": waiting.reason}
         for name in plan.skipped:
             rows[name] = {"status": "skipped"}
-        for name, error in plan.failures.items():
-            rows[name] = {"status": "failed", "error": str(error)}
         for _, table in self.loads:
             rows[table.name] = _loaded(table)
+        for name, error in plan.failures.items():
+            rows[name] = {**rows.get(name, {}), "status": "failed", "error": str(error)}
         for name, candidate in plan.candidates.items():
             rows[name]["warnings"] = [*candidate.warnings, *rows[name].get("warnings", ())]
         return {

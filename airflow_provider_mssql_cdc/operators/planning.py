@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snap
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CheckpointError,
+    CutError,
     GapError,
     InstanceChangedError,
     MsSqlCdcError,
@@ -95,6 +96,21 @@ class RunPlan:
     warnings: list[str] = field(default_factory=list)
 
 
+def position_given(upto: object) -> Lsn:
+    """Return the cut that the DAG names.
+
+    :raises CutError: if it is no LSN
+    """
+    try:
+        return Lsn.parse(str(upto))
+    except ValueError as error:
+        raise CutError(
+            f"upto={upto!r} is no position.",
+            advice="Pass the sensor's upto=wait.output: a template would make the text 'None' of a sensor that was "
+            "skipped or had no cut. Without upto the newest position is taken.",
+        ) from error
+
+
 def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto: Lsn | None) -> RunPlan:
     """Plan a load of all tables to one cut.
 
@@ -163,7 +179,14 @@ def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Req
     """Return what must be known beside the spec of a job that an earlier try submitted, to settle its receipt."""
     plan = RunPlan(spec.source.database, spec.upto, replay=spec.replay, recovery_fork=spec.source.recovery_fork)
     names = [table.name for table in spec.tables]
-    for instance in hook.capture_instances(names):
+    try:
+        instances = hook.capture_instances(names)
+    except MsSqlCdcError as error:
+        if not error.permanent:
+            raise
+        log.warning("no capture instance can be seen any more: %s", error)
+        instances = []
+    for instance in instances:
         plan.instances[instance.source] = (*plan.instances.get(instance.source, ()), instance)
     _read_checkpoints(plan, names, store, request)
     return plan

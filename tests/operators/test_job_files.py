@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, to_json
 from airflow_provider_mssql_cdc.operators import job_files
@@ -78,8 +78,9 @@ def test_a_damaged_receipt_is_not_believed(tmp_path, text):
     spec = make_spec(tmp_path)
     job_files.write_spec(spec)
     job_files.open_path(spec.receipt_path).write_text(text)
-    with pytest.raises(SpecError, match="Receipt"):
+    with pytest.raises(ReceiptMissingError, match=r"receipt\.json cannot be read.*Receipt") as error:
         job_files.read_receipt(spec)
+    assert not error.value.permanent
 
 
 def test_only_folders_of_old_jobs_are_removed(tmp_path):

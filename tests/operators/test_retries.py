@@ -1,0 +1,219 @@
+"""The load operator over several tries: what it keeps, what it believes, and what it forgets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from tests.hooks.source import CONN_ID, TARGET, Source
+from tests.operators.group import A, B, Group
+from tests.operators.master import DRIVER, Master, write_receipt
+
+JOB_ID, SPEC, CUT, POD = "spark_job_id", "mssql_cdc_spec", "mssql_cdc_upto", "k8s_driver_status"
+
+
+class State(dict[str, Any]):
+    """A task's state store."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
+class TaskInstance:
+    """What a task instance is asked for."""
+
+    def __init__(self) -> None:
+        self.stats_tags: dict[str, str] = {}
+        self.pushed: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+class Task:
+    """A load of two tables by a Spark cluster, and what Airflow keeps of it."""
+
+    def __init__(self, group: Group, master: Master) -> None:
+        self.group, self.master = group, master
+        self.state, self.instance = State(), TaskInstance()
+
+    def run(self, **given: Any) -> dict[str, Any]:
+        """One try."""
+        self.instance = TaskInstance()
+        arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, "work_dir": self.master.work_dir}
+        operator = MsSqlCdcLoadOperator(
+            task_id="load", status_poll_interval=0, packages="", outlets=[], **{**arguments, **given}
+        )
+        summary: dict[str, Any] = operator.execute({"task_state_store": self.state, "ti": self.instance})
+        return summary
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The rows of the summary that the last try pushed."""
+        return {row["table"]: row for row in self.instance.pushed["summary"]["tables"]}
+
+    def submitted(self, *tables: TableName) -> JobSpec:
+        """Leave what a try leaves whose worker was killed after it had submitted."""
+        request = self.group.request()
+        with self.group.source.hook() as hook:
+            plan = plan_load(hook, self.group.store, request, None)
+        assert plan.upto is not None
+        specs = tuple(spec for spec in plan.specs if spec.name in tables)
+        spec = JobSpec("a1", SourceSpec("db:1", plan.database, "jdbc:"), specs, plan.upto, self.master.work_dir)
+        job_files.write_spec(spec)
+        self.state.update({JOB_ID: DRIVER, SPEC: spec.path, POD: "Succeeded"})
+        return spec
+
+    def position(self, table: TableName) -> Lsn | None:
+        stored = self.group.checkpoint(table)
+        return stored.position if stored else None
+
+
+@pytest.fixture
+def task(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
+    """Two loaded tables, the first of which has changed since."""
+    group = Group(source)
+    group.make("dbo.a", "dbo.b")
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    with Master(tmp_path) as master:
+        for name, value in source.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", master.connection)
+        monkeypatch.setenv("PATH", master.path)
+        # outside of a task, Airflow's own can only be read
+        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load.Variable", group.variables)
+        master.job = write_receipt
+        yield Task(group, master)
+
+
+def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
+    cut = task.group.source.max_lsn()
+    summary = task.run()
+    assert (summary["upto"], {name: row["status"] for name, row in task.rows.items()}) == (
+        str(cut),
+        {"dbo.a": "loaded", "dbo.b": "quiet"},
+    )
+    assert (task.position(A), task.state, task.master.folders) == (cut, {}, [])
+    assert len(task.master.submissions) == 1
+
+
+def test_a_running_job_is_waited_for(task: Task) -> None:
+    spec = task.submitted(A)
+    task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    assert task.run()["upto"] == str(spec.upto)
+    assert (task.position(A), task.master.submissions) == (spec.upto, [])
+    assert not {JOB_ID, SPEC, POD} & set(task.state)
+
+
+def test_a_running_job_that_fails_a_table_keeps_what_is_loaded_and_notes_its_instances(task: Task) -> None:
+    before = task.group.checkpoint(A)
+    assert before is not None
+    history = {"history": SinkState(before.sinks["mirror"].applied, before.sinks["mirror"].applied)}
+    before = dataclasses.replace(before, sinks={**before.sinks, **history})
+    task.group.store.overwrite(before)
+    task.submitted(A)
+    task.master.job = lambda spec: write_receipt(spec, A)
+    with pytest.raises(AirflowFailException, match="the target is no table"):
+        task.run()
+    after = task.group.checkpoint(A)
+    assert after is not None
+    assert (after.sinks, after.instance) == (before.sinks, before.instance)
+    assert after.failed is not None
+    with task.group.source.hook() as hook:
+        assert after.failed.seen == fingerprint(hook.capture_instances([A]))
+
+
+@pytest.mark.parametrize("text", [None, "", "{", '{"version": 99}'], ids=["missing", "empty", "damaged", "newer"])
+def test_a_job_that_ended_without_a_readable_receipt_is_repeated(task: Task, text: str | None) -> None:
+    cut = task.submitted(A).upto
+    task.state[CUT] = str(cut)
+
+    def damaged(spec: JobSpec) -> None:
+        if text is not None:
+            job_files.open_path(spec.receipt_path).write_text(text)
+
+    task.master.job = damaged
+    with pytest.raises(ReceiptMissingError, match=r"receipt\.json"):
+        task.run()
+    assert (task.state, task.master.folders, task.master.submissions) == ({CUT: str(cut)}, [], [])
+    task.master.job = write_receipt
+    assert task.run()["upto"] == str(cut)
+    assert (task.position(A), len(task.master.submissions)) == (cut, 1)
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"version": 99}'], ids=["removed", "damaged", "newer"])
+def test_a_job_whose_spec_cannot_be_read_is_planned_anew(task: Task, text: str | None) -> None:
+    path = job_files.open_path(task.submitted(A).path)
+    path.unlink() if text is None else path.write_text(text)
+    task.run()
+    assert (task.position(A), len(task.master.submissions)) == (task.group.source.max_lsn(), 1)
+    assert not {JOB_ID, SPEC, POD} & set(task.state)
+
+
+def test_a_failed_job_keeps_its_spec_for_the_next_try(task: Task) -> None:
+    spec = task.submitted(A)
+    task.master.state = "FAILED"
+    task.master.job = lambda spec: None
+    with pytest.raises(RuntimeError, match="FAILED"):
+        task.run()
+    assert (task.state[JOB_ID], task.state[SPEC], task.master.folders) == (DRIVER, spec.path, ["a1"])
+
+
+def test_the_cut_is_kept_for_what_a_retry_can_mend_and_for_nothing_else(task: Task) -> None:
+    cut = task.group.source.max_lsn()
+    task.master.job = lambda spec: None
+    with pytest.raises(ReceiptMissingError):
+        task.run()
+    assert task.state == {CUT: str(cut)}
+    task.master.job = lambda spec: write_receipt(spec, A)
+    task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    with pytest.raises(AirflowFailException) as failed:
+        task.run()
+    assert isinstance(failed.value.__cause__, LoadFailedError)
+    assert task.state == {}
+
+
+def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) -> None:
+    task.group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    cut = task.group.source.max_lsn()
+    variables = task.group.variables
+
+    def damaging(spec: JobSpec) -> None:
+        write_receipt(spec)
+        variables[task.group.source.identity(A).variable] = "{"
+
+    task.master.job = damaging
+    with pytest.raises(AirflowFailException, match=r"dbo\.a: the checkpoint is not readable"):
+        task.run()
+    assert task.position(B) == cut
+    assert {name: row["status"] for name, row in task.rows.items()} == {"dbo.a": "failed", "dbo.b": "loaded"}
+
+
+@pytest.mark.parametrize("upto", ["None", "", " ", "0x12", "5"])
+def test_a_cut_that_is_none_is_refused_with_what_to_do(task: Task, upto: str) -> None:
+    with pytest.raises(AirflowFailException, match=rf"upto='{upto}' is no position.*wait\.output"):
+        task.run(upto=upto)
+    assert task.master.submissions == []
+
+
+def test_no_cut_means_the_newest_position(task: Task) -> None:
+    """What wait.output gives where the sensor was skipped, or found that nothing was ever captured."""
+    assert task.run(upto=None)["upto"] == str(task.group.source.max_lsn())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import tempfile
@@ -13,13 +14,17 @@ log = logging.getLogger(__name__)
 
 _SUFFIX = ".properties"
 
+REDACTION = "(?i)secret|password|token|access[.]?key|spark[.]mssql_cdc[.](user|password)"
+"""Which properties Spark shows masked: those of its own default (docs: spark.redaction.regex), and ours."""
+
 
 @contextlib.contextmanager
 def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path | None = None) -> Iterator[str]:
     """Write a Spark properties file with the secrets, and remove it in the end.
 
     spark-submit reads one properties file only, and none of its defaults beside it, so the user's own file, or else
-    ``spark-defaults.conf``, comes first in ours.
+    ``spark-defaults.conf``, is a part of ours. Of two equal keys the later one counts: ours only gives a default to
+    ``spark.redaction.regex``, and has the last word on the secrets.
 
     :param secrets: Spark properties, such as ``spark.mssql_cdc.password``
     :param base: the user's properties file, None for Spark's defaults
@@ -31,43 +36,54 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.stat().st_uid != os.getuid() or home.stat().st_mode & 0o077:
         raise PermissionError(f"{home} can be read by other users; secrets are not written there. Remove it.")
-    _remove_leftovers(home)
     inherited = Path(base) if base else _spark_defaults()
-    text = inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
+    text = f"spark.redaction.regex={_escape(REDACTION)}\n"
+    text += inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
     text += "".join(f"{key}={_escape(value)}\n" for key, value in secrets.items())
-    descriptor, path = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=_SUFFIX, dir=home)
+    descriptor, path = _locked_file(home)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        yield path
+            file.flush()
+            yield path
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+def _locked_file(home: Path) -> tuple[int, str]:
+    """Return a new file that is locked as long as it is open; remove those that nobody has open any more.
+
+    A lock ends with its process, however that ends, and holds between containers that share the folder, where a
+    process number means nothing.
+    """
+    lock = os.open(home, os.O_RDONLY)
+    try:
+        # between making a file and locking it, nobody else looks for left-overs
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _remove_leftovers(home)
+        descriptor, path = tempfile.mkstemp(suffix=_SUFFIX, dir=home)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return descriptor, path
+    finally:
+        os.close(lock)
 
 
 def _remove_leftovers(home: Path) -> None:
     """Remove what processes left behind that were killed before they could."""
     for path in home.glob(f"*{_SUFFIX}"):
-        owner = path.name.partition("-")[0]
-        if owner.isdigit() and int(owner) != os.getpid() and not _alive(owner):
-            path.unlink(missing_ok=True)
-            log.info("removed a properties file that process %s had left behind", owner)
-
-
-def _alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+            log.info("removed a properties file that a process had left behind")
 
 
 def _spark_defaults() -> Path | None:
-    for folder in (os.environ.get("SPARK_CONF_DIR"), os.path.join(os.environ.get("SPARK_HOME", ""), "conf")):
-        if folder and (path := Path(folder) / "spark-defaults.conf").is_file():
-            return path
-    return None
+    """Return the file that spark-submit would read by itself: of SPARK_CONF_DIR, else of SPARK_HOME."""
+    folder, home = os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME")
+    if not folder and home:
+        folder = os.path.join(home, "conf")
+    path = Path(folder) / "spark-defaults.conf" if folder else None
+    return path if path is not None and path.is_file() else None
 
 
 def _escape(value: str) -> str:

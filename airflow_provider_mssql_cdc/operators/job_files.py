@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 import time
 import zipfile
@@ -99,15 +100,32 @@ def remove(spec: JobSpec) -> None:
 def remove_old(work_dir: str, age: float = 86400.0) -> None:
     """Remove the folders of jobs whose worker was killed before it could.
 
+    A folder is as old as the newest file or folder in it, since a job that copies or stages for long writes there all
+    the time. Where a store does not tell when something was written, nothing is removed.
+
     :param age: seconds without a change after which no job can still need its folder
     """
     root = open_path(work_dir)
     if not root.exists():
         return
     for folder in root.iterdir():
-        spec = folder / "spec.json"
-        if spec.exists() and time.time() - spec.stat().st_mtime > age:
+        if _is_old(folder, time.time() - age):
             _remove_folder(folder)
+
+
+def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:
+    spec = folder / "spec.json"
+    newest = 0.0
+    try:
+        # the spec first: of most jobs it is young, which saves looking further
+        for path in itertools.chain([spec], folder.rglob("*")):
+            newest = max(newest, path.stat().st_mtime)
+            if newest > limit:
+                return False
+    except FileNotFoundError:
+        # no job's folder, or one whose job is at work
+        return False
+    return newest > 0
 
 
 def _remove_folder(folder: Path | ObjectStoragePath) -> None:

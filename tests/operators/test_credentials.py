@@ -1,7 +1,10 @@
 import os
+import re
+import signal
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,13 +12,29 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.operators.credentials import _escape, properties_file
 
+HOLDER = """
+import sys
+from pathlib import Path
+from airflow_provider_mssql_cdc.operators.credentials import properties_file
+
+with properties_file({"spark.mssql_cdc.password": "running"}, None, Path(sys.argv[1])) as path:
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+def properties(path: str) -> dict[str, str]:
+    """What spark-submit makes of a properties file: the last of two equal keys counts."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    pairs = (re.split(r"[=\s]", line, maxsplit=1) for line in lines if line)
+    return {key: value.strip() for key, value in pairs}
+
 
 def test_only_this_user_can_read_the_file_and_it_is_removed(tmp_path):
     with properties_file({"spark.mssql_cdc.password": "s3cret"}, None, tmp_path / "home") as path:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
-        with open(path, encoding="utf-8") as file:
-            assert file.read() == "spark.mssql_cdc.password=s3cret\n"
+        assert properties(path)["spark.mssql_cdc.password"] == "s3cret"
     assert os.listdir(tmp_path / "home") == []
 
 
@@ -25,32 +44,102 @@ def test_it_is_removed_when_the_job_fails(tmp_path):
     assert os.listdir(tmp_path / "home") == []
 
 
-def test_the_users_own_properties_come_first(tmp_path):
+def test_the_users_own_properties_are_kept_and_ours_count(tmp_path):
     own = tmp_path / "own.conf"
-    own.write_text("spark.executor.memory 2g")
-    with properties_file({"spark.a": "b"}, str(own), tmp_path / "home") as path, open(path, encoding="utf-8") as file:
-        assert file.read() == "spark.executor.memory 2g\nspark.a=b\n"
+    own.write_text("spark.executor.memory 2g\nspark.a x")
+    with properties_file({"spark.a": "b"}, str(own), tmp_path / "home") as path:
+        found = properties(path)
+    assert (found["spark.executor.memory"], found["spark.a"]) == ("2g", "b")
 
 
-def test_sparks_defaults_are_kept(tmp_path, monkeypatch):
-    (tmp_path / "spark-defaults.conf").write_text("spark.eventLog.enabled true")
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    with properties_file({"spark.a": "b"}, None, tmp_path / "home") as path, open(path, encoding="utf-8") as file:
-        assert file.read() == "spark.eventLog.enabled true\nspark.a=b\n"
+@pytest.mark.parametrize(
+    ("key", "hidden"),
+    [
+        ("spark.mssql_cdc.user", True),
+        ("spark.mssql_cdc.password", True),
+        # what Spark hides by default
+        ("spark.hadoop.fs.s3a.secret.key", True),
+        ("spark.hadoop.fs.s3a.ACCESS.KEY", True),
+        ("my.Token", True),
+        ("spark.ssl.keyPassword", True),
+        ("spark.executor.memory", False),
+        ("spark.sql.catalog.lake", False),
+    ],
+)
+def test_user_and_password_are_hidden_in_sparks_pages(tmp_path, key, hidden):
+    with properties_file({}, None, tmp_path / "home") as path:
+        found = re.search(properties(path)["spark.redaction.regex"], key)
+    assert bool(found) is hidden
+
+
+def test_a_redaction_of_the_users_own_counts(tmp_path):
+    own = tmp_path / "own.conf"
+    own.write_text("spark.redaction.regex (?i)mine")
+    with properties_file({}, str(own), tmp_path / "home") as path:
+        assert properties(path)["spark.redaction.regex"] == "(?i)mine"
+
+
+@pytest.mark.parametrize(
+    ("conf_dir", "home", "expected"),
+    [("conf", None, "conf"), (None, "home", "home"), ("conf", "home", "conf"), ("empty", "home", None)],
+)
+def test_sparks_defaults_are_kept(tmp_path, monkeypatch, conf_dir, home, expected):
+    (tmp_path / "empty").mkdir()
+    for folder, name in ((tmp_path / "conf", "conf"), (tmp_path / "home" / "conf", "home")):
+        folder.mkdir(parents=True)
+        (folder / "spark-defaults.conf").write_text(f"spark.found {name}")
+    for variable, value in (("SPARK_CONF_DIR", conf_dir), ("SPARK_HOME", home)):
+        monkeypatch.delenv(variable, raising=False)
+        if value:
+            monkeypatch.setenv(variable, str(tmp_path / value))
+    with properties_file({"spark.a": "b"}, None, tmp_path / "secrets") as path:
+        assert properties(path).get("spark.found") == expected
+
+
+def test_the_current_folder_is_not_sparks(tmp_path, monkeypatch):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.found here")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with properties_file({"spark.a": "b"}, None, tmp_path / "secrets") as path:
+        assert "spark.found" not in properties(path)
+
+
+def holding(home: Path) -> tuple[subprocess.Popen[str], Path]:
+    """Another process with a properties file of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
 
 
 def test_what_killed_processes_left_behind_is_removed_at_the_next_start(tmp_path):
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
-    )
     home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    left, living = home / f"{gone.stdout.strip()}-x.properties", home / f"{os.getppid()}-x.properties"
-    left.write_text("spark.mssql_cdc.password=old")
-    living.write_text("spark.mssql_cdc.password=running")
-    with properties_file({}, None, home):
-        assert not left.exists()
-        assert living.exists()
+    process, path = holding(home)
+    with process:
+        process.send_signal(signal.SIGKILL)
+    assert path.exists()
+    with properties_file({}, None, home) as own:
+        assert os.listdir(home) == [os.path.basename(own)]
+
+
+def test_the_file_of_a_living_process_stays_whatever_its_number_means_here(tmp_path):
+    """Processes of another container are unknown here, or have the number of this one."""
+    home = tmp_path / "home"
+    process, path = holding(home)
+    with process:
+        gone = subprocess.run(
+            [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+        )
+        for number in (os.getpid(), int(gone.stdout)):
+            path = path.rename(home / f"{number}-x.properties")
+            with properties_file({}, None, home), properties_file({}, None, home):
+                assert path.exists()
+                assert len(os.listdir(home)) == 3
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def test_a_folder_that_others_can_read_is_refused(tmp_path):

@@ -3,8 +3,11 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
+import fsspec
 import pytest
+from airflow.sdk.io import attach
 
 from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -83,15 +86,47 @@ def test_a_damaged_receipt_is_not_believed(tmp_path, text):
     assert not error.value.permanent
 
 
+YESTERDAY = time.time() - 90_000
+
+
+def make_old(folder: Path) -> None:
+    """Let nothing in a folder have changed for more than a day."""
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (YESTERDAY, YESTERDAY))
+
+
 def test_only_folders_of_old_jobs_are_removed(tmp_path):
     old, new = make_spec(tmp_path, "old"), make_spec(tmp_path, "new")
     for spec in (old, new):
         job_files.write_spec(spec)
     (tmp_path / "not a job").mkdir()
-    yesterday = time.time() - 90_000
-    os.utime(tmp_path / "old" / "spec.json", (yesterday, yesterday))
+    make_old(tmp_path / "old")
+    make_old(tmp_path / "not a job")
     job_files.remove_old(str(tmp_path))
     assert sorted(os.listdir(tmp_path)) == ["new", "not a job"]
+
+
+def test_a_job_that_still_writes_is_not_old(tmp_path):
+    spec = make_spec(tmp_path)
+    job_files.write_spec(spec)
+    part = job_files.open_path(spec.staging_path) / "orders" / "part-0.parquet"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"PAR1")
+    make_old(tmp_path / "a1")
+    os.utime(part)
+    job_files.remove_old(str(tmp_path))
+    assert part.exists()
+    make_old(tmp_path / "a1")
+    job_files.remove_old(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_where_a_store_tells_no_times_nothing_is_old(tmp_path):
+    attach("memory", fs=fsspec.filesystem("memory"))
+    spec = make_spec(f"memory://old/{tmp_path.name}")
+    job_files.write_spec(spec)
+    job_files.remove_old(spec.work_dir)
+    assert job_files.read_spec(spec.path) == spec
 
 
 def test_removing_takes_the_staged_rows_along(tmp_path):

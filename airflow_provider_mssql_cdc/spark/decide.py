@@ -49,7 +49,6 @@ Decision = Load | FirstLoad | Done
 
 
 def decide(
-    source: SourceSpec,
     table: TableSpec,
     sink: SinkSpec,
     *,
@@ -61,17 +60,15 @@ def decide(
 ) -> Decision:
     """Compare what the run expects with what the target says.
 
-    :param marker: the target's; None if it has none
+    :param marker: the target's, which ``check_origin`` has passed; None if it has none
     :param from_property: the marker's own commit has expired, and only a table property remembers it
     :param is_empty: the target table is missing or has no rows
     :param min_lsn: of the capture instance
-    :raises TargetError: if the target is another source's, or does not fit the checkpoint
+    :raises TargetError: if the target does not fit the checkpoint
     :raises GapError: if changes behind the marker were purged
-    :raises SchemaChangedError: if the target was loaded with other columns
     """
     if marker is None:
         return _without_marker(table, sink, is_empty)
-    _check_origin(source, table, sink, marker)
     position = marker.position
     if from_property and sink.expects is not None and position < sink.expects:
         raise TargetError(
@@ -91,7 +88,7 @@ def decide(
     if is_gap(start, min_lsn):
         if sink.lost_after is not None:
             return FirstLoad(marker)
-        raise gap(table, start, min_lsn)
+        raise gap(table, start, min_lsn, marker)
     return Load(Window(start, cut), marker)
 
 
@@ -100,14 +97,34 @@ def is_gap(after: Lsn, min_lsn: Lsn | None) -> bool:
     return min_lsn is None or min_lsn > after.next()
 
 
-def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None) -> GapError:
-    """Return the error that says what was lost."""
+def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None, marker: Marker | None = None) -> GapError:
+    """Return the error that says what was lost.
+
+    :param marker: of the target
+    """
+    other = other_instance(table, marker) if marker else None
     return GapError(
         str(table.name),
         after,
         min_lsn or after.next(),
-        advice='Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset` and an empty '
+        advice=(f"The target {other}. " if other else "")
+        + 'Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset` and an empty '
         "target; then load more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup').",
+    )
+
+
+def other_instance(table: TableSpec, marker: Marker) -> str | None:
+    """Say from which other capture instance a target was loaded; None if it was this one.
+
+    Another one goes on where it reaches back to the marker: with the same columns it holds the same changes.
+    """
+    instance = table.instance
+    same = (marker.instance, marker.object_id) == (instance.name, instance.object_id)
+    if same and marker.create_date in (None, instance.create_date):
+        return None
+    return (
+        f"was loaded from capture instance {marker.instance} (change table {marker.object_id}); this run reads "
+        f"{instance.name} ({instance.object_id})"
     )
 
 
@@ -130,7 +147,12 @@ def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLo
     return FirstLoad()
 
 
-def _check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker) -> None:
+def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker) -> None:
+    """Prove that a target is loaded from this table, with these columns.
+
+    :raises TargetError: if it is another source's
+    :raises SchemaChangedError: if it was loaded with other columns
+    """
     here, there = (source.server, source.database, table.name), (marker.server, marker.database, marker.table)
     if here != there:
         raise TargetError(

@@ -15,7 +15,12 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
-from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, MarkerMovedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLagError,
+    KeyRequiredError,
+    MarkerMovedError,
+    TargetError,
+)
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import (
     JobError,
@@ -29,14 +34,24 @@ from airflow_provider_mssql_cdc.core.spec import (
 )
 from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.decide import Decision, Done, FirstLoad, Load, decide, gap, is_gap
+from airflow_provider_mssql_cdc.spark.decide import (
+    Decision,
+    Done,
+    FirstLoad,
+    Load,
+    check_origin,
+    decide,
+    gap,
+    is_gap,
+    other_instance,
+)
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
 from airflow_provider_mssql_cdc.spark.reader import read_window
 from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.source import Source, SourceState
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged, stage
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, TargetTable, Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 
 log = logging.getLogger(__name__)
@@ -83,6 +98,8 @@ class TableLoad:
             state = self._source.state(self._table.instance)
             self._min_lsn = state.min_lsn
             plans = [self._look(sink, target) for sink, target in zip(self._table.sinks, targets, strict=True)]
+        if any(isinstance(decision, Load) for _, decision in plans):
+            self._check_reached(state, self._job.upto)
         if any(isinstance(decision, FirstLoad) for _, decision in plans):
             self._begin(state)
         planned = (self._window(decision) for _, decision in plans)
@@ -102,8 +119,13 @@ class TableLoad:
         with self._step("plan"):
             targets = [self.target((*s.table[:-1], s.table[-1] + replay.suffix), s) for s in self._table.sinks]
             for sink, target in zip(self._table.sinks, targets, strict=True):
-                check_replay(self._table, sink, target, replay)
-            self._min_lsn = self._source.state(self._table.instance).min_lsn
+                found = target.state()
+                if found.marker is not None:
+                    self._check_marker(sink, found.marker)
+                check_replay(self._table, sink, target.name, found, replay)
+            state = self._source.state(self._table.instance)
+            self._check_reached(state, replay.upto)
+            self._min_lsn = state.min_lsn
             if is_gap(window.after, self._min_lsn):
                 raise gap(self._table, window.after, self._min_lsn)
         self._windows = [window]
@@ -127,7 +149,7 @@ class TableLoad:
             warnings=tuple(self._warnings),
         )
 
-    def target(self, name: Sequence[str], sink: SinkSpec) -> IcebergTable:
+    def target(self, name: Sequence[str], sink: SinkSpec) -> TargetTable:
         """Return the table that a sink writes to."""
         return IcebergTable(
             self._session,
@@ -182,13 +204,27 @@ class TableLoad:
         finally:
             self._seconds[name] = round(self._seconds.get(name, 0.0) + time.monotonic() - started, 3)
 
-    def _look(self, sink: SinkSpec, target: IcebergTable) -> tuple[State, Decision]:
+    def _check_reached(self, state: SourceState, upto: Lsn) -> None:
+        """Refuse to read where a replica shows less than the server that named the cut."""
+        if state.max_lsn is None or state.max_lsn < upto:
+            raise CaptureLagError(
+                f"the server shows changes up to {state.max_lsn or 'nothing'}, and the cut is {upto}.",
+                table=str(self._table.name),
+                advice="A readable secondary may lag behind: run the task again.",
+            )
+
+    def _check_marker(self, sink: SinkSpec, marker: Marker) -> None:
+        """Refuse a marker of another source, or of another history of this one."""
+        check_origin(self._job.source, self._table, sink, marker)
+        if marker.position not in self._witnesses:
+            self._source.check_witness(self._table.name, marker.position, marker.witness)
+            self._witnesses[marker.position] = marker.witness
+
+    def _look(self, sink: SinkSpec, target: TargetTable) -> tuple[State, Decision]:
         state = target.state()
-        if state.marker is not None and state.marker.position not in self._witnesses:
-            self._source.check_witness(self._table.name, state.marker.position, state.marker.witness)
-            self._witnesses[state.marker.position] = state.marker.witness
+        if state.marker is not None:
+            self._check_marker(sink, state.marker)
         decision = decide(
-            self._job.source,
             self._table,
             sink,
             marker=state.marker,
@@ -201,12 +237,18 @@ class TableLoad:
             raise KeyRequiredError("a mirror needs a key, and the table has none.", table=str(self._table.name))
         if state.exists or isinstance(decision, FirstLoad):
             target.create(self.shape.columns(sink.shape))
-            target.drop_old_branches()
+            target.drop_leftovers()
+        if isinstance(decision, Load) and (other := other_instance(self._table, decision.marker)):
+            self._warn(f"{target.name} {other}")
         if state.from_property and sink.shape == HISTORY:
             self._check_nothing_newer(target, state)
         return state, decision
 
-    def _check_nothing_newer(self, target: IcebergTable, state: State) -> None:
+    def _warn(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.append(text)
+
+    def _check_nothing_newer(self, target: TargetTable, state: State) -> None:
         """Refuse a remembered marker that a later load may have passed without leaving its own."""
         newest = target.rows(state).agg(F.max("_lsn").alias("lsn")).collect()[0]["lsn"]
         if state.marker is not None and newest is not None and Lsn.parse(newest) > state.marker.position:
@@ -220,9 +262,7 @@ class TableLoad:
     def _begin(self, state: SourceState) -> None:
         if not self._table.schema.key:
             self._low = low_position(self._table, state)
-            self._warnings.append(
-                f"{self._table.name} has no key: its history starts at {self._low}, without the rows of before."
-            )
+            self._warn(f"{self._table.name} has no key: its history starts at {self._low}, without the rows of before.")
             return
         with self._step("copy"):
             self._copy = copy_table(
@@ -243,7 +283,7 @@ class TableLoad:
             return Window(self._low, self._copy.high if self._copy else max(self._low, self._job.upto))
         return None
 
-    def _settle(self, sink: SinkSpec, target: IcebergTable, state: State, decision: Decision) -> SinkReceipt:
+    def _settle(self, sink: SinkSpec, target: TargetTable, state: State, decision: Decision) -> SinkReceipt:
         """Commit what was decided; where another commit came first, decide again, over the same staged rows."""
         for attempt in range(_ATTEMPTS + 1):
             if attempt:
@@ -289,7 +329,7 @@ class TableLoad:
             )
         return self._staged.count(window)
 
-    def _write(self, sink: SinkSpec, target: IcebergTable, state: State, decision: Decision, window: Window) -> Write:
+    def _write(self, sink: SinkSpec, target: TargetTable, state: State, decision: Decision, window: Window) -> Write:
         if isinstance(decision, Load):
             assert self._staged is not None
             if sink.shape == HISTORY:
@@ -302,9 +342,9 @@ class TableLoad:
             assert copied is not None
             rows = self.shape.mirror_rows(self._staged, window, copied)
             return Replace(rows) if isinstance(decision, FirstLoad) and decision.replaced else Append(rows)
-        return Append(self._new_history(target, window, copied))
+        return Append(self._new_history(target.rows(state), window, copied))
 
-    def _new_history(self, target: IcebergTable, window: Window, copied: DataFrame | None) -> DataFrame:
+    def _new_history(self, held: DataFrame, window: Window, copied: DataFrame | None) -> DataFrame:
         names = [column.name for column in self.shape.columns(HISTORY)]
         parts = []
         if copied is not None:
@@ -314,13 +354,13 @@ class TableLoad:
             known = None
         if self._staged is not None and not window.is_empty:
             parts.append(self.shape.history_events(self._staged, window, known).select(*names))
-        return reduce(DataFrame.unionAll, parts) if parts else self._session.table(target.sql_name).limit(0)
+        return reduce(DataFrame.unionAll, parts) if parts else held.limit(0)
 
     def _notes(self, sink: SinkSpec, decision: Decision, window: Window) -> dict[str, str]:
         if not (isinstance(decision, FirstLoad) and decision.replaced):
             return {}
         lost = f"{decision.replaced.position} to {window.after}"
-        self._warnings.append(f"{'.'.join(sink.table)}: the changes from {lost} are lost; loaded anew from there")
+        self._warn(f"{'.'.join(sink.table)}: the changes from {lost} are lost; loaded anew from there")
         return {GAP: lost}
 
     def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Decision) -> Marker:
@@ -336,6 +376,7 @@ class TableLoad:
             table=self._table.name,
             instance=self._table.instance.name,
             object_id=self._table.instance.object_id,
+            create_date=self._table.instance.create_date,
             schema_hash=self._table.schema.hash,
             window_after=window.after if isinstance(decision, Load) else None,
             events={**events, "copied": copied if isinstance(decision, FirstLoad) else 0},

@@ -9,36 +9,35 @@ from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoad
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.fold import is_delete
 from airflow_provider_mssql_cdc.spark.shapes import IDENTITY, TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
-from airflow_provider_mssql_cdc.spark.targets import Append
-from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets import Append, State, TargetTable
 
 _ATTEMPTS = 5
 
 
-def check_replay(table: TableSpec, sink: SinkSpec, target: IcebergTable, replay: ReplaySpec) -> None:
+def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, replay: ReplaySpec) -> None:
     """Refuse a replay that would damage its target.
 
+    :param name: of the target table
+    :param state: of the target table
     :raises TargetError: if old values would overwrite newer ones, or a new table exists already
     :raises NotLoadedYetError: if the window was not loaded before
     """
-    state, name = target.state(), ".".join(sink.table)
-    if replay.suffix:
-        if state.exists and not state.is_empty:
-            raise TargetError(
-                f"{name}{replay.suffix} exists and has rows; a replay builds it anew.",
-                table=str(table.name),
-                advice="Drop it, or choose another target_suffix.",
-            )
-        return
     if sink.shape != HISTORY:
         raise TargetError(
             f"a replay into the {sink.shape} {name} would put old values over newer ones.",
             table=str(table.name),
-            advice="Replay into the history, or into a new table with target_suffix.",
+            advice="Replay into a history.",
         )
+    if replay.suffix:
+        if state.exists and not state.is_empty:
+            raise TargetError(
+                f"{name} exists and has rows; a replay builds it anew.",
+                table=str(table.name),
+                advice="Drop it, or choose another target_suffix.",
+            )
+        return
     reached = state.marker.position if state.marker else None
     if reached is not None and sink.expects is not None and sink.read_through is not None and reached >= sink.expects:
         reached = max(reached, sink.read_through)
@@ -51,7 +50,7 @@ def check_replay(table: TableSpec, sink: SinkSpec, target: IcebergTable, replay:
 
 
 def replay_sink(
-    shape: TableShape, sink: SinkSpec, target: IcebergTable, staged: Staged, window: Window, *, anew: bool
+    shape: TableShape, sink: SinkSpec, target: TargetTable, staged: Staged, window: Window, *, anew: bool
 ) -> SinkReceipt:
     """Write the window.
 
@@ -63,18 +62,16 @@ def replay_sink(
     for _ in range(_ATTEMPTS + 1):
         state = target.state()
         held = target.rows(state)
-        if sink.shape == HISTORY:
-            known = shape.known_in_history(held, window) if shape.spec.schema.key else None
-            rows = _missing(shape.history_events(staged, window, known), held, window)
-        else:
-            rows = shape.mirror_changes(staged, window, None).where(~is_delete())
+        known = shape.known_in_history(held, window) if shape.spec.schema.key else None
+        rows = _missing(shape.history_events(staged, window, known), held, window)
         if target.commit(state, Append(rows), None, {}):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
     raise MarkerMovedError(
-        f"{'.'.join(sink.table)} was changed again and again while a replay was about to commit, last by "
+        f"{target.name} was changed {_ATTEMPTS + 1} times while a replay was about to commit, last by "
         f"{target.moved_by()}.",
         table=str(shape.spec.name),
+        advice="Run the task again, and keep maintenance of the table apart from replays.",
     )
 
 

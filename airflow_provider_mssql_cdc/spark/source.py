@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import logging
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Witness
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 
-SAME_TIME = datetime.timedelta(milliseconds=10)
-"""``datetime`` counts in 1/300 s, which clients round differently."""
+log = logging.getLogger(__name__)
 
 _DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 
@@ -134,10 +135,22 @@ class Source:
         )
         if not rows or rows[0]["tran_end_time"] is None:
             return None
-        return Witness(Lsn(bytes(rows[0]["start_lsn"])), _moment(rows[0]["tran_end_time"]))
+        return Witness(Lsn(bytes(rows[0]["start_lsn"])), _moment(rows[0]["tran_end_time"]), self.recovery_fork)
+
+    @functools.cached_property
+    def recovery_fork(self) -> str | None:
+        """What a restore changes: the database's ``recovery_fork_guid``; None where the login cannot see it."""
+        rows = self._rows_if_allowed(
+            "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS fork FROM sys.database_recovery_status"
+            " WHERE database_id = DB_ID()",
+            "fork STRING",
+        )
+        return rows[0]["fork"] if rows else None
 
     def check_witness(self, table: TableName, position: Lsn, witness: Witness | None) -> None:
         """Prove that a position still belongs to this LSN history.
+
+        :param witness: of the position; None where there was none
 
         :raises RestoredError: if the database was restored, or CDC enabled anew, since the position was reached
         """
@@ -150,11 +163,17 @@ class Source:
         max_lsn, first, time = _lsn(rows[0]["max_lsn"]), _lsn(rows[0]["first"]), rows[0]["witness_time"]
         if max_lsn is None or first is None:
             problem = "cdc.lsn_time_mapping is empty"
-        elif witness is not None and witness.lsn > max_lsn:
+        elif max(position, witness.lsn if witness else position) > max_lsn:
             problem = f"the newest position of the database is {max_lsn}"
+        elif (
+            witness is not None
+            and witness.recovery_fork is not None
+            and self.recovery_fork not in (None, witness.recovery_fork)
+        ):
+            problem = f"the recovery fork was {witness.recovery_fork} and is {self.recovery_fork} now"
         elif witness is not None and witness.lsn >= first and time is None:
             problem = f"{witness.lsn} is missing from cdc.lsn_time_mapping"
-        elif witness is not None and witness.lsn >= first and abs(_moment(time) - witness.time) > SAME_TIME:
+        elif witness is not None and witness.lsn >= first and abs(_moment(time) - witness.time) >= SAME_TIME:
             problem = f"{witness.lsn} stands for {time} now, and stood for {witness.time}"
         else:
             return
@@ -182,17 +201,20 @@ class Source:
 
     def _empty_scans(self) -> int | None:
         # session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
-        try:
-            rows = self.rows(
-                "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0",
-                "empty_scan_count INT",
-            )
-        except Exception as error:
-            # 262, or 300 in newer versions: the login may not see the server's state
-            if "permission" in str(error).lower():
-                return None
-            raise
+        rows = self._rows_if_allowed(
+            "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0",
+            "empty_scan_count INT",
+        )
         return rows[0]["empty_scan_count"] if rows else None
+
+    def _rows_if_allowed(self, query: str, schema: str) -> list[Row]:
+        """Return the rows of a query that a login may not be allowed, or a version not know; none where it fails."""
+        try:
+            return self.rows(query, schema)
+        except Exception as error:
+            # the text is in the server's language, so that it does not tell a missing right from another failure
+            log.info("not known: %s", self._credentials.scrub(str(error)).partition("\n\tat ")[0])
+            return []
 
 
 def literal(text: str) -> str:
@@ -213,5 +235,5 @@ def _same_instance(instance: CaptureInstance, row: Row) -> bool:
     return bool(
         row["object_id"] == instance.object_id
         and created is not None
-        and abs(created - instance.create_date) <= SAME_TIME
+        and abs(created - instance.create_date) < SAME_TIME
     )

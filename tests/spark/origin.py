@@ -44,6 +44,10 @@ class Origin:
         """Let one scan pass after what was committed: scans are serial, so this one has seen it."""
         self.sandbox.step(self.database)
 
+    def fork(self) -> None:
+        """Begin another recovery fork, as a restore does."""
+        self.sandbox.instance.storage.database(self.database).recovery_fork_guid = str(uuid.uuid4()).upper()
+
     def max_lsn(self) -> Lsn:
         return Lsn(self.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"])
 
@@ -93,12 +97,14 @@ class Origin:
         suffix = "" if shape == "mirror" else f"_{shape}"
         return ("lake", self.namespace, name.replace(".", "_") + suffix)
 
-    def table(self, name: str, shapes=("mirror", "history"), at=None, key=None, **sink) -> TableSpec:
+    def table(
+        self, name: str, shapes=("mirror", "history"), at=None, key=None, capture_instance=None, **sink
+    ) -> TableSpec:
         """Return a table's part of a spec.
 
         :param at: shape to (read_through, expects); a shape without it is loaded for the first time
         """
-        instance = self.instance(name)
+        instance = self.instance(name, capture_instance)
         at = at or {}
         return TableSpec(
             instance.source,

@@ -7,7 +7,14 @@ import pytest
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.decide import Done, FirstLoad, Load, decide
+from airflow_provider_mssql_cdc.spark.decide import (
+    Done,
+    FirstLoad,
+    Load,
+    check_origin,
+    decide,
+    other_instance,
+)
 from tests.spark.model import lsn, table_spec
 
 SOURCE = SourceSpec("db:1433", "shop", "jdbc:sqlserver://")
@@ -28,7 +35,6 @@ def sink(read_through=None, expects=None, lost_after=None):
 
 def decided(sink, found, cut=50, min_lsn=1, is_empty=False, from_property=False):
     return decide(
-        SOURCE,
         TABLE,
         sink,
         marker=found,
@@ -90,16 +96,37 @@ def test_a_target_without_marker_is_refused(sink_, is_empty, text):
 @pytest.mark.parametrize("changes", [{"server": "other"}, {"database": "d"}, {"table": table_spec("u").name}])
 def test_the_marker_of_another_source_is_refused(changes):
     with pytest.raises(TargetError, match="is loaded from"):
-        decided(sink(), marker(10, **changes))
+        check_origin(SOURCE, TABLE, sink(), marker(10, **changes))
 
 
-def test_a_marker_of_another_instance_of_the_same_table_is_continued():
-    assert isinstance(decided(sink(), marker(10, instance="dbo_t_v2", object_id=7)), Load)
+@pytest.mark.parametrize(
+    "changes",
+    [{"instance": "dbo_t_v2"}, {"object_id": 7}, {"create_date": TABLE.instance.create_date.replace(day=2)}],
+)
+def test_another_instance_goes_on_from_a_marker_without_a_gap_and_that_is_said(changes):
+    found = marker(10, **changes)
+
+    assert decided(sink(10, 10), found, min_lsn=11) == Load(Window(lsn(10), lsn(50)), found)
+    assert other_instance(TABLE, found) == (
+        f"was loaded from capture instance {found.instance} (change table {found.object_id}); "
+        "this run reads dbo_t (100)"
+    )
+    with pytest.raises(GapError, match=f"was loaded from capture instance {found.instance}"):
+        decided(sink(10, 10), found, min_lsn=12)
+
+
+@pytest.mark.parametrize("create_date", [None, TABLE.instance.create_date])
+def test_the_instance_of_the_marker_is_nothing_to_speak_of(create_date):
+    assert other_instance(TABLE, marker(10, create_date=create_date)) is None
 
 
 def test_other_columns_are_refused():
     with pytest.raises(SchemaChangedError):
-        decided(sink(), marker(10, schema_hash="1:other"))
+        check_origin(SOURCE, TABLE, sink(), marker(10, schema_hash="1:other"))
+
+
+def test_the_marker_of_this_source_is_accepted():
+    check_origin(SOURCE, TABLE, sink(), marker(10))
 
 
 @pytest.mark.parametrize(("min_lsn", "lost"), [(10, False), (11, False), (12, True), (None, True)])

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session
-from airflow_provider_mssql_cdc.spark.source import Source
+from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from tests.conftest import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
@@ -316,11 +317,14 @@ def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):
     later = orders.load(history, upto=cut, replay=ReplaySpec(low, cut.next()))
     assert (error(later).kind, error(later).permanent) == ("NotLoadedYetError", False)
 
-    both = orders.table("dbo.orders", at=positions(loaded))
-    built = orders.load(both, upto=cut, replay=ReplaySpec(low, cut, suffix="_again"))
+    again = ReplaySpec(low, cut, suffix="_again")
+    built = orders.load(history, upto=cut, replay=again)
     assert error(built) is None
-    assert {row["id"] for row in orders.lake("dbo.orders", suffix="_again")} == set(range(1, 10))
     assert len(orders.lake("dbo.orders", "history", suffix="_again")) == 18
+    twice = orders.load(history, upto=cut, replay=again)
+    assert "dbo_orders_history_again exists and has rows" in error(twice).message
+    new_mirror = orders.load(orders.table("dbo.orders", shapes=["mirror"]), upto=cut, replay=again)
+    assert error(new_mirror).kind == "TargetError"
 
 
 def test_a_restored_database_is_noticed(spark, orders):
@@ -329,21 +333,116 @@ def test_a_restored_database_is_noticed(spark, orders):
     source, name = Source(session, spec.source, credentials(session)), spec.tables[0].name
     newest = orders.sql("SELECT MAX(start_lsn) AS l, MAX(tran_end_time) AS t FROM cdc.lsn_time_mapping")[0]
     position = Lsn(newest["l"])
-    true = Witness(position, newest["t"])
+    status = "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS f FROM sys.database_recovery_status"
+    now = orders.sql(f"{status} WHERE database_id = DB_ID()")[0]["f"]
+    true = Witness(position, newest["t"], now)
     first = Lsn(orders.sql("SELECT MIN(start_lsn) AS l FROM cdc.lsn_time_mapping")[0]["l"])
 
     assert source.witness(position.next()) == true
     assert source.witness(first.previous()) is None
     source.check_witness(name, position, true)
     source.check_witness(name, position, None)
+    source.check_witness(name, position, dataclasses.replace(true, recovery_fork=None))
+    # as another client rounds 1/300 s
+    source.check_witness(name, position, dataclasses.replace(true, time=true.time + datetime.timedelta(milliseconds=1)))
     source.check_witness(name, position, Witness(first.previous(), true.time))
-    for witness, text in (
-        (Witness(position, true.time + datetime.timedelta(seconds=1)), "stood for"),
-        (Witness(position.next(), true.time), "the newest position of the database is"),
-        (Witness(first.next(), true.time), "is missing from"),
+    fork = str(uuid.UUID(int=0))
+    for witness, at, text in (
+        (Witness(position, true.time + datetime.timedelta(milliseconds=3)), position, "stood for"),
+        (Witness(position.next(), true.time), position, "the newest position of the database is"),
+        (None, position.next(), "the newest position of the database is"),
+        (true, position.next(), "the newest position of the database is"),
+        (Witness(first.next(), true.time), position, "is missing from"),
+        (Witness(position, true.time, fork), position, f"the recovery fork was {fork}"),
+        (Witness(first.previous(), true.time, fork), position, f"the recovery fork was {fork}"),
     ):
         with pytest.raises(RestoredError, match=text):
-            source.check_witness(name, witness.lsn, witness)
+            source.check_witness(name, at, witness)
+
+
+def test_what_a_login_may_not_see_is_not_known(spark, orders):
+    login = f"l{uuid.uuid4().hex[:8]}"
+    orders.sql(f"CREATE LOGIN {login} WITH PASSWORD = 'Secret-1'")
+    orders.sql(f"CREATE USER {login}; GRANT SELECT ON SCHEMA::cdc TO {login}")
+    job = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
+    session = table_session(spark)
+    seen = Source(session, job.source, credentials(session)).progress()
+
+    unseen = Source(session, job.source, Credentials(login, "Secret-1")).progress()
+
+    assert seen.empty_scans is not None
+    assert unseen.empty_scans is None
+    assert unseen.max_lsn == seen.max_lsn
+
+
+def test_a_server_that_lags_behind_the_cut_is_waited_for(orders):
+    first = positions(orders.load(orders.table("dbo.orders")))
+    newest = orders.max_lsn()
+    spec = orders.table("dbo.orders", at=first)
+
+    for options in ({}, {"replay": ReplaySpec(first["history"][0].previous(), newest.next(), suffix="_again")}):
+        shapes = {"shapes": ["history"]} if options else {}
+        spec = orders.table("dbo.orders", at=first, **shapes)
+        receipt = orders.load(spec, upto=newest.next(), **options)
+        assert (error(receipt).kind, error(receipt).permanent) == ("CaptureLagError", False)
+        assert str(newest) in error(receipt).message
+
+
+def test_a_replay_is_checked_as_a_load_is(orders):
+    first = orders.load(orders.table("dbo.orders", shapes=["history"]))
+    cut = orders.max_lsn()
+    job = orders.spec(orders.table("dbo.orders", shapes=["history"], at=positions(first)), upto=cut)
+    replay = ReplaySpec(positions(first)["history"][0].previous(), cut)
+    elsewhere = dataclasses.replace(job.source, server="other:1433")
+    refused = run(orders.spark, dataclasses.replace(job, replay=replay, source=elsewhere))
+    orders.fork()
+    restored = run(orders.spark, dataclasses.replace(job, replay=replay))
+
+    assert error(refused).kind == "TargetError"
+    assert "is loaded from" in error(refused).message
+    assert error(restored).kind == "RestoredError"
+
+
+def test_another_instance_goes_on_where_it_reaches_back_far_enough(orders):
+    orders.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL,"
+        " @capture_instance = N'second'"
+    )
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 10")
+    orders.wait_captured()
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")
+    orders.wait_captured()
+    orders.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'orders',"
+        " @capture_instance = N'dbo_orders'"
+    )
+
+    second = orders.load(orders.table("dbo.orders", at=positions(first), capture_instance="second"))
+
+    assert error(second) is None
+    assert [s.outcome for s in second.tables[0].sinks] == ["loaded", "loaded"]
+    said = "was loaded from capture instance dbo_orders"
+    assert [said in warning for warning in second.tables[0].warnings] == [True, True]
+    assert second.tables[0].sinks[0].after.instance == "second"
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+    assert len([row for row in orders.lake("dbo.orders", "history") if row["_op"] == "U"]) == 19
+
+
+def test_another_instance_that_begins_too_late_leaves_a_gap(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")
+    orders.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL,"
+        " @capture_instance = N'second'"
+    )
+    orders.sql("UPDATE dbo.orders SET note = N'z' WHERE id < 30")
+    orders.wait_captured()
+
+    refused = orders.load(orders.table("dbo.orders", at=positions(first), capture_instance="second"))
+
+    assert error(refused).kind == "GapError"
+    assert "was loaded from capture instance dbo_orders" in error(refused).message
 
 
 def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_set_back(spark, tmp_path, namespace):

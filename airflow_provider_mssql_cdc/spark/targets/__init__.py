@@ -63,6 +63,10 @@ Write = Append | Replace | Merge
 class TargetTable(Protocol):
     """A sink's table."""
 
+    @property
+    def name(self) -> str:
+        """The name for people."""
+
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create the table unless it exists.
 
@@ -82,6 +86,9 @@ class TargetTable(Protocol):
         :param notes: more properties of the commit
         :return: whether it was done; False if another commit came first
         """
+
+    def drop_leftovers(self) -> None:
+        """Drop what jobs left behind that ended without tidying up."""
 
     def moved_by(self) -> str:
         """Return what made the newest commit, for an error message."""

@@ -69,6 +69,11 @@ class IcebergTable:
         session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
 
     @property
+    def name(self) -> str:
+        """The name for people."""
+        return ".".join(self._name)
+
+    @property
     def sql_name(self) -> str:
         """The name in Spark SQL."""
         return ".".join(_quoted(part) for part in self._name)
@@ -147,7 +152,7 @@ class IcebergTable:
             return "an unknown commit"
         return f"{newest['operation']} of application {newest['application']} at {newest['committed_at']} UTC"
 
-    def drop_old_branches(self) -> None:
+    def drop_leftovers(self) -> None:
         """Drop what jobs left behind that ended without tidying up."""
         limit = datetime.datetime.now(datetime.UTC) - _BRANCH_AGE
         for name in self._history()[0]:
@@ -259,7 +264,7 @@ class IcebergTable:
         if expected != found:
             differing = sorted(expected.items() ^ found.items())
             raise TargetError(
-                f"{'.'.join(self._name)} does not have the expected columns; different are: "
+                f"{self.name} does not have the expected columns; different are: "
                 + ", ".join(f"{name} {type_}" for name, type_ in differing),
                 advice="Choose another target or table_name, or rename the table.",
             )
@@ -300,7 +305,7 @@ class IcebergTable:
         sequence = self._sequence(current)
         if sequence is None or stored["sequence_number"] is None or sequence < stored["sequence_number"]:
             raise TargetError(
-                f"{'.'.join(self._name)} was rolled back behind its last load, and the snapshot that says what it "
+                f"{self.name} was rolled back behind its last load, and the snapshot that says what it "
                 "held then has expired.",
                 advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
                 "`mssql-cdc checkpoint reset`.",

@@ -41,11 +41,13 @@ class Watched:
     """One table as it is seen now.
 
     :param instances: its capture instances; empty where CDC is off for it
+    :param unreadable: it has a checkpoint that cannot be read, so ``checkpoint`` is None
     """
 
     name: TableName
     instances: tuple[CaptureInstance, ...]
     checkpoint: Checkpoint | None
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ def decide(
 
 def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
     checkpoint = table.checkpoint
+    if table.unreadable:
+        return None
     if checkpoint is not None and checkpoint.failed is not None:
         return _call_of_failed(table, checkpoint, rules, now)
     instance = instance_to_probe(table)
@@ -196,8 +200,10 @@ def _is_idle(
     if checkpoint is not None and checkpoint.failed is not None:
         return False
     waited = now - waiting_since >= rules.max_idle
+    # The load says what is to be done about it.
+    if table.unreadable:
+        return waited
     if not table.instances:
-        # The load says what is to be done about it.
         return waited and rules.on_disabled == "fail"
     position = position_of(checkpoint, rules.shapes)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, Identity
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Running
-from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, CdcPermissionError, MsSqlCdcError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcDisabledError,
+    CdcPermissionError,
+    CheckpointError,
+    MsSqlCdcError,
+)
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.target import Target, check_shapes
 from airflow_provider_mssql_cdc.core.wake import (
     Wake,
@@ -194,11 +198,10 @@ class Watch:
 
         :raises CdcDisabledError: if CDC is off for the database, unless a run is to enable it
         :raises TableNotFoundError: if no table matches
-        :raises CheckpointError: if a checkpoint cannot be read
         """
         with self._lock:
             # Also after a failure: who polls ten times a second should not ask for everything as often.
-            self._seen_at, self.trouble = now, None
+            self._seen_at, self._instance_ids, self.trouble = now, None, None
             try:
                 self._look_at_everything(hook, now)
             except MsSqlCdcError as error:
@@ -214,11 +217,7 @@ class Watch:
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
         self._status = status
-        self._tables = [
-            Watched(table.name, snapshot.instances_of(table), self._checkpoint(table.name))
-            for table in snapshot.matches.tables
-        ]
-        self._instance_ids = None
+        self._tables = [self._watched(table.name, snapshot.instances_of(table)) for table in snapshot.matches.tables]
         self._mention_untracked(status)
         self._mention_agent(hook, status, now)
 
@@ -232,9 +231,7 @@ class Watch:
             if wake is None:
                 return None
             self._tables = [
-                dataclasses.replace(table, checkpoint=self._checkpoint(table.name))
-                if table.name in wake.calls
-                else table
+                self._watched(table.name, table.instances) if table.name in wake.calls else table
                 for table in self._tables
             ]
             return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
@@ -257,9 +254,16 @@ class Watch:
             probe = prober.probe(hook, self.positions())
         return self.judge(probe, now, waiting_since)
 
-    def _checkpoint(self, table: TableName) -> Checkpoint | None:
+    def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...]) -> Watched:
         database = self._status.name if self._status else ""
-        return self._store.load(Identity(self.request.connection, database, table, self.request.target))
+        try:
+            checkpoint = self._store.load(Identity(self.request.connection, database, name, self.request.target))
+        except CheckpointError as error:
+            if str(error) not in self._mentioned:
+                self._mentioned.add(str(error))
+                log.warning("left out: %s", error)
+            return Watched(name, instances, None, unreadable=True)
+        return Watched(name, instances, checkpoint)
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:
         for table in self._tables:

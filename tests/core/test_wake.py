@@ -106,6 +106,7 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
         pytest.param(
             Watched(A.source, (A,), checkpoint(A, position=None)), probe(10, A), Reason.FIRST_LOAD, id="no sink yet"
         ),
+        pytest.param(Watched(A.source, (A,), None, unreadable=True), probe(90, A), None, id="unreadable checkpoint"),
         pytest.param(Watched(A.source, (), None), probe(10), None, id="not tracked"),
         pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_HISTORY, id="max LSN below"),
         pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_HISTORY, id="max LSN gone"),

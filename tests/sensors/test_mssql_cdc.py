@@ -14,7 +14,8 @@ from airflow_provider_mssql_cdc.core.checkpoint import Failure
 from airflow_provider_mssql_cdc.core.exceptions import ServerUnreachableError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
-from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
+from airflow_provider_mssql_cdc.hooks.watch import Prober
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import LOAD_ONLY, MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from tests.hooks.source import CONN_ID, TARGET, Source
@@ -124,6 +125,42 @@ def test_a_failed_table_waits_for_a_repair(shop: Source, monkeypatch: pytest.Mon
         " @capture_instance = N'a2', @supports_net_changes = 0"
     )
     assert sensor().poke({}).is_done
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])
+def test_an_unreadable_checkpoint_troubles_its_table_alone(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    loaded(shop, monkeypatch, "a")
+    variable = shop.identity(TableName("dbo", "b")).variable
+    put(monkeypatch, {f"AIRFLOW_VAR_{variable.upper()}": text})
+    wait = sensor()
+    assert not wait.poke({})
+    assert not wait.poke({})
+    assert [record.levelno for record in caplog.records if "left out: dbo.b: the checkpoint" in record.message] == [
+        logging.WARNING
+    ]
+    shop.sql("INSERT INTO dbo.a VALUES (2); INSERT INTO dbo.b VALUES (2)")
+    shop.scan()
+    assert wait.poke({}).is_done
+    assert wait._watch is not None
+    now = datetime.datetime.now(datetime.UTC)
+    with shop.hook() as hook:
+        wake = wait._watch.poll(hook, Prober(), now, now)
+    assert wake is not None
+    assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
+
+
+def test_an_unreadable_checkpoint_calls_for_a_run_that_says_so_after_max_idle(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(shop, monkeypatch, "a")
+    variable = shop.identity(TableName("dbo", "b")).variable
+    put(monkeypatch, {f"AIRFLOW_VAR_{variable.upper()}": "{"})
+    wait = sensor(max_idle=3600)
+    assert not wait.poke({})
+    wait._waiting_since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2)
+    assert wait.poke({}).is_done
 
 
 def test_a_table_that_may_not_be_read_does_not_hold_up_the_others(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
+from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Prober, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
-from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
+from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, look
+from tests.hooks.source import CONN_ID, TARGET, Source
 
 
 class NoVariables:
@@ -73,3 +76,28 @@ def test_delays_grow_to_a_minute_and_start_again() -> None:
     assert len({BackOff().next() for _ in range(3)}) == 1
     others = [BackOff() for _ in range(8)]
     assert len({[each.next() for _ in range(8)][-1] for each in others}) > 1
+
+
+def test_a_watch_that_cannot_refresh_costs_no_statement_until_it_is_old(source: Source) -> None:
+    for table in ("a", "b"):
+        source.sql(f"CREATE TABLE dbo.{table} (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    store = CheckpointStore(NoVariables())
+    good, bad = (
+        Watch(WatchRequest(CONN_ID, (pattern,), (), TARGET, ("mirror",)), store) for pattern in ("dbo.*", "nothing.*")
+    )
+    now, second = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC), datetime.timedelta(seconds=1)
+    with source.hook() as hook:
+        look(hook, Prober(), [good, bad], now)
+        assert isinstance(bad.trouble, TableNotFoundError)
+        source.enable("dbo.b")
+        look(hook, Prober(), [good, bad], now + second)
+        assert isinstance(bad.trouble, TableNotFoundError)
+        for number in range(2, 5):
+            hook.sent.clear()
+            look(hook, Prober(), [good, bad], now + number * second)
+            assert len(hook.sent) == 1
+        source.sql("CREATE SCHEMA nothing")
+        source.sql("CREATE TABLE nothing.more (id int)")
+        look(hook, Prober(), [good, bad], now + REFRESH + second)
+    assert bad.trouble is None

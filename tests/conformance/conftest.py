@@ -23,6 +23,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def plain(server: Server) -> Iterator[Database]:
     """A database without CDC."""
+    server.begin()
     database = Database(server)
     yield database
     database.close()

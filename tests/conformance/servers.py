@@ -41,6 +41,9 @@ class Server(Protocol):
 
     address: dict[str, Any]
 
+    def begin(self) -> None:
+        """Start a test."""
+
     def only_embedded(self, reason: str) -> Embedded:
         """The sandbox, or skip the test.
 
@@ -67,10 +70,14 @@ class Server(Protocol):
 
 
 class Clock:
-    """The sandbox's time, which stands still until a test moves it."""
+    """The sandbox's time, which stands still during a test unless that moves it."""
 
     def __init__(self) -> None:
-        self.now = datetime.datetime(2024, 5, 6, 7, 8, 9)
+        self.start()
+
+    def start(self) -> None:
+        """Take the time of this machine, in UTC."""
+        self.now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
 
     def __call__(self) -> datetime.datetime:
         return self.now
@@ -90,6 +97,9 @@ class Embedded:
             "user": self.sandbox.user,
             "password": self.sandbox.password,
         }
+
+    def begin(self) -> None:
+        self.clock.start()
 
     def only_embedded(self, reason: str) -> Embedded:
         return self
@@ -158,6 +168,9 @@ class Real:
             "user": given.login,
             "password": given.password,
         }
+
+    def begin(self) -> None:
+        """A real server needs nothing."""
 
     def only_embedded(self, reason: str) -> Embedded:
         pytest.skip(f"a real server: {reason}")

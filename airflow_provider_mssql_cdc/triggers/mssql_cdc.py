@@ -60,20 +60,7 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "tables": self.tables,
-                "target": self.target,
-                "shapes": self.shapes,
-                "mssql_conn_id": self.mssql_conn_id,
-                "exclude": self.exclude,
-                "on_disabled": self.on_disabled,
-                "max_idle": self.max_idle,
-                "poll_interval": self.poll_interval,
-                "waiting_since": self.waiting_since,
-            },
-        )
+        return _serialized(self, "waiting_since")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until there is something to load, or until it is certain that there never will be."""
@@ -154,19 +141,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "tables": self.tables,
-                "target": self.target,
-                "shapes": self.shapes,
-                "mssql_conn_id": self.mssql_conn_id,
-                "exclude": self.exclude,
-                "on_disabled": self.on_disabled,
-                "max_idle": self.max_idle,
-                "poll_interval": self.poll_interval,
-            },
-        )
+        return _serialized(self)
 
     def shared_stream_key(self) -> Hashable:
         """Return what is the same for all watchers of one connection."""
@@ -239,13 +214,13 @@ def _event(content: dict[str, Any]) -> TriggerEvent:
     return TriggerEvent(content)  # type: ignore[no-untyped-call]
 
 
-def _request(trigger: MsSqlCdcTrigger | MsSqlCdcEventTrigger) -> WatchRequest:
-    return WatchRequest.of(
-        mssql_conn_id=trigger.mssql_conn_id,
-        tables=trigger.tables,
-        exclude=trigger.exclude,
-        target=trigger.target,
-        shapes=trigger.shapes,
-        on_disabled=trigger.on_disabled,
-        max_idle=trigger.max_idle,
-    )
+_PARAMETERS = ("tables", "target", "shapes", "mssql_conn_id", "exclude", "on_disabled", "max_idle")
+
+
+def _request(trigger: BaseTrigger) -> WatchRequest:
+    return WatchRequest.of(**{name: getattr(trigger, name) for name in _PARAMETERS})
+
+
+def _serialized(trigger: BaseTrigger, *more: str) -> tuple[str, dict[str, Any]]:
+    arguments = {name: getattr(trigger, name) for name in (*_PARAMETERS, "poll_interval", *more)}
+    return f"{type(trigger).__module__}.{type(trigger).__qualname__}", arguments

@@ -233,14 +233,14 @@ def summary_position(world: World, dag_id: str) -> str:
 
 @pytest.mark.xdist_group("spark")
 def test_killing_a_load_ends_spark_and_removes_what_it_staged(world):
-    world.sql("CREATE TABLE lab.slow (id int NOT NULL PRIMARY KEY)")
-    world.sql("EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'slow', @role_name = NULL")
-    world.sql("INSERT INTO lab.slow VALUES (1)")
+    # in a schema that the other test's pattern does not match
+    world.sql("CREATE SCHEMA slow")
+    world.sql("CREATE TABLE slow.items (id int NOT NULL PRIMARY KEY)")
+    world.sql("EXEC sys.sp_cdc_enable_table @source_schema = N'slow', @source_name = N'items', @role_name = NULL")
+    world.sql("INSERT INTO slow.items VALUES (1)")
     world.server.step("shop")
-    # while the capture is held, a first load waits for it
-    world.server.capture.hold()
     operator = MsSqlCdcLoadOperator(
-        task_id="load", conn_id="spark_default", **world.arguments(tables=["lab.slow"], shapes=["mirror"])
+        task_id="load", conn_id="spark_default", **world.arguments(tables=["slow.*"], shapes=["mirror"])
     )
     context = {"task_state_store": State(), "ti": None}
     failures: list[Exception] = []
@@ -252,14 +252,18 @@ def test_killing_a_load_ends_spark_and_removes_what_it_staged(world):
             failures.append(error)
 
     thread = threading.Thread(target=execute)
-    thread.start()
-    staged = wait_for(lambda: failures or list((world.folder / "work").rglob("_SUCCESS")))
-    assert failures == []
-    (spec,) = (world.folder / "work").rglob("spec.json")
-    assert [command for command in command_lines() if str(spec) in command]
-    operator.on_kill()
-    thread.join(60)
-    world.server.capture.release()
+    # while the capture is held, a first load waits for it
+    world.server.capture.hold()
+    try:
+        thread.start()
+        staged = wait_for(lambda: failures or list((world.folder / "work").rglob("_SUCCESS")))
+        assert failures == []
+        (spec,) = (world.folder / "work").rglob("spec.json")
+        assert [command for command in command_lines() if str(spec) in command]
+        operator.on_kill()
+        thread.join(60)
+    finally:
+        world.server.capture.release()
     assert not thread.is_alive()
     assert staged
     assert failures

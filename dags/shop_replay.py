@@ -5,7 +5,8 @@ history does not hold. It moves no checkpoint and touches no current rows, so it
 which must have loaded the interval once before. It reaches back as far as the change tables do (three days by default).
 
 To run it: as for ``shop_incremental``, then unpause the DAG, and for past days
-``airflow backfill create --dag-id shop_replay --from-date 2026-01-05 --to-date 2026-01-07``.
+``airflow backfill create --dag-id shop_replay --from-date 2026-01-05 --to-date 2026-01-07``; with
+``--reprocess-behavior completed`` also those days again that a run has replayed already.
 """
 
 from __future__ import annotations

@@ -26,8 +26,6 @@ class SourceSpec:
     :param server: host and port as in the Airflow connection, for the marker's identity
     :param options: further mssql-jdbc connection properties, none of them secret
     :param timezone: IANA zone of the server's clock; None where it is not known
-    :param recovery_fork: ``recovery_fork_guid`` of the database when the run was planned, for the markers' witnesses;
-        None where the login cannot see it
     """
 
     server: str
@@ -35,7 +33,6 @@ class SourceSpec:
     jdbc_url: str
     options: dict[str, str] = field(default_factory=dict)
     timezone: str | None = None
-    recovery_fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -313,7 +313,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 jdbc_url=url,
                 options=options,
                 timezone=self.server_timezone,
-                recovery_fork=plan.recovery_fork,
             ),
             tables=tuple(plan.specs),
             upto=upto,

@@ -76,7 +76,6 @@ class RunPlan:
     :param candidates: what was found out of each table that can be loaded
     :param checkpoints: of each table whose checkpoint can be read; None for one that has none
     :param instances: capture instances of each matched table that has any
-    :param recovery_fork: of the database; None where the login cannot see it
     """
 
     database: str
@@ -92,7 +91,6 @@ class RunPlan:
     checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
     instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
-    recovery_fork: str | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -153,7 +151,6 @@ def look(
         snapshot.status.name,
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
         failures=failures,
-        recovery_fork=snapshot.status.recovery_fork_guid,
     )
     plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
     tables = [table.name for table in snapshot.matches.tables]
@@ -177,7 +174,7 @@ def look(
 
 def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
     """Return what must be known beside the spec of a job that an earlier try submitted, to settle its receipt."""
-    plan = RunPlan(spec.source.database, spec.upto, replay=spec.replay, recovery_fork=spec.source.recovery_fork)
+    plan = RunPlan(spec.source.database, spec.upto, replay=spec.replay)
     names = [table.name for table in spec.tables]
     try:
         instances = hook.capture_instances(names)

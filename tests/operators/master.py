@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import fsspec
 from airflow.sdk.io import attach
 
+from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.core.spec import (
     JobError,
     JobSpec,
@@ -81,9 +83,8 @@ class Master:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 for folder in master.folders:
-                    path = f"{master.work_dir}/{folder}/spec.json"
-                    if job_files.open_path(path).exists():
-                        master.job(job_files.read_spec(path))
+                    with contextlib.suppress(FileNotFoundError, SpecError):
+                        master.job(job_files.read_spec(f"{master.work_dir}/{folder}/spec.json"))
                 answer = {"success": True, "submissionId": DRIVER, "driverState": master.state}
                 self.send_response(200)
                 self.end_headers()

@@ -335,7 +335,7 @@ class TableLoad:
             if sink.shape == HISTORY:
                 known = self.shape.known_in_history(target.rows(state), window) if self._table.schema.key else None
                 return Append(self.shape.history_events(self._staged, window, known))
-            rows = self.shape.mirror_changes(self._staged, window, target.rows(state))
+            rows = self.shape.mirror_changes(self._staged, window, self.shape.known_in_mirror(target.rows(state)))
             return Merge(rows, self.shape.key, self.shape.nullable_key)
         copied = self._copy.rows() if self._copy else None
         if sink.shape == MIRROR:
@@ -348,11 +348,9 @@ class TableLoad:
         names = [column.name for column in self.shape.columns(HISTORY)]
         parts = []
         if copied is not None:
-            known = copied.withColumn("_unknown", F.array().cast("array<string>"))
             parts.append(self.shape.history_copy(copied, window.after, self._staged, window).select(*names))
-        else:
-            known = None
         if self._staged is not None and not window.is_empty:
+            known = self.shape.known_in_copy(copied, self._staged, window) if copied is not None else None
             parts.append(self.shape.history_events(self._staged, window, known).select(*names))
         return reduce(DataFrame.unionAll, parts) if parts else held.limit(0)
 

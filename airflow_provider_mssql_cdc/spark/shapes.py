@@ -68,14 +68,12 @@ class TableShape:
     def mirror_changes(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return one row per key that changed in the window, to put or to delete.
 
-        :param known: rows that the target holds, or that a first load copied
+        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         :raises TargetError: if a value cannot be known
         """
         events = staged.rows(window)
         if not staged.count(window).unknown:
             return last_per_key(events, self.key)
-        if known is not None:
-            known = known.select(*map(column, (*self.key, *self.lobs)), _no_names().alias("_unknown"))
         last = last_per_key(resolve(events, known, self.key, self.lobs), self.key)
         self._refuse_unknown(last)
         return last
@@ -84,7 +82,7 @@ class TableShape:
         """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile."""
         if staged is None or not staged.count(window).events:
             return copied
-        changes = self.mirror_changes(staged, window, copied)
+        changes = self.mirror_changes(staged, window, self.known_in_copy(copied, staged, window))
         changed = changes.where(~is_delete()).select(*self._data())
         return by_keys_of(copied, changes, self.key, "left_anti").select(*self._data()).unionAll(changed)
 
@@ -110,6 +108,30 @@ class TableShape:
         return copied.withColumns(
             {**event, "_op": F.lit("R"), "_lsn": F.lit(str(low)), "_changed": _no_names(), "_unknown": _no_names()}
         )
+
+    def known_in_mirror(self, rows: DataFrame) -> DataFrame:
+        """Return what a mirror, whose rows are those of before a window, knows of each key."""
+        return rows.select(*map(column, (*self.key, *self.lobs)), _no_names().alias("_unknown"))
+
+    def known_in_copy(self, copied: DataFrame, staged: Staged, window: Window) -> DataFrame:
+        """Return what a first load's copy tells of each key as it was before the window.
+
+        Each row was copied at a moment within the window that nobody knows. So a copied LOB is that of before the
+        window only if no event of its key in the window may have set it: no insert, no row that came from another key,
+        no update with its mask bit on. Where such an event lies before the one that left the LOB out, its value is
+        carried forward and the copy's is not needed; where it lies after, the copy may hold the newer value.
+        """
+        lobs = F.array(*map(F.lit, self.lobs))
+        begins = (F.col("_op") == "I") | F.col("_moved")
+        may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
+        after_images = staged.rows(window).where(F.col("_op").isin("I", "U"))
+        keys = [column(name).alias(f"_key_{i}") for i, name in enumerate(self.key)]
+        by_key = after_images.groupBy(*keys).agg(F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown"))
+        same = F.lit(True)
+        for i, name in enumerate(self.key):
+            same &= column(name).eqNullSafe(F.col(f"_key_{i}"))
+        names = F.coalesce("_unknown", _no_names()).alias("_unknown")
+        return copied.join(by_key, same, "left").select(*map(column, (*self.key, *self.lobs)), names)
 
     def known_in_history(self, history: DataFrame, window: Window) -> DataFrame:
         """Return what a history knows of each key before a window: its latest image that is not an old one."""

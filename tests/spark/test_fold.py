@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.reader import raw_schema
 from airflow_provider_mssql_cdc.spark.session import table_session
@@ -69,7 +70,7 @@ def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory
     start = before(captures, low)
     known = session.createDataFrame(start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
-    changes = SHAPE.mirror_changes(staged, window, known).collect()
+    changes = SHAPE.mirror_changes(staged, window, SHAPE.known_in_mirror(known)).collect()
 
     mirror = {(h, id_): (h, id_, *rest) for h, id_, *rest in start}
     assert len({(row["h"], row["id"]) for row in changes}) == len(changes)
@@ -116,3 +117,147 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     assert {tuple(event["_unknown"]) for event in events} <= {()}
     order = [(row[0], row[5]) for row in rows]
     assert [(bytes.fromhex(e["_lsn"][2:]), e["_seq"]) for e in sorted(events, key=lambda e: e["_n"])] == order
+
+
+def copied(session, rows):
+    return session.createDataFrame(rows, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(seeds)
+def test_a_copy_of_any_moment_gives_no_event_a_value_of_another_time(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    random, session, window = Random(seed), table_session(spark), Window(model.lsn(low), model.lsn(high))
+    # each row of the copy is read at a moment of its own
+    moments = {(c.history, id_): c.state(random.randint(low, high)).get(id_) for c in captures for id_ in range(1, 6)}
+    copy = copied(session, [(*key, *values) for key, values in moments.items() if values is not None])
+    path = str(tmp_path_factory.mktemp("staged") / "events")
+    staged = stage(
+        frame(session, model.raw_rows(captures, low, high)), SPEC.schema, MAPPINGS, [window], path, history=True
+    )
+
+    events = SHAPE.history_events(staged, window, SHAPE.known_in_copy(copy, staged, window)).collect()
+
+    kinds = {1: "D", 2: "I", 3: "B", 4: "U"}
+    real = {
+        (str(model.lsn(position)), history * 1000 + command, kinds[operation]): (history, id_, *values)
+        for capture in captures
+        for position, command, operation, history, id_, *values in capture.images
+        if low < position <= high
+    }
+    assert {(e["_lsn"], e["_command_id"], e["_op"]) for e in events} == real.keys()
+    for event in events:
+        values = dict(zip(model.NAMES, real[event["_lsn"], event["_command_id"], event["_op"]], strict=True))
+        assert set(event["_unknown"]) <= set(model.LOBS)
+        assert {n: event[n] for n in model.NAMES} == {**values, **dict.fromkeys(event["_unknown"])}
+
+
+UNKNOWN = "not known"
+
+# what happens after position 10 to id 1, which holds (n, d, t) then; when it is copied; doc and old text of each image
+COPIES = {
+    "another column changed": ([(20, "set", 1, "N", "d", "t")], 30, [("d", "t"), ("d", "t")]),
+    "the LOB changed later": (
+        [(20, "set", 1, "N", "d", "t"), (40, "set", 1, "N", "D", "t")],
+        50,
+        [(UNKNOWN, "t"), (UNKNOWN, "t"), ("d", "t"), ("D", "t")],
+    ),
+    "the LOB changed later than the copy, which nobody knows": (
+        [(20, "set", 1, "N", "d", "t"), (40, "set", 1, "N", "D", "t")],
+        30,
+        [(UNKNOWN, "t"), (UNKNOWN, "t"), ("d", "t"), ("D", "t")],
+    ),
+    "the LOB changed before": (
+        [(20, "set", 1, "n", "D", "t"), (40, "set", 1, "N", "D", "t")],
+        50,
+        [("d", "t"), ("D", "t"), ("D", "t"), ("D", "t")],
+    ),
+    "a LOB that old images never hold": (
+        [(20, "set", 1, "n", "d", "T"), (40, "set", 1, "N", "d", "T")],
+        50,
+        [("d", UNKNOWN), ("d", "T"), ("d", "T"), ("d", "T")],
+    ),
+    "deleted": ([(20, "set", 1, "N", "d", "t"), (30, "delete", 1)], 25, [("d", "t"), ("d", "t"), ("d", "t")]),
+    "deleted, and another row with its key": (
+        [(20, "set", 1, "N", "d", "t"), (30, "delete", 1), (40, "insert", 1, "o", "e", "u")],
+        50,
+        [(UNKNOWN, UNKNOWN), (UNKNOWN, UNKNOWN), ("d", UNKNOWN), ("e", "u")],
+    ),
+    "another key, copied before": ([(20, "move", 1, 2, "N", "d", "t")], 15, [("d", "t"), ("d", "t")]),
+    "another key, copied after": (
+        [(20, "move", 1, 2, "N", "d", "t")],
+        30,
+        [(UNKNOWN, UNKNOWN), (UNKNOWN, UNKNOWN)],
+    ),
+    "another key, and another row with the old one": (
+        [(20, "move", 1, 2, "N", "d", "t"), (30, "insert", 1, "o", "e", "u")],
+        50,
+        [(UNKNOWN, UNKNOWN), (UNKNOWN, UNKNOWN), ("e", "u")],
+    ),
+}
+
+
+def scripted(history, work):
+    capture = model.Capture(history, keeps=True)
+    capture.begin(1)
+    capture.insert(1, ("n", "d", "t"))
+    capture.commit()
+    for position, kind, id_, *more in work:
+        capture.begin(position)
+        if kind == "delete":
+            capture.delete(id_)
+        elif kind == "insert":
+            capture.insert(id_, tuple(more))
+        elif kind == "move":
+            capture.update(id_, tuple(more[1:]), more[0], deferred=False)
+        else:
+            capture.update(id_, tuple(more), id_, deferred=False)
+        capture.commit()
+    return capture
+
+
+def first_loads(session, folder, names, history):
+    """Histories of these names with their copies, staged as for a first load."""
+    captures = [scripted(number, COPIES[name][0]) for number, name in enumerate(names)]
+    copy = [
+        (number, id_, *values)
+        for number, name in enumerate(names)
+        for id_, values in captures[number].state(COPIES[name][1]).items()
+    ]
+    window, rows = Window(model.lsn(10), model.lsn(90)), model.raw_rows(captures, 10, 90)
+    raw = frame(session, rows if history else only_key_changes(rows))
+    staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=history)
+    return captures, window, copied(session, copy), staged
+
+
+def test_a_copied_lob_stands_for_an_event_only_if_no_event_of_its_key_may_have_set_it(spark, tmp_path):
+    _, window, copy, staged = first_loads(table_session(spark), tmp_path, COPIES, history=True)
+
+    events = SHAPE.history_events(staged, window, SHAPE.known_in_copy(copy, staged, window)).orderBy("_n").collect()
+
+    found = {name: [] for name in COPIES}
+    for event in sorted(events, key=lambda e: (e["_lsn"], e["_seq"])):
+        values = tuple(UNKNOWN if n in event["_unknown"] and event[n] is None else event[n] for n in model.LOBS)
+        found[list(COPIES)[event["h"]]].append(values)
+    assert found == {name: expected for name, (_, _, expected) in COPIES.items()}
+
+
+def test_a_new_mirror_takes_a_lob_from_the_copy_or_is_refused(spark, tmp_path):
+    refused = [name for name in COPIES if name.startswith("another key, ") and name != "another key, copied before"]
+    session = table_session(spark)
+    captures, window, copy, staged = first_loads(
+        session, tmp_path / "good", [name for name in COPIES if name not in refused], history=False
+    )
+
+    found = SHAPE.mirror_rows(staged, window, copy).collect()
+
+    assert sorted(map(tuple, found), key=repr) == sorted(before(captures, 90), key=repr)
+    for number, name in enumerate(refused):
+        _, window, copy, staged = first_loads(session, tmp_path / str(number), [name], history=False)
+        with pytest.raises(TargetError, match="CDC left out the value of doc, old text of h=0, id=2"):
+            SHAPE.mirror_rows(staged, window, copy)

@@ -36,16 +36,13 @@ def change_relation(
     instance = change_table_instance(database, name)
     if instance is None:
         raise SqlError(208, f"Invalid object name '{full}'.")
-    columns = database.cdc.change_columns(instance.capture_instance)
-    names = [f"x{i}" for i in range(1, len(columns) + 1)]
+    columns = [(column, f"x{i}") for i, column in enumerate(database.cdc.change_columns(instance.capture_instance), 1)]
     batches = database.cdc.change_rows(instance.capture_instance, *bounds)
-    schema = pa.schema([pa.field(name, column.type.arrow) for name, column in zip(names, columns, strict=True)])
-    rows = pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, names) for b in batches], schema)
 
     def read(low: bytes | None, high: bytes | None) -> list[pa.RecordBatch]:
         return database.cdc.change_rows(instance.capture_instance, low, high)
 
-    return Relation(env.register(rows), list(zip(columns, names, strict=True)), batches=read, order=CLUSTERED_ORDER)
+    return Relation(env.rows(columns, batches), columns, batches=read, order=CLUSTERED_ORDER)
 
 
 def change_table_instance(database: Database, name: str) -> CaptureInstance | None:
@@ -89,6 +86,7 @@ def change_function(
     low, high = (lsn_argument(value) for value in arguments[:2])
     read = database.cdc.all_changes if kind == "all" else database.cdc.net_changes
     columns, batches = read(instance.capture_instance, low, high, arguments[2])
+    # a captured column may have any name, also that of another column
     names = [f"x{i}" for i in range(1, len(columns) + 1)]
     wide = pa.schema([pa.field(name, column.type.arrow) for name, column in zip(names, columns, strict=True)])
     return columns, pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, names) for b in batches], wide)

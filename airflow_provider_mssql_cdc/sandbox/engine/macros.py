@@ -78,14 +78,12 @@ _MACROS = {
         "CASE WHEN m < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(m) // 60 AS VARCHAR), 2, '0') || ':' "
         "|| lpad(CAST(abs(m) % 60 AS VARCHAR), 2, '0')"
     ),
-    "t_fraction(ticks, scale)": (
-        "CASE WHEN scale = 0 THEN '' ELSE '.' || left(lpad(CAST(ticks % 10000000 AS VARCHAR), 7, '0'), scale) END"
-    ),
-    "t_date_text(ticks)": "strftime(t_timestamp(ticks), '%Y-%m-%d')",
-    "t_time_text(ticks)": "strftime(t_timestamp(ticks), '%H:%M:%S')",
-    "t_int_of_hex(h, bits)": (
-        "CASE WHEN CAST('0x' || h AS HUGEINT) >= CAST(pow(2, bits - 1) AS HUGEINT) "
-        "THEN CAST('0x' || h AS HUGEINT) - CAST(pow(2, bits) AS HUGEINT) ELSE CAST('0x' || h AS HUGEINT) END"
+    # DuckDB shows no zero fraction; a microsecond more, which is cut off again, makes it show six digits
+    "t_stamp(ticks, scale)": (
+        "CASE WHEN scale = 0 THEN left(CAST(t_timestamp(ticks) AS VARCHAR), 19) "
+        "WHEN scale < 6 THEN left(CAST(t_timestamp(ticks + 10) AS VARCHAR), 20 + scale) "
+        "ELSE left(CAST(t_timestamp(ticks) AS VARCHAR), 19) || '.' "
+        "|| substr(CAST(10000000 + ticks % 10000000 AS VARCHAR), 2, scale) END"
     ),
     # the number without its decimal point, and back
     "t_unscaled(d)": "CAST(replace(CAST(d AS VARCHAR), '.', '') AS HUGEINT)",

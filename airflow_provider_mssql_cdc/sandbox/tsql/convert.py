@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, display, duck, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
@@ -52,7 +52,7 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if pair[0] in ("int", "bit") and pair[1] == "bin":
         return _int_to_binary(sql, source, target)
     if pair[0] == "bin" and pair[1] in ("int", "bit"):
-        return _binary_to_int(sql, target)
+        return _binary_to_int(sql, source, target)
     if pair == ("guid", "guid"):
         return sql
     if pair[0] in ("int", "bit") and target.name in ("datetime", "smalldatetime"):
@@ -159,14 +159,17 @@ def _overflow(shown: str, target: SqlType, name: str, number: int) -> str:
     return f"CASE WHEN length({shown}) > {target.length} THEN t_error({number}, {message}) ELSE {shown} END"
 
 
+_SHOWN = {"date": 10, "time": 16, "datetime": 23, "smalldatetime": 23, "datetime2": 27, "datetimeoffset": 34}
+
+
 def _fit(sql: str, source: SqlType, target: SqlType) -> str:
     """Text in a target's character set and length; what is too long is cut."""
     if not is_unicode(target) and (kind(source) != "str" or is_unicode(source)) and kind(source) == "str":
         sql = f"t_cp1252({sql})"
     if target.length == MAX or target.name in ("text", "ntext", "xml"):
         return sql
-    same_family = kind(source) == "str" and source.length != MAX and 0 < source.length <= target.length
-    if not same_family:
+    longest = source.length if kind(source) == "str" else _SHOWN.get(source.name, MAX)
+    if not 0 < longest <= target.length:
         sql = f"t_left16({sql}, {target.length})" if is_unicode(target) else f"left({sql}, {target.length})"
     if target.name == "char":
         return f"rpad({sql}, {target.length}, ' ')"
@@ -212,25 +215,25 @@ def _binary_to_text(sql: str, target: SqlType, style: int) -> str:
 
 
 def _int_to_binary(sql: str, source: SqlType, target: SqlType) -> str:
-    size = INT_BYTES[source.name]
-    number = f"CAST(CAST({sql} AS {duck(source)}) AS BIGINT)"
-    digits = f"right(lpad(to_hex({number}), 16, '0'), {2 * size})"
-    length = 8 if target.name == "rowversion" else target.length
-    if target.name != "varbinary":
-        digits = f"right(lpad({digits}, {2 * max(length, size)}, '0'), {2 * length})"
-    elif length != MAX and length < size:
-        digits = f"right({digits}, {2 * length})"
-    return f"unhex({digits})"
+    """Big-endian bytes; what is wider is filled up on the left, what is narrower loses its high bytes."""
+    size, length = INT_BYTES[source.name], 8 if target.name == "rowversion" else target.length
+    number = f"CAST({sql} AS UTINYINT)" if source.name == "bit" else sql
+    data = f"CAST(CAST({number} AS BIT) AS BLOB)"
+    if length == MAX or (target.name == "varbinary" and size <= length):
+        return data
+    return f"({blob(bytes(max(length - size, 0)))} || {data})[-{length}:]"
 
 
-def _binary_to_int(sql: str, target: SqlType) -> str:
+def _binary_to_int(sql: str, source: SqlType, target: SqlType) -> str:
+    """The last bytes as a big-endian number; missing ones count as zero."""
     size = INT_BYTES[target.name]
-    digits = f"right('{'0' * 2 * size}' || hex({sql}), {2 * size})"
     if target.name == "bit":
         return f"(right(hex({sql}), 2) <> '00')"
-    if target.name == "tinyint":
-        return f"CAST(CAST('0x' || {digits} AS HUGEINT) AS UTINYINT)"
-    return f"CAST(t_int_of_hex({digits}, {8 * size}) AS {duck(target)})"
+    if source.name == "varbinary" and 0 < source.length < size:
+        data = f"{blob(bytes(1))} || {sql}"  # DuckDB takes no empty bytes for a number
+    else:
+        data = f"({blob(bytes(size))} || {sql})[-{size}:]"
+    return f"CAST(CAST({data} AS BIT) AS {duck(target)})"
 
 
 def _guid_bytes(sql: str) -> str:
@@ -311,32 +314,32 @@ def _text_to_temporal(sql: str, target: SqlType) -> str:
     return _from_ticks(f"({ticks})", target)
 
 
+def shown_ticks(sql: str, source: SqlType) -> str:
+    """Local ticks as they are shown: a datetime by its milliseconds, not by its 1/300 s."""
+    return f"t_ticks({sql})" if source.name == "datetime" else to_ticks(sql, source)
+
+
 def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
-    ticks = to_ticks(sql, source)
-    if source.name == "datetime":
-        ticks = f"t_ticks({sql})"
-    day, clock = f"t_date_text({ticks})", f"t_time_text({ticks})"
-    fraction = f"t_fraction({ticks}, {source.scale})"
-    offset = f"t_offset_text(({sql}).offset_minutes)" if source.name == "datetimeoffset" else "''"
     old = source.name in ("datetime", "smalldatetime")
-    millis = f"'.' || lpad(CAST(({ticks} // 10000) % 1000 AS VARCHAR), 3, '0')"
+    if style == 0 and not old:
+        style = 121
+    if source.name == "date" and style in (20, 21, 23, 25, 112, 120, 121, 126, 127):
+        day = f"CAST({sql} AS VARCHAR)"
+        return day if style != 112 else f"replace({day}, '-', '')"
+    ticks = shown_ticks(sql, source)
+    shown = f"t_stamp({ticks}, {0 if style in (20, 120) else 3 if old else source.scale})"
+    if source.name == "time" and style in (20, 21, 25, 120, 121, 126, 127):
+        return f"substr({shown}, 12)"
     if style in (23, 112):
-        return day if style == 23 else f"replace({day}, '-', '')"
-    if source.name == "date" and style in (0, 20, 21, 120, 121, 126, 127):
-        return day
-    if source.name == "time" and style in (0, 20, 21, 120, 121, 126, 127):
-        return f"{clock}" if style in (20, 120) else f"{clock} || {fraction}"
-    if style in (20, 120):
-        return f"{day} || ' ' || {clock}" + (f" || ' ' || {offset}" if source.name == "datetimeoffset" else "")
-    if style in (21, 25, 121) or (style == 0 and not old):
-        tail = f" || ' ' || {offset}" if source.name == "datetimeoffset" else ""
-        return f"{day} || ' ' || {clock} || " + (millis if old else fraction) + tail
-    if style in (126, 127) and source.name != "datetimeoffset":
-        # styles 126 and 127 leave a zero fraction of datetime out
-        short = f"CASE WHEN ({ticks} // 10000) % 1000 = 0 THEN '' ELSE {millis} END" if old else fraction
-        return f"{day} || 'T' || {clock} || {short}"
-    if style == 126:
-        return f"{day} || 'T' || {clock} || {fraction} || {offset}"
+        return f"left({shown}, 10)" if style == 23 else f"replace(left({shown}, 10), '-', '')"
+    has_offset = source.name == "datetimeoffset"
+    offset = f"t_offset_text(({sql}).offset_minutes)"
+    if style in (20, 21, 25, 120, 121):
+        return f"{shown} || ' ' || {offset}" if has_offset else shown
+    if style == 126 or (style == 127 and not has_offset):
+        if old:  # a zero fraction is left out
+            shown = f"CASE WHEN ({ticks} // 10000) % 1000 = 0 THEN left({shown}, 19) ELSE {shown} END"
+        return f"replace({shown}, ' ', 'T')" + (f" || {offset}" if has_offset else "")
     if style in (0, 100) and old:
         stamp = f"t_timestamp({ticks})"
         return (

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, to_ticks, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, shown_ticks, to_ticks, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
@@ -55,9 +55,7 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
     if given_text:
         value = Expr(value.to(DATETIME), DATETIME, value.nullable, constant=value.constant)
     number = f"CAST({count.to(INT)} AS BIGINT)"
-    ticks = to_ticks(value.sql, value.type)
-    if value.type.name == "datetime":
-        ticks = f"t_ticks({value.sql})"
+    ticks = shown_ticks(value.sql, value.type)
     if part in ("year", "quarter", "month"):
         months = {"year": 12, "quarter": 3, "month": 1}[part]
         moved = f"t_ticks(t_timestamp({ticks}) + to_months(CAST({number} * {months} AS INTEGER))) + ({ticks}) % 10"
@@ -85,11 +83,7 @@ def _datediff(type_: SqlType) -> Callable[..., Expr]:
         start, end = (_temporal(scalar(ctx, scope, node)) for node in nodes[1:])
         # DATEDIFF of datetimeoffset counts boundaries in UTC
         first, last = (
-            f"({side.sql}).utc_ticks"
-            if side.type.name == "datetimeoffset"
-            else f"t_ticks({side.sql})"
-            if side.type.name == "datetime"
-            else to_ticks(side.sql, side.type)
+            f"({side.sql}).utc_ticks" if side.type.name == "datetimeoffset" else shown_ticks(side.sql, side.type)
             for side in (start, end)
         )
         if part in ("year", "quarter", "month"):
@@ -109,7 +103,7 @@ def _datediff(type_: SqlType) -> Callable[..., Expr]:
 
 
 def _datepart_of(part: str, value: Expr) -> Expr:
-    ticks = f"t_ticks({value.sql})" if value.type.name == "datetime" else to_ticks(value.sql, value.type)
+    ticks = shown_ticks(value.sql, value.type)
     if part in ("year", "quarter", "month", "day", "dayofyear", "hour", "minute", "second"):
         sql = f"date_part('{part}', t_timestamp({ticks}))"
     elif part in ("millisecond", "microsecond"):

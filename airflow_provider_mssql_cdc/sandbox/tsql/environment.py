@@ -184,8 +184,14 @@ class Environment:
 
     def arrow_relation(self, columns: list[Column], rows: pa.Table) -> Relation:
         """Arrow rows as something to read from in this statement."""
-        names = [f"x{i}" for i in range(1, len(columns) + 1)]
-        return Relation(self.register(rows.rename_columns(names)), list(zip(columns, names, strict=True)))
+        named = [(column, f"x{i}") for i, column in enumerate(columns, 1)]
+        return Relation(self.rows(named, rows.to_batches()), named)
+
+    def rows(self, columns: list[tuple[Column, str]], batches: list[pa.RecordBatch]) -> str:
+        """Make Arrow rows readable in this statement's queries; their name."""
+        schema = pa.schema([pa.field(name, column.type.arrow) for column, name in columns])
+        renamed = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
+        return self.register(pa.Table.from_batches(renamed, schema))
 
     def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
         """A table-valued function of the catalogue or of CDC."""

@@ -6,15 +6,15 @@ import dataclasses
 import itertools
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.direct import direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Scope, only
-from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, conjuncts, from_clause
+from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause
 
 _SELECT_PARTS = (
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_",
@@ -115,10 +115,8 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
         if order:
             order = _order_by_output(node, columns)
     sql += (f" ORDER BY {order}" if order else "") + limit
-    direct = (
-        None if limit or group or having or node.args.get("distinct") else _direct(ctx, scope, node, clause, columns)
-    )
-    return Query(sql, columns, direct)
+    plain = not (limit or group or having or node.args.get("distinct"))
+    return Query(sql, columns, direct(ctx, scope, node, clause, columns) if plain else None)
 
 
 def _distinct(sql: str, columns: list[tuple[str, Expr]]) -> str:
@@ -300,52 +298,3 @@ def _combine(node: exp.Expr, texts: list[str], columns: list[tuple[str, Expr]]) 
     if any(operators.key("k", expr.type) != "k" for _, expr in columns):
         raise unsupported("EXCEPT and INTERSECT of strings")
     return f" {'EXCEPT' if isinstance(node, exp.Except) else 'INTERSECT'} ".join(texts)
-
-
-def _direct(ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]) -> Any:
-    """Read a slice of a change table without DuckDB: one relation, plain columns, only LSN bounds, clustered order."""
-    if len(clause.relations) != 1 or len(scope.sources) != 1:
-        return None
-    alias, relation = next(iter(clause.relations.items()))
-    if relation.batches is None or not clause.sql.endswith(f" AS {alias}") or node.args.get("with_"):
-        return None
-    physical = {f"{alias}.{name}": position for position, (_, name) in enumerate(relation.columns)}
-    picks = [physical.get(expr.sql) for _, expr in columns]
-    order = node.args.get("order")
-    names = [item.this.name.lower() for item in order.expressions] if order else []
-    if None in picks or any(item.args.get("desc") for item in (order.expressions if order else [])):
-        return None
-    if tuple(names) != relation.order[: len(names)]:
-        return None
-    low, high = None, None
-    for condition in conjuncts(node.args["where"].this if node.args.get("where") else None):
-        if type(condition) not in (exp.GT, exp.GTE, exp.LT, exp.LTE) or not isinstance(condition.this, exp.Column):
-            return None
-        bound = scalar(ctx, Scope(), condition.expression) if not condition.expression.find(exp.Column) else None
-        if condition.this.name.lower() != "__$start_lsn" or bound is None or not bound.constant:
-            return None
-        value = ctx.value(bound, "")
-        if not isinstance(value, bytes) or len(value) > 10:
-            return None
-        value = value.ljust(10, b"\x00")
-        number = int.from_bytes(value)
-        if isinstance(condition, exp.GT | exp.GTE):
-            number += isinstance(condition, exp.GT)
-            low = number if low is None else max(low, number)
-        else:
-            number -= isinstance(condition, exp.LT)
-            high = number if high is None else min(high, number)
-    if (low or 0) >= 1 << 80 or (high is not None and high < 0):
-        return None
-    edges = [None if edge is None else edge.to_bytes(10) for edge in (low, high)]
-    batches = relation.batches
-
-    def read() -> list[pa.RecordBatch]:
-        return [
-            pa.RecordBatch.from_arrays(
-                [batch.column(pick) for pick in picks], [f"k{i}" for i in range(1, len(picks) + 1)]
-            )
-            for batch in batches(*edges)
-        ]
-
-    return read

@@ -158,6 +158,9 @@ class Environment(Protocol):
     def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
         """A table-valued function called with constants."""
 
+    def rows(self, columns: list[tuple[Column, str]], batches: list[pa.RecordBatch]) -> str:
+        """The DuckDB name under which this statement reads rows; columns with their DuckDB names."""
+
     def function(self, parts: tuple[str, ...], arguments: list[Expr]) -> Expr | None:
         """A metadata or system function; None where there is none of that name."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
@@ -184,9 +184,9 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
 
         # a derived table does not see the other items of its FROM clause
         inner = query.compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), node.this, bounds)
-        return _derived(scope, node, alias, inner)
+        return _derived(ctx, scope, node, alias, inner, clause)
     if isinstance(node, exp.Values):
-        return _derived(scope, node, alias, values(ctx, scope, node))
+        return _derived(ctx, scope, node, alias, values(ctx, scope, node), clause)
     if not isinstance(node, exp.Table):
         raise unsupported(f"{node.key} in FROM")
     only(node, "this", "db", "catalog", "alias", "hints", "joins")
@@ -197,7 +197,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     parts = table_parts(node)
     common = scope.cte(parts[2]) if not parts[1] else None
     if common is not None:
-        return _derived(scope, node, alias, common(bounds))
+        return _derived(ctx, scope, node, alias, common(bounds), clause)
     low, high = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", (None, None)))
     relation = ctx.environment.relation(parts, (low, high))
     return _place(scope, node, relation, alias, name, clause)
@@ -237,7 +237,7 @@ def _rename(source: Source, node: exp.Expr) -> None:
         source.columns = [(name, expr) for name, (_, expr) in zip(names, source.columns, strict=True)]
 
 
-def _derived(scope: Scope, node: exp.Expr, alias: str, inner: Query) -> str:
+def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Query, clause: FromClause) -> str:
     columns = [
         (
             name,
@@ -253,7 +253,13 @@ def _derived(scope: Scope, node: exp.Expr, alias: str, inner: Query) -> str:
         if not name:
             raise SqlError(8155, f"No column name was specified for column 1 of '{source.alias}'.")
     scope.sources.append(source)
-    return f"({inner.sql}) AS {alias}"
+    if inner.direct is None:
+        return f"({inner.sql}) AS {alias}"
+    named = [(Column(name, expr.type, expr.nullable), f"k{i}") for i, (name, expr) in enumerate(inner.columns, 1)]
+    batches = inner.direct()
+    relation = Relation(ctx.environment.rows(named, batches), named, lambda low, high: batches)
+    clause.relations[alias] = relation
+    return f"{relation.source} AS {alias}"
 
 
 def values(ctx: Context, scope: Scope, node: exp.Values) -> Query:

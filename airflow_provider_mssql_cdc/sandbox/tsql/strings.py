@@ -107,17 +107,15 @@ def _substring(arguments: list[Expr]) -> Expr:
         # a list of keys is often packed into one long parameter: each of its parts would carry all of it
         begin = arguments[1].value - 1
         return constant(value.value[max(begin, 0) : max(begin + wanted, 0)], type_)
-    message = text("Invalid length parameter passed to the SUBSTRING function.")
     # positions before 1 count against the length (docs: SUBSTRING)
     first = f"greatest({start}, 1)"
-    count = f"CASE WHEN {length} < 0 THEN t_error(537, {message}) ELSE greatest({start} + {length} - {first}, 0) END"
+    count = f"greatest({start} + {length} - {first}, 0)"
+    if not (isinstance(wanted, int) and wanted >= 0):
+        message = text("Invalid length parameter passed to the SUBSTRING function.")
+        count = f"CASE WHEN {length} < 0 THEN t_error(537, {message}) ELSE {count} END"
     if kind(value.type) == "bin":
-        sql = f"({value.sql})[{first} : {first} + {count} - 1]"
-        empty = f"CASE WHEN {count} = 0 AND {value.sql} IS NOT NULL THEN ''::BLOB ELSE {sql} END"
-        sql = empty
-    else:
-        sql = _whole(f"substr({value.sql}, {first}, {count})", value)
-    return _made(sql, type_, arguments)
+        return _made(f"({value.sql})[{first} : {first} + {count} - 1]", type_, arguments)
+    return _made(_whole(f"substr({value.sql}, {first}, {count})", value), type_, arguments)
 
 
 def _left_right(name: str) -> Callable[[list[Expr]], Expr]:

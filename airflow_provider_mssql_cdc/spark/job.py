@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec, from_json, to_json
 from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
@@ -59,7 +60,7 @@ def _load(spark: SparkSession, job: JobSpec, table: TableSpec, secret: Credentia
         else:
             load.replay(job.replay)
     except Exception as failure:
-        error = describe(failure, secret)
+        error = describe(failure, secret, str(table.name))
         log.error("%s failed: %s: %s", table.name, error.kind, error.message)
         return load.receipt(error) if load else TableReceipt(table.name, error=error)
     finally:
@@ -77,16 +78,18 @@ def _remove_staged(spark: SparkSession, path: str) -> None:
         log.warning("staged rows stay in %s: %s", path, error)
 
 
-def describe(failure: Exception, secret: Credentials) -> JobError:
-    """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help."""
+def describe(failure: Exception, secret: Credentials, table: str) -> JobError:
+    """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
+
+    :param table: the source table concerned
+    """
     if isinstance(failure, MsSqlCdcError):
         return JobError(type(failure).__name__, secret.scrub(str(failure)), failure.permanent)
-    message = secret.scrub(str(failure)).split("\n\tat ")[0].strip()
-    if "permission was denied" in message:
-        return JobError(
-            "CdcPermissionError", f"{message} GRANT SELECT on the change tables (schema cdc) and on the table.", True
-        )
-    return JobError(type(failure).__name__, message[:2000], False)
+    texts, cause = [str(failure)], failure.__cause__
+    while cause is not None:
+        texts.append(str(cause))
+        cause = cause.__cause__
+    return explain(secret.scrub("\nCaused by: ".join(texts)), type(failure).__name__, table, secret.user)
 
 
 def _application_id(spark: SparkSession) -> str:

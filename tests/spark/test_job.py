@@ -515,13 +515,17 @@ def test_the_password_appears_nowhere(spark, orders, capfd):
     receipt = run(spark, from_json(JobSpec, files.read_text(spark, spec.path)))
     wrong = table_session(spark)
     wrong.conf.set("spark.mssql_cdc.password", SPARK_PASSWORD + "-wrong")
-    refused = describe(_failure(wrong, source), credentials(wrong))
+    refused = describe(_failure(wrong, source), credentials(wrong), "dbo.orders")
 
     assert error(receipt) is None
     out, err = capfd.readouterr()
     for text in (to_json(receipt), refused.message, repr(credentials(wrong)), out, err, Path(spec.path).read_text()):
         assert SPARK_PASSWORD not in text
-    assert "Login failed" in refused.message
+    assert (refused.kind, refused.permanent) == ("LoginError", True)
+    assert refused.message == (
+        f"dbo.orders: SQL Server error 18456: Login failed for user '{SPARK_USER}'. "
+        "Check login and password of the Airflow connection."
+    )
 
 
 def _failure(session, source):

@@ -226,7 +226,7 @@ def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbOb
     for each in objects.tables(env, database):
         if each.entry is not None:
             table = f"{database.duck}.main.{each.entry.storage}"
-            counts[each.object_id] = env.fetch(f"SELECT count(*) AS n FROM {table}").column(0)[0].as_py()
+            counts[each.object_id] = env.fetchall(f"SELECT count(*) FROM {table}")[0][0]
         elif each.name.endswith("_CT"):
             counts[each.object_id] = sum(b.num_rows for b in database.cdc.change_rows(each.name[:-3]))
         else:

@@ -118,7 +118,7 @@ class Interpreter:
     def _condition(self, text: str, line: int) -> bool:
         tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
         sql = predicate(self.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
-        return bool(self.env.fetch(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END AS k1").column(0)[0].as_py())
+        return bool(self.env.fetchall(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END")[0][0])
 
     def context(self) -> Context:
         """A new statement's compilation context."""

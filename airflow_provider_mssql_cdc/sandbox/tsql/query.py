@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.direct import direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Scope, only
-from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause
+from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, from_clause
 
 _SELECT_PARTS = (
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_",
@@ -95,7 +95,10 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     for option in node.args.get("options") or []:
         if not option.name.upper().startswith(_HARMLESS_OPTIONS):
             raise unsupported(f"OPTION ({option.name})")
-    clause = from_clause(ctx, scope, node, _pushed(node, bounds))
+    clause = FromClause("")
+    if node.args.get("from_"):
+        joins, where_clause = node.args.get("joins") or [], node.args.get("where")
+        clause = from_clause(ctx, scope, node.args["from_"].this, joins, where_clause, _pushed(node, bounds))
     where = predicate(ctx, scope, node.args["where"].this) if node.args.get("where") else ""
     group = _group(ctx, scope, node.args.get("group"))
     columns = projections(ctx, scope, node)

@@ -114,19 +114,17 @@ class FromClause:
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def from_clause(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> FromClause:
-    """Compile FROM and the joins of a SELECT into ``scope``.
+def from_clause(
+    ctx: Context, scope: Scope, source: exp.Expr, joins: list[exp.Join], where: exp.Expr | None, bounds: Bounds
+) -> FromClause:
+    """Compile what a statement reads, a table or the like and its joins, into ``scope``.
 
+    :param where: the WHERE clause, for the ranges that it asks of LSNs
     :param bounds: ranges that the consumer asks of single source columns, already by source column
     """
-    source = node.args.get("from_")
-    if source is None:
-        return FromClause("")
-    joins = list(node.args.get("joins") or [])
-    where = node.args["where"].this if node.args.get("where") else None
-    ranges = lsn_ranges(ctx, scope, where)
-    outer = any(join.side for join in [*joins, *(source.this.args.get("joins") or [])])
-    single = not joins and not source.this.args.get("joins")
+    ranges = lsn_ranges(ctx, scope, where.this if where else None)
+    outer = any(join.side for join in [*joins, *(source.args.get("joins") or [])])
+    single = not joins and not source.args.get("joins")
     clause = FromClause("")
 
     def wanted(alias: str, *, preserved: bool) -> Bounds:
@@ -162,7 +160,7 @@ def from_clause(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> F
         condition = predicate(ctx, scope, join.args["on"])
         return f"{text} {side} JOIN {right} ON {condition}".replace("  ", " ")
 
-    text = item(source.this, preserved=not any(join.side in ("RIGHT", "FULL") for join in joins))
+    text = item(source, preserved=not any(join.side in ("RIGHT", "FULL") for join in joins))
     for join in joins:
         text = add(text, join)
     clause.sql = text

@@ -170,7 +170,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
     after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
     new = after.table.columns[len(entry.table.columns) :]
     name = stored_name(database, entry)
-    has_rows = bool(interpreter.env.fetch(f"SELECT 1 AS x FROM {name} LIMIT 1").num_rows)
+    has_rows = bool(interpreter.env.fetchall(f"SELECT 1 FROM {name} LIMIT 1"))
     changes = []
     for column in new:
         if column.computed is not None or column.identity or column.type.name == "rowversion":
@@ -214,8 +214,8 @@ def _check_unique(interpreter: Interpreter, database: Database, entry: TableEntr
             return  # a key over a column that is added with it: no values yet
         stored = physical(entry.table, name)
         keys.append(f"t_key({stored})" if known[name].type.name in _STRINGS else stored)
-    sql = f"SELECT 1 AS x FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
-    if interpreter.env.fetch(sql).num_rows:
+    sql = f"SELECT 1 FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
+    if interpreter.env.fetchall(sql):
         full = f"{entry.table.schema}.{entry.table.name}"
         message = (
             "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the "

@@ -129,6 +129,17 @@ class JobSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """What a history lacks: the changes after ``after`` up to ``upto``, which were purged before they were loaded.
+
+    At ``upto`` the history goes on with a row of operation R for each row that the table had then.
+    """
+
+    after: Lsn
+    upto: Lsn
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """What a sink's own commit says is loaded.
 
@@ -136,6 +147,7 @@ class Marker:
     :param instance: name of the capture instance, with ``object_id`` of its change table and its ``create_date``
     :param window_after: start of the window that this commit added; None for a first load
     :param events: number of events by kind (inserted, updated, deleted, copied)
+    :param gaps: all that a history lacks, from its beginning; handed on from marker to marker
     """
 
     position: Lsn
@@ -151,6 +163,7 @@ class Marker:
     spec_id: str
     read_mode: str = "change_table"
     create_date: datetime.datetime | None = None
+    gaps: tuple[Gap, ...] = ()
     version: int = VERSION
 
 

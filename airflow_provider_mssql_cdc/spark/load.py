@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import (
+    Gap,
     JobError,
     JobSpec,
     Marker,
@@ -51,15 +52,13 @@ from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.source import Source, SourceState
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged, stage
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, TargetTable, Write
+from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.writes import first_rows, next_window
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-
-GAP = "mssql_cdc.gap"
-"""Snapshot property of a history that goes on after changes were purged: the positions between which they lay."""
 
 
 class TableLoad:
@@ -87,6 +86,7 @@ class TableLoad:
         self._staged: Staged | None = None
         self._min_lsn: Lsn | None = None
         self._witnesses: dict[Lsn, Witness | None] = {}
+        self._proven: set[tuple[Lsn, Witness | None]] = set()
 
     def run(self) -> None:
         """Load the table up to the cut.
@@ -216,9 +216,9 @@ class TableLoad:
     def _check_marker(self, sink: SinkSpec, marker: Marker) -> None:
         """Refuse a marker of another source, or of another history of this one."""
         check_origin(self._job.source, self._table, sink, marker)
-        if marker.position not in self._witnesses:
+        if (marker.position, marker.witness) not in self._proven:
             self._source.check_witness(self._table.name, marker.position, marker.witness)
-            self._witnesses[marker.position] = marker.witness
+            self._proven.add((marker.position, marker.witness))
 
     def _look(self, sink: SinkSpec, target: TargetTable) -> tuple[State, Decision]:
         state = target.state()
@@ -291,77 +291,62 @@ class TableLoad:
                 state, decision = self._look(sink, target)
             before = state.marker.position if state.marker else None
             window = self._window(decision)
-            if isinstance(decision, Done) or window is None:
-                return _done(sink, decision, before)
-            counts = self._count(window)
+            if isinstance(decision, Done):
+                return SinkReceipt(sink.shape, before, decision.marker, decision.outcome, decision.read_through)
+            if window is None:
+                raise self._moved(target, "emptied after this run had found rows there, so that nothing was copied")
+            counts = self._count(target, window)
             if isinstance(decision, Load) and not counts.events:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
             marker = self._marker(sink, window, counts, decision)
             with self._step("fold"):
-                write = self._write(sink, target, state, decision, window)
+                write = self._write(sink, target, state, decision)
             with self._step("commit"):
-                done = target.commit(state, write, marker, self._notes(sink, decision, window))
+                done = target.commit(state, write, marker)
             if done:
                 outcome = "loaded" if isinstance(decision, Load) else "first_load"
                 return SinkReceipt(sink.shape, before, marker, outcome, window.upto)
-        raise MarkerMovedError(
-            f"{'.'.join(sink.table)} was changed {_ATTEMPTS + 1} times while this load was about to commit, last by "
-            f"{target.moved_by()}.",
+        raise self._moved(target, f"changed {_ATTEMPTS + 1} times while this load was about to commit")
+
+    def _moved(self, target: TargetTable, how: str) -> MarkerMovedError:
+        return MarkerMovedError(
+            f"{target.name} was {how}; last changed by {target.moved_by()}.",
             table=str(self._table.name),
-            advice="Let one run at a time load it, and keep maintenance of the table apart from loads.",
+            advice="Run the task again; let one run at a time load it, and keep maintenance of the table apart from "
+            "loads.",
         )
 
-    def _count(self, window: Window) -> Counts:
-        if self._staged is None:
-            if not window.is_empty:
-                raise MarkerMovedError(
-                    f"another run changed the target so that {window} is missing, which was not read.",
-                    table=str(self._table.name),
-                    advice="Run the task again.",
-                )
+    def _count(self, target: TargetTable, window: Window) -> Counts:
+        if window.is_empty:
             return Counts()
-        covered = any(w.after <= window.after and window.upto <= w.upto for w in self._staged.counts)
-        if not covered and not window.is_empty:
-            raise MarkerMovedError(
-                f"another run changed the target so that {window} is missing, of which only a part was read.",
-                table=str(self._table.name),
-                advice="Run the task again.",
-            )
-        return self._staged.count(window)
+        staged = self._staged
+        if staged is None or not any(w.after <= window.after and window.upto <= w.upto for w in staged.counts):
+            raise self._moved(target, f"changed so that {window} is missing, which this run has not read as a whole")
+        return staged.count(window)
 
-    def _write(self, sink: SinkSpec, target: TargetTable, state: State, decision: Decision, window: Window) -> Write:
+    def _write(self, sink: SinkSpec, target: TargetTable, state: State, decision: Load | FirstLoad) -> Write:
+        window, held = self._window(decision), target.rows(state)
         if isinstance(decision, Load):
             assert self._staged is not None
-            if sink.shape == HISTORY:
-                known = self.shape.known_in_history(target.rows(state), window) if self._table.schema.key else None
-                return Append(self.shape.history_events(self._staged, window, known))
-            rows = self.shape.mirror_changes(self._staged, window, self.shape.known_in_mirror(target.rows(state)))
-            return Merge(rows, self.shape.key, self.shape.nullable_key)
-        copied = self._copy.rows() if self._copy else None
-        if sink.shape == MIRROR:
-            assert copied is not None
-            rows = self.shape.mirror_rows(self._staged, window, copied)
-            return Replace(rows) if isinstance(decision, FirstLoad) and decision.replaced else Append(rows)
-        return Append(self._new_history(target.rows(state), window, copied))
+            return next_window(self.shape, sink.shape, decision.window, self._staged, held)
+        assert window is not None
+        anew = decision.replaced is not None
+        return first_rows(self.shape, sink.shape, window, self._staged, self._copy, held, anew=anew)
 
-    def _new_history(self, held: DataFrame, window: Window, copied: DataFrame | None) -> DataFrame:
-        names = [column.name for column in self.shape.columns(HISTORY)]
-        parts = []
-        if copied is not None:
-            parts.append(self.shape.history_copy(copied, window.after, self._staged, window).select(*names))
-        if self._staged is not None and not window.is_empty:
-            known = self.shape.known_in_copy(copied, self._staged, window) if copied is not None else None
-            parts.append(self.shape.history_events(self._staged, window, known).select(*names))
-        return reduce(DataFrame.unionAll, parts) if parts else held.limit(0)
+    def _gaps(self, sink: SinkSpec, window: Window, decision: Load | FirstLoad) -> tuple[Gap, ...]:
+        """Return what a history lacks: what it lacked before, and what is lost between that and a new copy."""
+        if isinstance(decision, Load):
+            return decision.marker.gaps
+        if decision.replaced is None:
+            return ()
+        after = max(decision.replaced.position, sink.lost_after or decision.replaced.position)
+        self._warn(
+            f"{'.'.join(sink.table)}: the changes from {after} to {window.after} are lost; loaded anew from there"
+        )
+        # nothing is missing from a mirror that was replaced
+        return (*decision.replaced.gaps, Gap(after, window.after)) if sink.shape == HISTORY else ()
 
-    def _notes(self, sink: SinkSpec, decision: Decision, window: Window) -> dict[str, str]:
-        if not (isinstance(decision, FirstLoad) and decision.replaced):
-            return {}
-        lost = f"{decision.replaced.position} to {window.after}"
-        self._warn(f"{'.'.join(sink.table)}: the changes from {lost} are lost; loaded anew from there")
-        return {GAP: lost}
-
-    def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Decision) -> Marker:
+    def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Load | FirstLoad) -> Marker:
         if window.upto not in self._witnesses:
             self._witnesses[window.upto] = self._source.witness(window.upto)
         source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
@@ -379,6 +364,7 @@ class TableLoad:
             window_after=window.after if isinstance(decision, Load) else None,
             events={**events, "copied": copied if isinstance(decision, FirstLoad) else 0},
             spec_id=self._job.id,
+            gaps=self._gaps(sink, window, decision),
         )
 
     def _counts(self) -> dict[str, int]:
@@ -397,10 +383,3 @@ def merged(windows: Sequence[Window]) -> list[Window]:
         else:
             result.append(window)
     return result
-
-
-def _done(sink: SinkSpec, decision: Decision, before: Lsn | None) -> SinkReceipt:
-    if not isinstance(decision, Done):
-        # a first load turned up again after the copy's table had been loaded and emptied by others
-        raise MarkerMovedError(f"{'.'.join(sink.table)} was emptied while it was loaded.", advice="Run the task again.")
-    return SinkReceipt(sink.shape, before, decision.marker, decision.outcome, decision.read_through)

@@ -64,7 +64,7 @@ def replay_sink(
         held = target.rows(state)
         known = shape.known_in_history(held, window) if shape.spec.schema.key else None
         rows = _missing(shape.history_events(staged, window, known), held, window)
-        if target.commit(state, Append(rows), None, {}):
+        if target.commit(state, Append(rows), None):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
     raise MarkerMovedError(

@@ -66,7 +66,7 @@ def branches(target):
 
 
 def load(target, position, rows):
-    assert target.commit(target.state(), Append(frame(target, rows)), marker(position), {})
+    assert target.commit(target.state(), Append(frame(target, rows)), marker(position))
 
 
 def call(target, statement):
@@ -85,7 +85,7 @@ def test_rows_and_marker_appear_together_and_the_branch_goes(table):
     target = table()
     state = target.state()
 
-    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7), {"note": "n"})
+    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
 
     other = table()
     assert contents(other) == [(1, "x", 2), (2, None, 300)]
@@ -102,7 +102,7 @@ def test_merge_puts_deletes_and_keeps_the_rest(table):
         target,
         [(1, "A", 10, "U", 1), (2, "b", 2, "D", 2), (5, "e", 5, "I", 3), (3, None, None, "B", 4), (9, "", 9, "D", 5)],
     )
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2), {})
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
 
     assert contents(target) == [(1, "A", 10), (4, "d", 4), (5, "e", 5)]
     assert target.state().marker == marker(2)
@@ -113,7 +113,7 @@ def test_a_merge_by_a_key_with_null_finds_the_row(table):
     load(target, 1, [(None, "a", 1), (2, "b", 2)])
 
     rows = changes(target, [(None, "z", 1, "U", 1)])
-    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2), {})
+    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2))
 
     assert {row[1] for row in target._session.table(target.sql_name).collect()} == {"z", "b"}
     assert target._session.table(target.sql_name).count() == 2
@@ -124,7 +124,7 @@ def test_a_window_without_effect_commits_its_marker(table, rows):
     target = table()
     load(target, 1, [(1, "a", 1)])
 
-    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2), {})
+    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2))
 
     assert table().state().marker == marker(2)
     assert contents(target) == [(1, "a", 1)]
@@ -142,7 +142,7 @@ def test_replace_leaves_nothing_of_before(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
 
-    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2), {})
+    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2))
 
     assert contents(target) == [(2, "b", 2)]
     assert target.state().marker == marker(2)
@@ -155,8 +155,8 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
         load(one, 1, first)
     seen_by_one, seen_by_two = one.state(), two.state()
 
-    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5), {})
-    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5), {})
+    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
+    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
 
     assert contents(two) == [*first, (2, "one", 2)]
     assert branches(two) == ["main"]
@@ -184,7 +184,7 @@ def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first
         target = AtTheSameInstant(table_session(spark), name, f"job{number}")
         target.barrier = barrier
         state = target.state()
-        won[number] = target.commit(state, Append(frame(target, [(number, "row", 1)])), marker(10 + number), {})
+        won[number] = target.commit(state, Append(frame(target, [(number, "row", 1)])), marker(10 + number))
 
     threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
     for thread in threads:
@@ -209,7 +209,7 @@ def test_compaction_neither_hides_the_marker_nor_lets_an_old_state_commit(table)
 
     assert target.state().marker == marker(2)
     assert target.state().snapshot != before.snapshot
-    assert not target.commit(before, Append(frame(target, [(3, "c", 3)])), marker(3), {})
+    assert not target.commit(before, Append(frame(target, [(3, "c", 3)])), marker(3))
     load(target, 3, [(3, "c", 3)])
     assert contents(target) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
 
@@ -236,6 +236,21 @@ def test_the_properties_remember_a_marker_whose_snapshot_expired(table):
     assert (target.state().marker, target.state().from_property) == (marker(3), False)
 
 
+def test_a_memory_whose_age_is_not_known_is_refused_and_said_to_be_so(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    # as a job writes it that finds the marker in a snapshot of which the log of metadata files knows nothing any more
+    stored = {**target._property(), "sequence_number": None}
+    expire_marked(target)
+    target._session.sql(f"ALTER TABLE {target.sql_name} SET TBLPROPERTIES ('{MARKER}' = '{json.dumps(stored)}')")
+
+    with pytest.raises(TargetError) as caught:
+        target.state()
+
+    assert "rolled back" not in str(caught.value)
+    assert f"remember {lsn(1)} as loaded, by a snapshot whose sequence number is not known" in str(caught.value)
+
+
 def test_a_rollback_goes_back_to_the_marker_of_then(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
@@ -258,7 +273,7 @@ def test_a_property_of_a_later_moment_than_the_table_is_refused(table):
 
     call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {by_hand.snapshot})")
 
-    with pytest.raises(TargetError, match="rolled back behind its last load"):
+    with pytest.raises(TargetError, match="at sequence number 2, and it was rolled back to 1"):
         target.state()
 
 
@@ -309,7 +324,7 @@ def test_a_failed_write_leaves_no_branch_and_no_setting(table):
     broken = changes(target, [(1, "x", 1, "U", 1), (1, "y", 1, "U", 2)])
 
     with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
-        target.commit(target.state(), Merge(broken, ["id"]), marker(2), {})
+        target.commit(target.state(), Merge(broken, ["id"]), marker(2))
 
     assert branches(target) == ["main"]
     assert target.state().marker == marker(1)

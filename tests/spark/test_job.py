@@ -10,9 +10,9 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, MarkerMovedError, RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import Gap, JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import files
@@ -204,8 +204,16 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):
     assert error(closed) is None
     assert [s.outcome for s in closed.tables[0].sinks] == ["first_load", "first_load"]
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
-    assert len([r for r in orders.lake("dbo.orders", "history") if r["_op"] == "R"]) == 200 + 151
+    copied = [r for r in orders.lake("dbo.orders", "history") if r["_op"] == "R"]
+    assert len(copied) == 200 + 151
     assert len(closed.tables[0].warnings) == 2
+    gap = Gap(lost, Lsn.parse(max(row["_lsn"] for row in copied)))
+    assert {s.shape: s.after.gaps for s in closed.tables[0].sinks} == {"mirror": (), "history": (gap,)}
+
+    orders.sql("UPDATE dbo.orders SET note = N'after the gap' WHERE id = 100")
+    orders.wait_captured()
+    later = orders.load(orders.table("dbo.orders", shapes=["history"], at=positions(closed)))
+    assert later.tables[0].sinks[0].after.gaps == (gap,)
 
 
 def test_a_table_that_fails_does_not_keep_the_others(live):
@@ -565,3 +573,41 @@ def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     history = orders.lake("dbo.orders", "history")
     identities = [(r["_lsn"], r["_command_id"], r["_op"], r["id"]) for r in history]
     assert len(set(identities)) == len(identities)
+
+
+class RolledBackMeanwhile(TableLoad):
+    """Someone rolls the target back, and changes it, after this run has read its window and before it commits."""
+
+    snapshot: int
+
+    def _settle(self, sink, target, state, decision):
+        name = ".".join(sink.table[1:])
+        self._session.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {self.snapshot})").collect()
+        self._session.sql(f"DELETE FROM {target.sql_name} WHERE id = 1")
+        return super()._settle(sink, target, state, decision)
+
+
+def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spark, orders):
+    first = orders.load(orders.table("dbo.orders", shapes=["mirror"]))
+    name = ".".join(f"`{part}`" for part in orders.target("dbo.orders", "mirror"))
+    snapshot = orders.spark.sql(f"SELECT snapshot_id FROM {name}.refs WHERE name = 'main'").collect()[0][0]
+    receipt = first
+    for id_ in (2, 3):
+        orders.sql(f"DELETE FROM dbo.orders WHERE id = {id_}")
+        orders.wait_captured()
+        table = orders.table("dbo.orders", shapes=["mirror"], at=positions(receipt))
+        job, session = orders.spec(table, upto=orders.max_lsn()), table_session(spark)
+        if id_ == 2:
+            receipt = run(spark, job)
+    load = RolledBackMeanwhile(session, job, table, Source(session, job.source, credentials(session)), connections=1)
+    load.snapshot = snapshot
+
+    with pytest.raises(MarkerMovedError) as caught:
+        load.run()
+
+    missing = Window(positions(first)["mirror"][0], job.upto)
+    assert str(caught.value).startswith(
+        f"dbo.orders: {'.'.join(orders.target('dbo.orders', 'mirror'))} was changed so that {missing} is missing, "
+        "which this run has not read as a whole; last changed by delete of application local-"
+    )
+    assert not caught.value.permanent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,11 +79,10 @@ class TargetTable(Protocol):
     def rows(self, state: State) -> DataFrame:
         """Return the rows that the table held then."""
 
-    def commit(self, state: State, write: Write, marker: Marker | None, notes: Mapping[str, str]) -> bool:
+    def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Make a change visible, with its marker, in one step, on condition that the table is still at this state.
 
         :param marker: None for a replay, which proves nothing about positions
-        :param notes: more properties of the commit
         :return: whether it was done; False if another commit came first
         """
 

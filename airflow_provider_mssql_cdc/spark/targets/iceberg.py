@@ -24,7 +24,10 @@ from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, Sta
 log = logging.getLogger(__name__)
 
 MARKER = "mssql_cdc.marker"
-"""Snapshot property and table property; the latter holds the marker with its snapshot and sequence number."""
+"""Snapshot property and table property; the latter holds the marker with its snapshot and sequence number.
+
+What a history lacks after changes were purged stands in the marker (``gaps``), and so outlives the snapshots.
+"""
 
 BRANCH = "mssql_cdc_"
 _BRANCH_AGE = datetime.timedelta(days=1)
@@ -128,12 +131,12 @@ class IcebergTable:
         """Return the rows of a snapshot."""
         return self._session.read.option("versionAsOf", snapshot).table(self.sql_name)
 
-    def commit(self, state: State, write: Write, marker: Marker | None, notes: Mapping[str, str]) -> bool:
+    def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Write on a branch made from the snapshot of ``state``, and fast-forward main to it.
 
         :return: whether it was done; False if main had moved
         """
-        properties = {**notes, **({MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {})}
+        properties = {MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {}
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if state.snapshot is None and "main" in self._history()[0]:
@@ -302,15 +305,22 @@ class IcebergTable:
         stored = self._property()
         if stored is None or current is None:
             return None
-        sequence = self._sequence(current)
-        if sequence is None or stored["sequence_number"] is None or sequence < stored["sequence_number"]:
-            raise TargetError(
-                f"{self.name} was rolled back behind its last load, and the snapshot that says what it "
-                "held then has expired.",
-                advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
-                "`mssql-cdc checkpoint reset`.",
-            )
-        return from_json(Marker, json.dumps(stored["marker"]))
+        marker = from_json(Marker, json.dumps(stored["marker"]))
+        now, then = self._sequence(current), stored["sequence_number"]
+        if now is not None and then is not None and now >= then:
+            return marker
+        if then is None:
+            problem = "by a snapshot whose sequence number is not known, so that it may not be the last load"
+        elif now is None:
+            problem = "but the sequence number of its present snapshot is not known, so that it may be an older one"
+        else:
+            problem = f"at sequence number {then}, and it was rolled back to {now}"
+        raise TargetError(
+            f"{self.name} has no snapshot any more that says what it holds. Its properties remember {marker.position} "
+            f"as loaded, {problem}.",
+            advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
+            "`mssql-cdc checkpoint reset`.",
+        )
 
     def _property(self) -> dict[str, Any] | None:
         rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()

@@ -31,6 +31,7 @@ class Message:
     state: int
     procedure: str
     line: int
+    server: str
 
 
 class SqlServerError(Exception):
@@ -44,7 +45,7 @@ class SqlServerError(Exception):
     def __init__(self, number: int, message: Message, results: list[Result]) -> None:
         self.number, self.results = number, results
         self.text, self.severity, self.state = message.text, message.severity, message.state
-        self.procedure, self.line = message.procedure, message.line
+        self.procedure, self.line, self.server = message.procedure, message.line, message.server
         place = f"{self.procedure or 'batch'}, line {self.line}"
         super().__init__(f"Msg {number}, Level {self.severity}, State {self.state}, {place}: {self.text}")
 
@@ -68,7 +69,7 @@ class Client:
         self._connection._conn.set_msghandler(self._note)
 
     def _note(self, state: int, severity: int, server: bytes, procedure: bytes, line: int, text: bytes) -> None:
-        self.messages.append(Message(text.decode(), severity, state, procedure.decode(), line))
+        self.messages.append(Message(text.decode(), severity, state, procedure.decode(), line, server.decode()))
 
     def sets(self, sql: str, parameters: Sequence[Any] = ()) -> list[Result]:
         """Run a batch.

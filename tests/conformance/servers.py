@@ -84,11 +84,14 @@ class Clock:
 
 
 class Embedded:
-    """A sandbox with a running Agent whose capture jobs are held."""
+    """A sandbox with a running Agent whose capture jobs are held.
 
-    def __init__(self) -> None:
+    :param options: further ones of ``Sandbox``
+    """
+
+    def __init__(self, **options: Any) -> None:
         self.clock = Clock()
-        self.sandbox = Sandbox(database=None, clock=self.clock, capture_interval=None)
+        self.sandbox = Sandbox(database=None, clock=self.clock, capture_interval=None, **options)
         self.sandbox.start()
         self.sandbox.capture.hold()
         self.address = {
@@ -130,6 +133,15 @@ class Embedded:
             yield
         finally:
             self.sandbox.capture.start()
+
+    @contextlib.contextmanager
+    def services_hidden(self) -> Iterator[None]:
+        """Show no services meanwhile."""
+        self.sandbox.capture.services_visible = False
+        try:
+            yield
+        finally:
+            self.sandbox.capture.services_visible = True
 
     def idle_scan(self, database: str) -> None:
         """One scan, which finds nothing if the test has captured everything."""

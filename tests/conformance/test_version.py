@@ -1,0 +1,54 @@
+"""Checklist point 82: what differs between versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.database import Database, track
+from tests.conformance.servers import Embedded, Server, gap
+
+
+@gap("the sandbox has no switch for versions")
+@pytest.mark.parametrize(
+    ("version", "major", "capture", "cleanup"),
+    [
+        ("2019", 15, (500, 10, True, 5), (4320, 5000)),
+        ("2022", 16, (500, 10, True, 5), (4320, 5000)),
+        ("2025", 17, (10000, 10, True, 5), (4320, 4999)),
+    ],
+)
+def test_82_defaults_of_the_jobs(server: Server, version: str, major: int, capture: tuple, cleanup: tuple) -> None:
+    server.only_embedded("it has one version")
+    embedded = Embedded(version=version)
+    try:
+        db = Database(embedded)
+        db.enable()
+        db.run("CREATE TABLE dbo.t (id int)")
+        db.track("t")
+        assert db.major() == major
+        assert f"SQL Server {version}" in db.value("SELECT @@VERSION")
+        jobs = {row[1]: row for row in db.run("EXEC sys.sp_cdc_help_jobs")}
+        assert jobs["capture"][3:7] == capture
+        assert jobs["cleanup"][7:] == cleanup
+    finally:
+        embedded.close()
+
+
+@gap("the sandbox has no switch for versions")
+def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
+    server.only_embedded("it has one version")
+    for version, number in (("2019", 8145), ("2022", 22874), ("2025", 22874)):
+        embedded = Embedded(version=version)
+        try:
+            db = Database(embedded)
+            db.enable()
+            db.run("CREATE TABLE dbo.t (id int)")
+            assert db.number(track("t", enable_extended_ddl_handling=1)) == number
+        finally:
+            embedded.close()
+
+
+def test_82_version_is_one_that_has_cdc(db: Database) -> None:
+    major = db.major()
+    name = {15: "2019", 16: "2022", 17: "2025"}[major]
+    assert f"SQL Server {name}" in db.value("SELECT @@VERSION")

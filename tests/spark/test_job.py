@@ -471,33 +471,45 @@ def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_
     assert (found.now, found.max_lsn, found.max_time) == (clock[0], newest, clock[0])
 
 
-class DisabledMeanwhile(Source):
-    """The table's capture ends while a first load waits for it."""
+class LostMeanwhile(Source):
+    """The table's capture ends, or can no longer be seen, while a first load waits for it."""
 
     origin: Origin
+    loss: str
     looks = 0
 
     def progress(self):
         found = super().progress()
         self.looks += 1
         if self.looks == 2:
-            self.origin.sql(
-                "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'"
-            )
+            self.origin.sql(self.loss)
         return found
 
 
-def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path):
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (
+            "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'",
+            "was dropped, or enabled anew",
+        ),
+        ("REVOKE SELECT ON SCHEMA::dbo FROM {login}", "the login lost the right to see it"),
+    ],
+)
+def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path, loss, said):
+    login = f"l{uuid.uuid4().hex[:8]}"
+    origin.sql(f"CREATE LOGIN {login} WITH PASSWORD = 'Secret-1'")
+    origin.sql(f"CREATE USER {login}; GRANT SELECT ON SCHEMA::cdc TO {login}; GRANT SELECT ON SCHEMA::dbo TO {login}")
     origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
     origin.enable("dbo.t")
     origin.sql("INSERT INTO dbo.t VALUES (1)")
     table = origin.table("dbo.t")
     job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
-    source = DisabledMeanwhile(session, job.source, credentials(session))
-    source.origin = origin
+    source = LostMeanwhile(session, job.source, Credentials(login, "Secret-1"))
+    source.origin, source.loss = origin, loss.format(login=login)
     mappings = map_columns(table.name, table.schema)
 
-    with pytest.raises(InstanceChangedError, match="was dropped"):
+    with pytest.raises(InstanceChangedError, match=said):
         copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=1, capture_timeout=3)
 
 

@@ -137,18 +137,20 @@ def _columns(columns: list[Column]) -> tuple[ColumnDef, ...]:
     return tuple(ColumnDef(i, column.name, column.type, column.nullable) for i, column in enumerate(columns, 1))
 
 
+def _user_table(entry: TableEntry, *, tracked: bool = False) -> DbObject:
+    table, times = entry.table, (entry.created, entry.modified)
+    return DbObject(
+        table.object_id, table.name, table.schema, "U", *times, columns=table.columns, entry=entry, tracked=tracked
+    )
+
+
 def tables(env: Environment, database: Database) -> list[DbObject]:
     """User tables and the tables of CDC that the session may see."""
     found, tracked = [], database.cdc.tracked()
     for entry in env.catalog(database).tables.values():
         table = entry.table
         if env.may_select(database, table.schema, table.name):
-            found.append(
-                DbObject(
-                    table.object_id, table.name, table.schema, "U", entry.created, entry.modified, 0, False,
-                    table.columns, entry, table.object_id in tracked,
-                )
-            )  # fmt: skip
+            found.append(_user_table(entry, tracked=table.object_id in tracked))
     return found + cdc_tables(env, database)
 
 
@@ -209,6 +211,9 @@ def find(env: Environment, name: str) -> DbObject | None:
         return None
     database = env.database_named(database_name)
     schema = schema or "dbo"
+    if wanted.startswith("#"):
+        local = env.manager.temporary.get(wanted.casefold()) if database.name == "tempdb" else None
+        return None if local is None else _user_table(local.entry)
     for each in all_objects(env, database):
         if (each.schema.casefold(), each.name.casefold()) == (schema.casefold(), wanted.casefold()):
             return each

@@ -38,7 +38,7 @@ _MACROS = {
     "t_nothing(number, message)": "NULL",
     "t_u16(s)": r"length(s) + length(regexp_replace(s, '[^\x{10000}-\x{10FFFF}]', '', 'g'))",
     "t_left16(s, n)": (
-        "CASE WHEN strlen(s) <= n THEN s WHEN t_u16(s) <= n THEN s WHEN t_u16(s) = length(s) THEN left(s, n) "
+        "CASE WHEN s IS NULL OR strlen(s) <= n OR t_u16(s) <= n THEN s WHEN t_u16(s) = length(s) THEN left(s, n) "
         "ELSE t_error(50000, 'not supported by the sandbox: cutting a string with supplementary characters') END"
     ),
     "t_cp1252(s)": (

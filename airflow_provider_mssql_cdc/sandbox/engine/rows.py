@@ -61,9 +61,9 @@ class RowWriter:
             lines = ", ".join(f"({values}, {i})" for values, i in zip(self._literals(rows), ids, strict=True))
             self._manager.apply(Operation(f"INSERT INTO {self._name} ({names}) VALUES {lines}", None, record))
         else:
-            staged = _staged(self._table, rows, pa.array(ids, pa.int64()))
+            stage = staged(self._table, rows, pa.array(ids, pa.int64()))
             sql = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {STAGE}"
-            self._manager.apply(Operation(sql, staged, record))
+            self._manager.apply(Operation(sql, stage, record))
         return int(rows.num_rows)
 
     def _literals(self, rows: pa.Table) -> list[str]:
@@ -106,10 +106,10 @@ class RowWriter:
             sql = f"UPDATE {self._name} SET {values} WHERE {ROW_ID} = {ids[0].as_py()}"
             self._manager.apply(Operation(sql, None, record))
             return 1
-        staged = _staged(self._table, after, ids)
+        stage = staged(self._table, after, ids)
         sets = ", ".join(f"{c} = n.{c}" for c in (physical(self._table, name) for name in sorted(changed)))
         sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
-        self._manager.apply(Operation(sql, staged, record))
+        self._manager.apply(Operation(sql, stage, record))
         return int(before.num_rows)
 
     def _check(self, rows: pa.Table, verb: str) -> None:
@@ -133,7 +133,7 @@ class RowWriter:
             for index in unique:
                 self._check_one(connection, index, rows, ids)
             return
-        connection.register(STAGE, _staged(self._table, rows, ids))
+        connection.register(STAGE, staged(self._table, rows, ids))
         try:
             for index in unique:
                 self._check_key(connection, index, ids is not None)
@@ -192,7 +192,8 @@ class RowWriter:
         return SqlError(2601, message, severity=14)
 
 
-def _staged(table: TableDef, rows: pa.Table, ids: pa.Array | None) -> pa.Table:
+def staged(table: TableDef, rows: pa.Table, ids: pa.Array | None) -> pa.Table:
+    """Rows under their DuckDB names, with row identifiers if there are any."""
     arrays = [rows.column(column.name) for column in table.columns]
     names = [f"c{column.column_id}" for column in table.columns]
     if ids is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -12,6 +14,9 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 
 STAGE = "staged_rows"
 
@@ -37,6 +42,7 @@ class SavePoint:
     name: str
     operations: int
     catalog: Catalog | None
+    temporary: Mapping[str, LocalTable]
 
 
 @dataclass(slots=True)
@@ -47,6 +53,7 @@ class OpenTransaction:
     """
 
     begin_time: datetime.datetime
+    temporary: Mapping[str, LocalTable]
     database: Database | None = None
     catalog: Catalog | None = None
     operations: list[Operation] = field(default_factory=list)
@@ -62,12 +69,15 @@ class TransactionManager:
     DuckDB gives up a whole transaction at any error and has no save points. So each write is kept as an operation,
     and after an error or a ROLLBACK to a save point DuckDB's transaction is built again from the operations that
     still count. The write lock is held all the while, so nothing else can come between.
+
+    ``temporary`` are the session's temporary tables by name in lower case; a rollback takes them back too.
     """
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.connection = storage.connect()
         self.open: OpenTransaction | None = None
+        self.temporary: Mapping[str, LocalTable] = {}
         self.lock_timeout: float | None = None
         self.cancelled: Callable[[], bool] = lambda: False
 
@@ -82,7 +92,7 @@ class TransactionManager:
 
         :param single: it consists of one write, which DuckDB commits by itself
         """
-        self.open = OpenTransaction(self.storage.clock(), single=single)
+        self.open = OpenTransaction(self.storage.clock(), self.temporary, single=single)
 
     def snapshot(self) -> None:
         """Read everything in this transaction as of now (SNAPSHOT, REPEATABLE READ, SERIALIZABLE)."""
@@ -144,12 +154,13 @@ class TransactionManager:
     def mark(self) -> SavePoint:
         """The place where a statement begins."""
         assert self.open is not None
-        return SavePoint("", len(self.open.operations), self.open.catalog)
+        return SavePoint("", len(self.open.operations), self.open.catalog, self.temporary)
 
     def undo_to(self, mark: SavePoint) -> None:
         """Take back what was done since a mark, and mend DuckDB's transaction after an error."""
         transaction = self.open
         assert transaction is not None
+        self.temporary = mark.temporary
         if not transaction.in_duckdb:
             return
         if transaction.database is not None:
@@ -163,7 +174,7 @@ class TransactionManager:
     def save(self, name: str) -> None:
         """SAVE TRANSACTION."""
         assert self.open is not None
-        self.open.savepoints.append(SavePoint(name, len(self.open.operations), self.open.catalog))
+        self.open.savepoints.append(dataclasses.replace(self.mark(), name=name))
 
     def rollback_to(self, name: str) -> bool:
         """ROLLBACK to the newest save point of a name; False where there is none."""
@@ -173,6 +184,7 @@ class TransactionManager:
             if points[index].name.casefold() == name.casefold():
                 point = points[index]
                 del points[index + 1 :]
+                self.temporary = point.temporary
                 if len(self.open.operations) > point.operations:
                     self.undo_to(point)
                 return True
@@ -206,6 +218,7 @@ class TransactionManager:
         transaction, self.open = self.open, None
         if transaction is None:
             return
+        self.temporary = transaction.temporary
         try:
             if transaction.in_duckdb:
                 self.connection.execute("ROLLBACK")

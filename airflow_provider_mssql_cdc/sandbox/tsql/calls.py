@@ -105,10 +105,12 @@ def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlT
     outer, env.variables = env.variables, variables
     settings = interpreter.settings.rowcount
     env.forget()
+    env.procedure_depth += 1
     try:
         yield from interpreter.run(text)
     finally:
         env.variables = outer
+        env.leave()
         interpreter.settings.rowcount = settings
 
 

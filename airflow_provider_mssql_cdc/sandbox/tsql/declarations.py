@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Message, Outcome, RowCount, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import principals, tables
+from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 if TYPE_CHECKING:
@@ -26,13 +26,16 @@ def declare(interpreter: Interpreter, statement: Statement) -> None:
         if token.kind != "variable":
             raise unsupported("DECLARE of a cursor", token.line)
         cursor.take("AS")
-        if cursor.at("TABLE"):
-            raise unsupported("table variables", token.line)
-        name, type_ = token.text[1:], data_type(cursor)
+        name = token.text[1:]
         if name.casefold() in interpreter.env.variables:
             message = f"The variable name '{token.text}' has already been declared."
             raise SqlError(134, message, severity=15, line=token.line)
-        interpreter.env.variables[name.casefold()] = (type_, None)
+        if cursor.take("TABLE"):
+            spec = elements(sub_cursor(cursor, cursor.group()))
+            interpreter.env.keep(token.text, tables.local_table(interpreter, token.text, spec))
+            cursor.end()
+            return
+        interpreter.env.variables[name.casefold()] = (data_type(cursor), None)
         if cursor.take("="):
             start, depth = cursor.token, 0
             while cursor.token.kind != "end" and not (depth == 0 and cursor.at(",")):
@@ -89,7 +92,7 @@ def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
         return
     action = _ACTIONS.get((verb, words[1] if len(words) > 1 else ""))
     if verb == "CREATE" and words[1:] and set(words[1:]) & {"INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"}:
-        action = tables.create_index
+        action = indexes.create_index
     if verb in ("GRANT", "REVOKE", "DENY"):
         action = principals.grant
     if action is None:
@@ -219,7 +222,7 @@ _ACTIONS: dict[tuple[str, str], Callable[[Interpreter, Statement], None]] = {
     ("CREATE", "TABLE"): tables.create_table,
     ("ALTER", "TABLE"): tables.alter_table,
     ("DROP", "TABLE"): tables.drop_table,
-    ("DROP", "INDEX"): tables.drop_index,
+    ("DROP", "INDEX"): indexes.drop_index,
     ("TRUNCATE", "TABLE"): tables.truncate_table,
     ("CREATE", "LOGIN"): principals.create_login,
     ("CREATE", "USER"): principals.create_user,

@@ -33,7 +33,9 @@ def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_
         type_, nullable = computed_type(spec.computed, before)
         return ColumnDef(column_id, spec.name, type_, spec.nullable is None and nullable, computed=spec.computed)
     assert spec.type is not None
-    nullable = spec.nullable is not False and spec.identity is None and spec.type.name != "rowversion"
+    # docs: sysname is NOT NULL by default
+    stated = spec.nullable if spec.nullable is not None else spec.type.name != "sysname"
+    nullable = stated and spec.identity is None and spec.type.name != "rowversion"
     collation = spec.collation or (COLLATION if kind(spec.type) == "str" and spec.type.name != "xml" else None)
     identity = spec.identity is not None
     return ColumnDef(column_id, spec.name, spec.type, nullable, identity, None, spec.default, collation)

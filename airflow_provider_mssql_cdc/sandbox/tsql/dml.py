@@ -35,8 +35,10 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
     only,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _STAGED = "written_rows"
+_GIVEN = "given_rows"
 _COMPUTED = (
     'The column "{}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
 )
@@ -72,9 +74,14 @@ class Written:
     output: tuple[list[tuple[str, Expr]], pa.Table] | None = None
 
 
-def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
-    """Run an INSERT."""
-    only(node, "this", "expression", "default", "returning", "with_")
+def insert(
+    ctx: Context, env: WriteEnvironment, node: exp.Expr, source: tuple[list[Expr], str] | None = None
+) -> Written:
+    """Run an INSERT.
+
+    :param source: what the rows are made of, if the statement does not say it: expressions, and their FROM text
+    """
+    only(node, "this", "expression", "default", "returning", "with_", "limit")
     schema = node.this if isinstance(node.this, exp.Schema) else None
     database, entry = env.target(table_parts(schema.this if schema else node.this))
     table = entry.table
@@ -94,7 +101,8 @@ def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
         for c in table.columns
         if c.computed is None and c.type.name != "rowversion" and (not c.identity or c.column_id in given)
     ]
-    arrays, number = _new_values(ctx, env, node, columns, stored, f"{database.name}.{table.schema}.{table.name}")
+    full = f"{database.name}.{table.schema}.{table.name}"
+    arrays, number = _new_values(ctx, env, node, columns, stored, full, source)
     complete = _complete(ctx, env, database, entry, arrays, number)
     count = env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)
@@ -104,6 +112,21 @@ def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
             database.note_identity(entry, last)
         env.inserted_identity(last)
     return Written(count, _output(ctx, env, node, table, None, complete))
+
+
+def insert_rows(ctx: Context, env: WriteEnvironment, target: exp.Expr, types: list[SqlType], rows: pa.Table) -> Written:
+    """Insert the rows of OUTPUT INTO or of INSERT ... EXEC.
+
+    :raises SqlError: 213 where their columns are not as many as the target's
+    """
+    exprs = [Expr(f"k{i}", type_) for i, type_ in enumerate(types, 1)]
+    with env.staged(_GIVEN, rows.rename_columns([expr.sql for expr in exprs])):
+        try:
+            return insert(ctx, env, exp.Insert(this=target), (exprs, f" FROM {_GIVEN}"))
+        except SqlError as error:
+            if error.number not in (109, 110):
+                raise
+            raise SqlError(213, "Column name or number of supplied values does not match table definition.") from None
 
 
 def _column(table: TableDef, name: str) -> ColumnDef:
@@ -141,29 +164,29 @@ def _new_values(
     columns: list[ColumnDef],
     stored: list[ColumnDef],
     full: str,
+    source: tuple[list[Expr], str] | None,
 ) -> tuple[dict[int, Any], int]:
     """Values of the stored columns by column_id, and the number of rows.
 
     :param columns: the target columns, in the order of the source's columns
     :param stored: all columns that get a value; those not targeted get their default
     """
+    lines: list[list[Expr]] | None = None
     if node.args.get("default"):
-        lines: list[list[Expr]] | None = [[]]
-    elif isinstance(node.expression, exp.Values):
+        lines = [[]]
+    elif source is None and isinstance(node.expression, exp.Values):
         lines = [value_row(ctx, row, columns) for row in node.expression.expressions]
-    else:
-        lines = None
     targeted = {column.column_id for column in columns}
     defaults = {c.column_id: default_of(ctx, c) for c in stored if c.column_id not in targeted}
-    if lines is not None:
+    if lines is not None and not node.args.get("limit"):
         arrays = known_rows(lines, columns, stored, defaults)
         if arrays is not None:
             return arrays, len(lines)
-    exprs, text = literal_rows(ctx, lines) if lines is not None else query_rows(ctx, node)
+    exprs, text = source or (literal_rows(ctx, lines) if lines is not None else query_rows(ctx, node))
     check_count(len(exprs), len(columns))
-    given = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
-    items = [f"{assign(given[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
-    fetched = env.fetch(f"SELECT {', '.join(items) or '1 AS none'}{text}")
+    values = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
+    items = [f"{assign(values[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
+    fetched = env.fetch(f"SELECT {', '.join(items) or '1 AS none'}{text}{query.limit_of(ctx, node)}")
     return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
 
 
@@ -207,16 +230,17 @@ def compile_computed(ctx: Context, text: str, columns: list[ColumnDef]) -> Expr:
     return scalar(ctx, Scope([source]), parse(f"SELECT {text}").expressions[0])
 
 
-def _modified(ctx: Context, node: exp.Expr, name: exp.Expr, source: exp.Expr) -> tuple[Scope, str, Relation, str]:
+def _modified(ctx: Context, node: exp.Expr) -> tuple[Scope, str, Relation, str]:
     """The scope of an UPDATE or DELETE, its FROM text, the relation it writes to and that relation's alias."""
-    scope = Scope()
+    scope, name = Scope(), node.this
     query.declare_ctes(ctx, scope, node)
+    source = node.args["from_"].this if node.args.get("from_") else name
     clause = from_clause(ctx, scope, source, [], node.args.get("where"), Bounds())
     wanted = name.alias_or_name.casefold()
     for alias, label in clause.labels.items():
         if label.casefold() == wanted:
             return scope, clause.sql, clause.relations[alias], alias
-    parts = table_parts(name)  # type: ignore[arg-type]
+    parts = table_parts(name)
     named = [
         alias for alias, each in clause.relations.items() if each.hidden and each.name.casefold() == parts[2].casefold()
     ]
@@ -234,7 +258,7 @@ def _affected(
     head = [f"{alias}.{relation.hidden} AS {ROW_ID}"]
     head += [f"{alias}.{physical} AS {physical}" for _, physical in relation.columns]
     once = f"DISTINCT ON ({alias}.{relation.hidden}) " if "JOIN" in text or ", " in text else ""
-    return f"SELECT {once}{', '.join(head + more)} FROM {text}{where}"
+    return f"SELECT {once}{', '.join(head + more)} FROM {text}{where}{query.limit_of(ctx, node)}"
 
 
 def _affected_schema(table: TableDef, changed: tuple[int, ...] = ()) -> pa.Schema:
@@ -245,13 +269,8 @@ def _affected_schema(table: TableDef, changed: tuple[int, ...] = ()) -> pa.Schem
 
 def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     """Run a DELETE."""
-    only(node, "this", "where", "tables", "returning", "with_")
-    tables = node.args.get("tables") or []
-    if len(tables) > 1 or (tables and tables[0].name.lower() == "top"):
-        raise unsupported("DELETE TOP")
-    name = tables[0] if tables else node.this
-    source = node.this if isinstance(node.this, exp.Expr) else name  # DELETE t has no FROM
-    scope, text, relation, alias = _modified(ctx, node, name, source)
+    only(node, "this", "from_", "where", "returning", "with_", "limit")
+    scope, text, relation, alias = _modified(ctx, node)
     database, entry = env.target(relation.parts)
     rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
     before = _images(entry.table, rows, "c")
@@ -261,9 +280,8 @@ def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
 
 def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     """Run an UPDATE: all new values are worked out from the old rows before any is written."""
-    only(node, "this", "expressions", "from_", "where", "returning", "with_")
-    source = node.args["from_"].this if node.args.get("from_") else node.this
-    scope, text, relation, alias = _modified(ctx, node, node.this, source)
+    only(node, "this", "expressions", "from_", "where", "returning", "with_", "limit")
+    scope, text, relation, alias = _modified(ctx, node)
     database, entry = env.target(relation.parts)
     table = entry.table
     full = f"{database.name}.{table.schema}.{table.name}"
@@ -322,7 +340,7 @@ def _output(
     clause = node.args.get("returning")
     if clause is None:
         return None
-    only(clause, "expressions")
+    only(clause, "expressions", "into")
     scope, arrays, names = Scope(), [], []
     for label, prefix, rows in (("deleted", "d", before), ("inserted", "i", after)):
         if rows is not None:
@@ -334,4 +352,8 @@ def _output(
     columns = query.projections(ctx, scope, clause)
     with env.staged(_STAGED, pa.Table.from_arrays(arrays, names)):
         items = ", ".join(f"{expr.to(expr.type)} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
-        return columns, env.fetch(f"SELECT {items} FROM {_STAGED}")
+        found = env.fetch(f"SELECT {items} FROM {_STAGED}")
+    if clause.args.get("into"):
+        insert_rows(ctx, env, clause.args["into"], [expr.type for _, expr in columns], found)
+        return None
+    return columns, found

@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
+from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, Relation
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import TABLE
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
@@ -102,11 +105,47 @@ class Environment:
         entry = self.catalog(database).find(parts[1] or "dbo", parts[2])
         return None if entry is None else (database, entry)
 
-    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
-        """The user table to write to, its database locked for writing.
+    def local(self, name: str) -> LocalTable | None:
+        """A temporary table (#) or table variable (@); None where the name is of neither kind.
 
-        :raises SqlError: 208, 259 for catalogue objects, 229 without the right
+        :raises SqlError: 208, 1087
         """
+        if name.startswith("##"):
+            raise unsupported("global temporary tables")
+        if name.startswith("#"):
+            found = self.manager.temporary.get(name.casefold())
+            if found is None:
+                raise SqlError(208, f"Invalid object name '{name}'.")
+            return found
+        if not name.startswith("@"):
+            return None
+        type_, value = self.variables.get(name[1:].casefold(), (None, None))
+        if type_ != TABLE:
+            raise SqlError(1087, f'Must declare the table variable "{name}".', severity=15, state=2)
+        return value
+
+    def keep(self, name: str, local: LocalTable | None) -> None:
+        """Take a temporary table or table variable with its new rows; None drops a temporary table."""
+        if name.startswith("@"):
+            self.variables[name[1:].casefold()] = (TABLE, local)
+            return
+        others = {key: value for key, value in self.manager.temporary.items() if key != name.casefold()}
+        self.manager.temporary = others if local is None else {**others, name.casefold(): local}
+
+    def leave(self) -> None:
+        """A called batch is over: what it created is dropped."""
+        self.procedure_depth -= 1
+        kept = {key: each for key, each in self.manager.temporary.items() if each.depth <= self.procedure_depth}
+        self.manager.temporary = kept
+
+    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
+        """The table to write to; the database of a user table locked for writing.
+
+        :raises SqlError: 208, 1087, 259 for catalogue objects, 229 without the right
+        """
+        local = self.local(parts[2])
+        if local is not None:
+            return self.instance.storage.database("tempdb"), local.entry
         if parts[1].casefold() in ("sys", "information_schema", "cdc"):
             raise SqlError(259, "Ad hoc updates to system catalogs are not allowed.")
         self.manager.enter(self.database_named(parts[0]))
@@ -163,6 +202,9 @@ class Environment:
         database, schema = self.database_named(parts[0]), parts[1] or "dbo"
         self._see_snapshot()
         full = ".".join(filter(None, parts))
+        local = self.local(parts[2])
+        if local is not None:
+            return self._stored(self.register(local.rows), local.entry, "tempdb")
         if schema.casefold() == "cdc":
             found = changes.change_relation(self, database, parts[2], bounds, full)
             if not self.may_select(database, "cdc", parts[2]) and found.batches is not None:
@@ -172,9 +214,7 @@ class Environment:
         if entry is not None:
             if not self.may_select(database, entry.table.schema, entry.table.name):
                 raise self._denied("SELECT", entry.table.name, database, entry.table.schema)
-            columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
-            place = (database.name, entry.table.schema, entry.table.name)
-            return Relation(stored_name(database, entry), columns, hidden=ROW_ID, parts=place)
+            return self._stored(stored_name(database, entry), entry, database.name)
         key = (database.name, schema.casefold(), parts[2].casefold())
         if key not in self._views:
             view = views.find(self, database, schema, parts[2])
@@ -182,6 +222,10 @@ class Environment:
                 raise SqlError(208, f"Invalid object name '{full}'.")
             self._views[key] = self.arrow_relation(*view)
         return self._views[key]
+
+    def _stored(self, source: str, entry: TableEntry, database: str) -> Relation:
+        columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
+        return Relation(source, columns, hidden=ROW_ID, parts=(database, entry.table.schema, entry.table.name))
 
     def arrow_relation(self, columns: list[Column], rows: pa.Table) -> Relation:
         """Arrow rows as something to read from in this statement."""
@@ -275,6 +319,10 @@ class Environment:
 
     def writer(self, database: Database, entry: TableEntry) -> RowWriter:
         """What applies rows to a table."""
+        local = self.local(entry.table.name)
+        if local is not None:
+            name = self.register(local.rows)
+            return LocalWriter(self.manager, database, local, name, lambda after: self.keep(entry.table.name, after))
         return RowWriter(self.manager, database, entry, self.instance.configuration.max_text_repl_size)
 
     def identity_insert(self, entry: TableEntry) -> bool:
@@ -293,7 +341,7 @@ class Environment:
         :raises SqlError: 137
         """
         found = self.variables.get(name.casefold())
-        if found is None:
+        if found is None or found[0] == TABLE:
             raise SqlError(137, f'Must declare the scalar variable "@{name}".', severity=15, state=2)
         return found
 

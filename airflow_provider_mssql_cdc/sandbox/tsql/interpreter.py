@@ -14,21 +14,22 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     Message,
     Outcome,
     ResultSet,
+    ReturnStatus,
     RowCount,
     SqlError,
-    TransactionChanged,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, plain, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, read_batch
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, inserts_procedure, read_batch
+from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
+from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 # errors that end the batch; those above severity 16 end the connection, which the sandbox never does
@@ -63,8 +64,8 @@ class Interpreter:
         self.env = environment
         self.settings = Settings()
         self.prepared = calls.Prepared()
-        self.descriptor = 0
-        self._transaction_name = ""
+        self._inserting = False
+        self.transactions = Transactions(environment)
         self._handlers: dict[str, Callable[[Statement], Iterator[Outcome]]] = {
             "SELECT": self._query,
             "WITH": self._query,
@@ -76,10 +77,10 @@ class Interpreter:
             "PRINT": self._print,
             "RAISERROR": self._raise,
             "THROW": self._raise,
-            "BEGIN": self._begin,
-            "COMMIT": self._commit,
-            "ROLLBACK": self._rollback,
-            "SAVE": self._save,
+            "BEGIN": self.transactions.run_begin,
+            "COMMIT": self.transactions.run_commit,
+            "ROLLBACK": self.transactions.run_rollback,
+            "SAVE": self.transactions.run_save,
             "RETURN": self._return,
             "EXEC": self._exec,
         }
@@ -128,7 +129,7 @@ class Interpreter:
         if self.env.cancelled.is_set():
             raise BatchAborted
         if self.settings.implicit_transactions and not self.env.trancount and statement.verb in _STARTS_IMPLICIT:
-            yield from self.begin()
+            yield from self.transactions.begin()
         handler = self._handlers.get(statement.verb)
         try:
             if handler is not None:
@@ -155,7 +156,7 @@ class Interpreter:
             yield Message(3621, "The statement has been terminated.", 0)
         aborts = problem.number in _ABORT_TRANSACTION or (self.settings.xact_abort and problem.number != 50000)
         if aborts and self.env.trancount:
-            yield from self.end_transaction("rollback")
+            yield from self.transactions.end("rollback")
         yield RowCount()
         if aborts or problem.number in _ABORT_BATCH or problem.severity >= 20:
             raise BatchAborted
@@ -163,9 +164,14 @@ class Interpreter:
     # Queries and DML
 
     def _query(self, statement: Statement) -> Iterator[Outcome]:
-        if any(token.upper in ("EXEC", "EXECUTE") for token in statement.tokens) and statement.verb == "INSERT":
-            raise unsupported("INSERT ... EXEC")
+        if statement.verb == "INSERT" and inserts_procedure(statement.tokens):
+            yield from self._insert_procedure(statement)
+            return
         tree = parse(statement.text, statement.line)
+        if into_of(tree) is not None:
+            count = self.atomically(lambda: select_into(self, tree))
+            yield self._wrote(count, "SELECT INTO")
+            return
         if isinstance(tree, exp.Query):
             yield from self._select(tree)
             return
@@ -179,35 +185,64 @@ class Interpreter:
         written: dml.Written = self.atomically(
             lambda: run(self.context(), self.env, tree), single=not tree.args.get("returning")
         )
-        self.env.rowcount = written.count
         if written.output is not None:
             columns, rows = written.output
             yield ResultSet(result_columns(columns), iter(rows.to_batches(65536)))
-        yield self._done(written.count, tree.key.upper())
+        yield self._wrote(written.count, tree.key.upper())
+
+    def _wrote(self, rows: int, command: str) -> RowCount:
+        self.env.rowcount = rows
+        return self._done(rows, command)
+
+    def _insert_procedure(self, statement: Statement) -> Iterator[Outcome]:
+        """INSERT ... EXEC: all rows that a call returns go into a table."""
+        place = next(i for i, token in enumerate(statement.tokens) if token.upper in ("EXEC", "EXECUTE"))
+        head, call = statement.split(place)
+        tree = parse(f"{head} SELECT NULL", statement.line)
+        if self._inserting:
+            raise SqlError(8164, "An INSERT EXEC statement cannot be nested.")
+        found: list[tuple[list[SqlType], pa.Table]] = []
+        self._inserting = True
+        try:
+            for outcome in calls.execute(self, call):
+                if isinstance(outcome, ResultSet):
+                    schema = pa.schema([(f"k{i}", column.type.arrow) for i, column in enumerate(outcome.columns, 1)])
+                    batches = [pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in outcome.batches]
+                    types = [column.type for column in outcome.columns]
+                    found.append((types, pa.Table.from_batches(batches, schema)))
+                elif not isinstance(outcome, RowCount | ReturnStatus):
+                    yield outcome
+        finally:
+            self._inserting = False
+
+        def write() -> int:
+            return sum(dml.insert_rows(self.context(), self.env, tree.this, *each).count for each in found)
+
+        yield self._wrote(self.atomically(write), "INSERT")
 
     def atomically(self, action: Callable[[], Any], *, single: bool = False) -> Any:
         """Run a writing statement: alone in its own transaction, or as a step of the open one, all or nothing.
 
         :param single: the statement writes once at most
         """
-        manager = self.env.manager
-        if manager.open is None:
+        manager, variables = self.env.manager, dict(self.env.variables)
+        alone = manager.open is None
+        if alone:
             manager.begin(single=single)
-            try:
-                result = action()
-            except BaseException:
-                self.env.finish_reading()
-                manager.rollback()
-                raise
-            manager.commit()
-            return result
         mark = manager.mark()
         try:
-            return action()
+            result = action()
         except BaseException:
             self.env.finish_reading()
-            manager.undo_to(mark)
+            self.env.variables.update(variables)
+            if alone:
+                manager.rollback()
+            else:
+                manager.undo_to(mark)
             raise
+        if alone:
+            manager.commit()
+        return result
 
     def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
         assigned = self._assignments(tree)
@@ -320,80 +355,6 @@ class Interpreter:
             raise SqlError(178, "A RETURN statement with a return value cannot be used in this context.", severity=15)
         yield from ()
         raise Returned
-
-    # Transactions
-
-    def begin(self) -> Iterator[Outcome]:
-        """Start a transaction, or count one more."""
-        self.env.trancount += 1
-        if self.env.trancount == 1:
-            self.env.manager.begin()
-            self.descriptor += 1
-            yield TransactionChanged("begin", self.descriptor)
-
-    def end_transaction(self, kind: str) -> Iterator[Outcome]:
-        """Commit or roll back the whole transaction."""
-        self.env.finish_reading()
-        self.env.trancount = 0
-        if kind == "commit":
-            self.env.manager.commit()
-        else:
-            self.env.manager.rollback()
-        yield TransactionChanged(kind, self.descriptor)
-
-    def commit(self) -> Iterator[Outcome]:
-        """COMMIT: only the outermost one counts."""
-        if not self.env.trancount:
-            message = "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION."
-            raise SqlError(3902, message)
-        if self.env.trancount > 1:
-            self.env.trancount -= 1
-            return
-        yield from self.end_transaction("commit")
-
-    def rollback(self, name: str = "") -> Iterator[Outcome]:
-        """ROLLBACK: all, whatever the nesting; or to a save point."""
-        if not self.env.trancount:
-            message = "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION."
-            raise SqlError(3903, message)
-        if name and self.env.manager.rollback_to(name):
-            return
-        if name and name.casefold() != self._transaction_name.casefold():
-            raise SqlError(6401, f"Cannot roll back {name}. No transaction or savepoint of that name was found.")
-        yield from self.end_transaction("rollback")
-
-    def _name(self, cursor: Cursor) -> str:
-        cursor.next()
-        if not (cursor.take("TRAN") or cursor.take("TRANSACTION")):
-            cursor.take("WORK")
-        if cursor.token.kind == "variable":
-            return str(self.env.variable(cursor.next().text[1:])[1])
-        return cursor.name() if cursor.token.is_name else ""
-
-    def _begin(self, statement: Statement) -> Iterator[Outcome]:
-        name = self._name(statement.cursor())
-        if not self.env.trancount:
-            self._transaction_name = name
-        yield from self.begin()
-        yield RowCount()
-
-    def _commit(self, statement: Statement) -> Iterator[Outcome]:
-        yield from self.commit()
-        yield RowCount()
-
-    def _rollback(self, statement: Statement) -> Iterator[Outcome]:
-        yield from self.rollback(self._name(statement.cursor()))
-        yield RowCount()
-
-    def save(self, name: str) -> None:
-        """SAVE TRANSACTION"""
-        if not self.env.trancount:
-            raise SqlError(628, "Cannot issue SAVE TRANSACTION when there is no active transaction.")
-        self.env.manager.save(name)
-
-    def _save(self, statement: Statement) -> Iterator[Outcome]:
-        self.save(self._name(statement.cursor()))
-        yield RowCount()
 
     def _exec(self, statement: Statement) -> Iterator[Outcome]:
         yield from calls.execute(self, statement)

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.tsql import TSQL
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT")
+
+
+_COMPOUND: dict[str, tuple[TokenType, type[exp.Expr]]] = {
+    # token types that T-SQL has no other use for
+    "+=": (TokenType.FARROW, exp.Add),
+    "-=": (TokenType.HASH_ARROW, exp.Sub),
+    "*=": (TokenType.DHASH_ARROW, exp.Mul),
+    "/=": (TokenType.LR_ARROW, exp.Div),
+}
+
+
+def _compound(operator: type[exp.Expr]) -> Callable[..., exp.Expr]:
+    """``a += b`` as ``a = a + (b)``."""
+
+    def built(this: exp.Expr, expression: exp.Expr, **_: Any) -> exp.Expr:
+        return exp.EQ(this=this, expression=operator(this=this.copy(), expression=exp.Paren(this=expression)))
+
+    return built
+
+
+class _Tokenizer(TSQL.Tokenizer):
+    KEYWORDS: ClassVar[dict[str, Any]] = {
+        **TSQL.Tokenizer.KEYWORDS,
+        **{text: token for text, (token, _) in _COMPOUND.items()},
+    }
 
 
 class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
@@ -25,6 +53,56 @@ class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parser for name, parser in TSQL.Parser.FUNCTION_PARSERS.items() if name in _KEPT_PARSERS
     }
+
+    EQUALITY: ClassVar[dict[Any, Any]] = {
+        **TSQL.Parser.EQUALITY,
+        **{token: _compound(operator) for token, operator in _COMPOUND.values()},
+    }
+
+    def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
+        table = super()._parse_table_parts(*args, **kwargs)
+        if isinstance(table, exp.Table) and isinstance(table.this, exp.Parameter):
+            # a table variable goes by its name with the mark, as a temporary table does
+            table.set("this", exp.to_identifier(f"@{table.this.name}", quoted=True))
+        elif isinstance(table, exp.Table):
+            marks = [mark for mark, key in (("#", "temporary"), ("##", "global_")) if table.this.args.get(key)]
+            if marks:
+                table.this.set("this", marks[0] + table.this.name)
+        return table
+
+    def _parse_returning(self) -> Any:
+        if not self._match(TokenType.RETURNING):
+            return None
+        clause = exp.Returning(expressions=self._parse_csv(self._parse_expression))
+        if self._match(TokenType.INTO):
+            clause.set("into", self._parse_schema(self._parse_table_parts(schema=True)))
+        return clause
+
+    def _limited(self, parse: Callable[[], Any]) -> Any:
+        """A writing statement with its TOP, which the grammar lacks there."""
+        top = self._parse_primary() if self._match_text_seq("TOP") else None
+        statement = parse()
+        if top is not None:
+            statement.set("limit", top.this if isinstance(top, exp.Paren) else top)
+        return statement
+
+    def _parse_insert(self) -> Any:
+        return self._limited(super()._parse_insert)
+
+    def _parse_update(self) -> Any:
+        return self._limited(super()._parse_update)
+
+    def _parse_delete(self) -> Any:
+        return self._limited(self._parse_deletion)
+
+    def _parse_deletion(self) -> Any:
+        # the first FROM may be left out, and a second one names other tables
+        self._match(TokenType.FROM)
+        statement = exp.Delete(this=self._parse_table())
+        statement.set("returning", self._parse_returning())
+        statement.set("from_", self._parse_from(joins=True))
+        statement.set("where", self._parse_where())
+        return statement
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
         start = self._curr
@@ -38,6 +116,17 @@ class Dialect(TSQL):
     """T-SQL without sqlglot's normalisation of functions."""
 
     Parser = _Parser
+    Tokenizer = _Tokenizer
+
+
+def _named(text: str) -> str:
+    """The text with the names of temporary tables in brackets, since the grammar would read a word in them."""
+    parts, done = [], 0
+    for token in tokenize(text):
+        if token.kind == "word" and token.text.startswith("#"):
+            parts += [text[done : token.start], f"[{token.text}]"]
+            done = token.end
+    return "".join(parts) + text[done:]
 
 
 @functools.lru_cache(maxsize=512)
@@ -47,7 +136,7 @@ def parse(text: str, line: int = 1) -> exp.Expr:
     :raises SqlError: 102 with the line
     """
     try:
-        trees = sqlglot.parse(text, dialect=Dialect)
+        trees = sqlglot.parse(_named(text) if "#" in text else text, dialect=Dialect)
     except ParseError as error:
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()

@@ -110,7 +110,7 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
     sql += (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
     sql += f" HAVING {having}" if having else ""
-    limit = _limit(ctx, scope, node)
+    limit = _limit(ctx, node)
     if node.args.get("distinct"):
         if node.args["distinct"].args.get("on"):
             raise unsupported("DISTINCT ON")
@@ -215,7 +215,7 @@ def _order_by_output(node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
     return ", ".join(parts)
 
 
-def _limit(ctx: Context, scope: Scope, node: exp.Expr) -> str:
+def _limit(ctx: Context, node: exp.Expr) -> str:
     limit, offset = node.args.get("limit"), node.args.get("offset")
     text = ""
     if isinstance(limit, exp.Limit | exp.Fetch):
@@ -223,15 +223,20 @@ def _limit(ctx: Context, scope: Scope, node: exp.Expr) -> str:
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
             raise unsupported("TOP with PERCENT or WITH TIES")
         amount = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count")
-        text += f" LIMIT {_rows(ctx, scope, amount)}"
+        text += f" LIMIT {_rows(ctx, amount)}"
     if offset is not None:
         if not node.args.get("order"):
             raise SqlError(102, "Incorrect syntax near 'OFFSET'.", severity=15)
-        text += f" OFFSET {_rows(ctx, scope, offset.expression)}"
+        text += f" OFFSET {_rows(ctx, offset.expression)}"
     return text
 
 
-def _rows(ctx: Context, scope: Scope, node: Any) -> int:
+def limit_of(ctx: Context, node: exp.Expr) -> str:
+    """TOP of a writing statement."""
+    return f" LIMIT {_rows(ctx, node.args['limit'])}" if node.args.get("limit") else ""
+
+
+def _rows(ctx: Context, node: Any) -> int:
     value = ctx.value(scalar(ctx, Scope(), node), "TOP or OFFSET")
     if not isinstance(value, int) or value < 0:
         raise SqlError(
@@ -276,7 +281,7 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
     if not everything:
         sql = _combine(node, texts, columns)
     order = _order_by_output(node, columns) if node.args.get("order") else ""
-    limit = _limit(ctx, scope, node)
+    limit = _limit(ctx, node)
     sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + limit
     return Query(sql, [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -79,6 +80,11 @@ class Statement:
     def text(self) -> str:
         """Its text as written."""
         return self.batch[self.tokens[0].start : self.tokens[-1].end]
+
+    def split(self, place: int) -> tuple[str, Statement]:
+        """The text before a token, and the EXEC that begins with it."""
+        head = self.batch[self.tokens[0].start : self.tokens[place].start]
+        return head, Statement("EXEC", self.tokens[place:], self.batch)
 
     def cursor(self) -> Cursor:
         """A cursor over its tokens."""
@@ -232,12 +238,13 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
             raise syntax_error(token)
         tokens.append(cursor.next())
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
-    if statement.verb in QUERIES and not _inserts_procedure(tokens):
+    if statement.verb in QUERIES and not inserts_procedure(tokens):
         parse(statement.text, statement.line)
     elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "DBCC", "KILL"):
         raise unsupported(statement.verb, statement.line)
     return statement
 
 
-def _inserts_procedure(tokens: list[Token]) -> bool:
+def inserts_procedure(tokens: Sequence[Token]) -> bool:
+    """Whether the tokens are an INSERT ... EXEC."""
     return tokens[0].upper == "INSERT" and any(token.upper in ("EXEC", "EXECUTE") for token in tokens)

@@ -55,21 +55,21 @@ class SqlSession:
         """Transaction manager request: begin."""
         if isolation is not IsolationLevel.KEEP:
             self._env.isolation = isolation
-        yield from self._guarded(self._interpreter.begin)
+        yield from self._guarded(self._interpreter.transactions.begin)
 
     def commit(self, name: str) -> Iterator[Outcome]:
         """Transaction manager request: commit."""
-        yield from self._guarded(self._interpreter.commit)
+        yield from self._guarded(self._interpreter.transactions.commit)
 
     def rollback(self, name: str) -> Iterator[Outcome]:
         """Transaction manager request: roll back."""
-        yield from self._guarded(lambda: self._interpreter.rollback(name))
+        yield from self._guarded(lambda: self._interpreter.transactions.rollback(name))
 
     def save(self, name: str) -> Iterator[Outcome]:
         """Transaction manager request: set a save point."""
 
         def run() -> Iterator[Outcome]:
-            self._interpreter.save(name)
+            self._interpreter.transactions.save(name)
             yield from ()
 
         yield from self._guarded(run)
@@ -135,6 +135,7 @@ class SqlSession:
         """RESETCONNECTION: as after login."""
         self._env.forget()
         self._env.manager.rollback()
+        self._env.manager.temporary = {}
         self._env.trancount = 0
         self._env.isolation = IsolationLevel.READ_COMMITTED
         self._env.manager.lock_timeout = None

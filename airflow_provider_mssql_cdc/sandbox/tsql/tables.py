@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, stored_name
-from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -15,12 +16,10 @@ from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
-    KeySpec,
     TableSpec,
     check_columns,
     data_type,
     elements,
-    key_columns,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
@@ -43,13 +42,13 @@ def define(interpreter: Interpreter, catalog: Catalog, operation: Operation | No
     manager.open.catalog = catalog
 
 
-def _parts(cursor: Cursor) -> tuple[str, str, str]:
+def parts_of(cursor: Cursor) -> tuple[str, str, str]:
     parts = cursor.dotted()
     if len(parts) > 3:
         raise SqlError(117, "The object name contains more than the maximum number of prefixes.", severity=15)
     database, schema, name = ("", "", *parts)[-3:]
-    if name.startswith("#"):
-        raise unsupported("temporary tables", cursor.token.line)
+    if name.startswith("##"):
+        raise unsupported("global temporary tables", cursor.token.line)
     return database, schema, name
 
 
@@ -67,6 +66,8 @@ def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Dat
 
     :raises SqlError: 4902 where there is none
     """
+    if parts[2].startswith("#"):
+        raise unsupported("ALTER TABLE and unique indexes of a temporary table")
     database, catalog = _enter(interpreter, parts)
     entry = catalog.find(parts[1] or "dbo", parts[2])
     if entry is None:
@@ -93,7 +94,7 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
     """CREATE TABLE"""
     cursor = statement.cursor()
     cursor.expect("CREATE", "TABLE")
-    parts = _parts(cursor)
+    parts = parts_of(cursor)
     spec = elements(sub_cursor(cursor, cursor.group()))
     if cursor.take("ON"):
         cursor.name()
@@ -104,38 +105,55 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
     cursor.end()
     check_columns(spec.columns, parts[2])
 
-    def action() -> None:
-        database, catalog = _enter(interpreter, parts)
-        schema = catalog.schema_name(parts[1] or "dbo")
-        if schema is None:
-            message = (
-                f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
-            )
-            raise SqlError(2760, message)
-        if catalog.find(schema, parts[2]) is not None:
+    interpreter.atomically(lambda: create(interpreter, parts, spec))
+
+
+def create(interpreter: Interpreter, parts: tuple[str, str, str], spec: TableSpec) -> None:
+    """Create a table in the open transaction.
+
+    :raises SqlError: 2714, 2760
+    """
+    if parts[2].startswith("#"):
+        if parts[2].casefold() in interpreter.env.manager.temporary:
             raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
-        storage = interpreter.env.instance.storage
-        entry = definitions.create_table(
-            storage.new_object_id(), schema, parts[2], spec, storage.clock(), _computed_type(interpreter)
+        interpreter.env.keep(parts[2], local_table(interpreter, parts[2], spec))
+        return
+    database, catalog = _enter(interpreter, parts)
+    schema = catalog.schema_name(parts[1] or "dbo")
+    if schema is None:
+        message = (
+            f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
         )
-        _check_defaults(interpreter, entry.table)
-        sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
-        define(interpreter, replaced(catalog, entry), Operation(sql))
+        raise SqlError(2760, message)
+    if catalog.find(schema, parts[2]) is not None:
+        raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
+    entry = _defined(interpreter, schema, parts[2], spec)
+    sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
+    define(interpreter, replaced(catalog, entry), Operation(sql))
 
-    interpreter.atomically(action)
 
-
-def _check_defaults(interpreter: Interpreter, table: TableDef) -> None:
-    for column in table.columns:
+def _defined(interpreter: Interpreter, schema: str, name: str, spec: TableSpec) -> TableEntry:
+    storage = interpreter.env.instance.storage
+    entry = definitions.create_table(
+        storage.new_object_id(), schema, name, spec, storage.clock(), _computed_type(interpreter)
+    )
+    for column in entry.table.columns:
         if column.default is not None:
-            assign(default_of(interpreter.context(), column), column, table.name)
+            assign(default_of(interpreter.context(), column), column, name)
+    return entry
+
+
+def local_table(interpreter: Interpreter, name: str, spec: TableSpec) -> LocalTable:
+    """A temporary table or table variable, as yet without rows."""
+    check_columns(spec.columns, name)
+    return LocalTable.empty(_defined(interpreter, "dbo", name, spec), interpreter.env.procedure_depth)
 
 
 def alter_table(interpreter: Interpreter, statement: Statement) -> None:
     """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
     cursor = statement.cursor()
     cursor.expect("ALTER", "TABLE")
-    parts = _parts(cursor)
+    parts = parts_of(cursor)
     if cursor.take("WITH", "CHECK") or cursor.take("WITH", "NOCHECK"):
         pass
 
@@ -191,7 +209,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
             fill = f" DEFAULT ({assign(expr, column, entry.table.name)})"
         changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}{fill}")
     for index in after.table.indexes[len(entry.table.indexes) :]:
-        _check_unique(interpreter, database, entry, index)
+        check_unique(interpreter, database, entry, index)
         _check_not_null(interpreter, database, entry, index)
     sql = f";\nALTER TABLE {name} ".join(changes)
     _apply(interpreter, place, after, sql, text, "add")
@@ -204,7 +222,11 @@ def _check_not_null(interpreter: Interpreter, database: Database, entry: TableEn
             raise SqlError(8111, message)
 
 
-def _check_unique(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+    """Refuse a unique index over rows that it does not fit.
+
+    :raises SqlError: 1505
+    """
     if not index.unique:
         return
     keys = []
@@ -280,12 +302,15 @@ def drop_table(interpreter: Interpreter, statement: Statement) -> None:
     cursor = statement.cursor()
     cursor.expect("DROP", "TABLE")
     lenient = cursor.take("IF", "EXISTS")
-    names = [_parts(cursor)]
+    names = [parts_of(cursor)]
     while cursor.take(","):
-        names.append(_parts(cursor))
+        names.append(parts_of(cursor))
     cursor.end()
 
     def action(parts: tuple[str, str, str]) -> None:
+        if parts[2].startswith("#") and parts[2].casefold() in interpreter.env.manager.temporary:
+            interpreter.env.keep(parts[2], None)
+            return
         database, catalog = _enter(interpreter, parts)
         entry = catalog.find(parts[1] or "dbo", parts[2])
         if entry is None:
@@ -310,80 +335,19 @@ def truncate_table(interpreter: Interpreter, statement: Statement) -> None:
     """TRUNCATE TABLE"""
     cursor = statement.cursor()
     cursor.expect("TRUNCATE", "TABLE")
-    parts = _parts(cursor)
+    parts = parts_of(cursor)
     cursor.end()
 
     def action() -> None:
+        local = interpreter.env.local(parts[2])
+        if local is not None:
+            interpreter.env.keep(parts[2], LocalTable.empty(local.entry, local.depth))
+            interpreter.env.instance.storage.database("tempdb").reset_identity(local.entry.table.object_id)
+            return
         database, catalog, entry = existing(interpreter, parts)
         database.cdc.check_ddl(entry.table, None, "truncate")
         object_id = entry.table.object_id
         sql = f"DELETE FROM {stored_name(database, entry)}"
         define(interpreter, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))
-
-    interpreter.atomically(action)
-
-
-def create_index(interpreter: Interpreter, statement: Statement) -> None:
-    """CREATE [UNIQUE] [CLUSTERED | NONCLUSTERED] INDEX name ON table (columns)"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE")
-    unique = cursor.take("UNIQUE")
-    clustered = cursor.take("CLUSTERED")
-    cursor.take("NONCLUSTERED")
-    cursor.expect("INDEX")
-    name = cursor.name()
-    cursor.expect("ON")
-    parts = _parts(cursor)
-    key = KeySpec(name, key_columns(cursor), False, unique, clustered, constraint=False)
-    if cursor.take("INCLUDE"):
-        cursor.group()
-    if cursor.at("WHERE"):
-        raise unsupported("filtered indexes", cursor.token.line)
-    if cursor.take("WITH"):
-        cursor.group()
-    if cursor.take("ON"):
-        cursor.name()
-    cursor.end()
-
-    def action() -> None:
-        database, catalog, entry = existing(interpreter, parts)
-        after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
-        _check_unique(interpreter, database, entry, after.table.indexes[-1])
-        define(interpreter, replaced(catalog, after))
-
-    interpreter.atomically(action)
-
-
-def drop_index(interpreter: Interpreter, statement: Statement) -> None:
-    """DROP INDEX [IF EXISTS] name ON table"""
-    cursor = statement.cursor()
-    cursor.expect("DROP", "INDEX")
-    lenient = cursor.take("IF", "EXISTS")
-    name = cursor.name()
-    cursor.expect("ON")
-    parts = _parts(cursor)
-    cursor.end()
-
-    def action() -> None:
-        database, catalog, entry = existing(interpreter, parts)
-        index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
-        if index is None:
-            if lenient:
-                return
-            message = (
-                f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do "
-                "not have permission."
-            )
-            raise SqlError(3701, message, severity=11, state=7)
-        if index.primary_key or index.name in entry.unique_constraints:
-            message = (
-                f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being "
-                "used for PRIMARY KEY constraint enforcement."
-            )
-            raise SqlError(3723, message, state=4)
-        after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
-        assert after is not None
-        database.cdc.check_ddl(entry.table, after.table, "drop_index")
-        define(interpreter, replaced(catalog, after))
 
     interpreter.atomically(action)

@@ -18,6 +18,7 @@ UNIQUEIDENTIFIER = SqlType("uniqueidentifier")
 ROWVERSION = SqlType("rowversion")
 SYSNAME = SqlType("sysname", 128)
 LSN = SqlType("binary", 10)
+TABLE = SqlType("table")
 
 
 def varchar(length: int) -> SqlType:

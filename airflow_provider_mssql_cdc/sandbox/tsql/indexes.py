@@ -1,0 +1,86 @@
+"""CREATE INDEX and DROP INDEX."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import definitions, tables
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+
+def create_index(interpreter: Interpreter, statement: Statement) -> None:
+    """CREATE [UNIQUE] [CLUSTERED | NONCLUSTERED] INDEX name ON table (columns)"""
+    cursor = statement.cursor()
+    cursor.expect("CREATE")
+    unique = cursor.take("UNIQUE")
+    clustered = cursor.take("CLUSTERED")
+    cursor.take("NONCLUSTERED")
+    cursor.expect("INDEX")
+    name = cursor.name()
+    cursor.expect("ON")
+    parts = tables.parts_of(cursor)
+    key = KeySpec(name, key_columns(cursor), False, unique, clustered, constraint=False)
+    if cursor.take("INCLUDE"):
+        cursor.group()
+    if cursor.at("WHERE"):
+        raise unsupported("filtered indexes", cursor.token.line)
+    if cursor.take("WITH"):
+        cursor.group()
+    if cursor.take("ON"):
+        cursor.name()
+    cursor.end()
+
+    def action() -> None:
+        local = None if unique else interpreter.env.local(parts[2])
+        if local is not None:
+            indexed = definitions.add_index(local.entry, key, interpreter.env.instance.storage.clock())
+            interpreter.env.keep(parts[2], dataclasses.replace(local, entry=indexed))
+            return
+        database, catalog, entry = tables.existing(interpreter, parts)
+        after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
+        tables.check_unique(interpreter, database, entry, after.table.indexes[-1])
+        tables.define(interpreter, tables.replaced(catalog, after))
+
+    interpreter.atomically(action)
+
+
+def drop_index(interpreter: Interpreter, statement: Statement) -> None:
+    """DROP INDEX [IF EXISTS] name ON table"""
+    cursor = statement.cursor()
+    cursor.expect("DROP", "INDEX")
+    lenient = cursor.take("IF", "EXISTS")
+    name = cursor.name()
+    cursor.expect("ON")
+    parts = tables.parts_of(cursor)
+    cursor.end()
+
+    def action() -> None:
+        database, catalog, entry = tables.existing(interpreter, parts)
+        index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
+        if index is None:
+            if lenient:
+                return
+            message = (
+                f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do "
+                "not have permission."
+            )
+            raise SqlError(3701, message, severity=11, state=7)
+        if index.primary_key or index.name in entry.unique_constraints:
+            message = (
+                f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being "
+                "used for PRIMARY KEY constraint enforcement."
+            )
+            raise SqlError(3723, message, state=4)
+        after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
+        assert after is not None
+        database.cdc.check_ddl(entry.table, after.table, "drop_index")
+        tables.define(interpreter, tables.replaced(catalog, after))
+
+    interpreter.atomically(action)

@@ -54,10 +54,14 @@ class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
         name: parser for name, parser in TSQL.Parser.FUNCTION_PARSERS.items() if name in _KEPT_PARSERS
     }
 
-    EQUALITY: ClassVar[dict[Any, Any]] = {
-        **TSQL.Parser.EQUALITY,
-        **{token: _compound(operator) for token, operator in _COMPOUND.values()},
-    }
+    COMPOUND: ClassVar[dict[Any, Any]] = {token: _compound(operator) for token, operator in _COMPOUND.values()}
+    EQUALITY: ClassVar[dict[Any, Any]] = {**TSQL.Parser.EQUALITY, **COMPOUND}
+
+    def _parse_update_assignment(self) -> Any:
+        target = self._parse_comparison()
+        if self._match_set(self.COMPOUND):
+            return self.COMPOUND[self._prev.token_type](target, self._parse_disjunction())
+        return exp.EQ(this=target, expression=self._parse_disjunction()) if self._match(TokenType.EQ) else target
 
     def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
         table = super()._parse_table_parts(*args, **kwargs)

@@ -67,7 +67,7 @@ def test_error(client: Client, sql: str, number: int) -> None:
 
 def test_temporary_table_lives_as_long_as_its_session(client: Client, connect: Callable[..., Client]) -> None:
     client.run("CREATE TABLE #t (id int IDENTITY PRIMARY KEY, a nvarchar(10)) INSERT #t (a) VALUES ('a'), ('b'), ('c')")
-    client.run("UPDATE #t SET a += N'!' WHERE id > 1 DELETE t FROM #t AS t JOIN dbo.l AS o ON t.a = N'b!'")
+    client.run("UPDATE #t SET a += N'!' WHERE id > 1 DELETE t FROM #t AS t JOIN dbo.l AS o ON t.a = N'b!' AND o.id = 5")
     assert client.run("SELECT * FROM #t ORDER BY id DESC") == [(3, "c!"), (1, "a")]
     assert client.run("SELECT COUNT(*) FROM tempdb..#t WHERE OBJECT_ID('tempdb..#t') IS NOT NULL") == [(2,)]
     assert connect().error("SELECT * FROM #t") == 208

@@ -414,7 +414,6 @@ def test_59_keys_and_statistics_by_procedure(db: Database) -> None:
     assert sorted(listed) == [("pk_t", 1, "b"), ("pk_t", 2, "a"), ("ux", 1, "c")]
 
 
-@gap("the sandbox refuses table variables, also those of the JDBC driver")
 def test_59_columns_as_the_jdbc_driver_asks_for_them(golden: Database) -> None:
     edition = golden.value("SELECT CAST(SERVERPROPERTY('EngineEdition') AS int)")
     assert isinstance(edition, int)

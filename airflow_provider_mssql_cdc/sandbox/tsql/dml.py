@@ -186,7 +186,7 @@ def _new_values(
     check_count(len(exprs), len(columns))
     values = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
     items = [f"{assign(values[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
-    fetched = env.fetch(f"SELECT {', '.join(items) or '1 AS none'}{text}{query.limit_of(ctx, node)}")
+    fetched = env.fetch(query.limited(ctx, node, f"SELECT {', '.join(items) or '1 AS none'}{text}"))
     return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
 
 
@@ -258,7 +258,7 @@ def _affected(
     head = [f"{alias}.{relation.hidden} AS {ROW_ID}"]
     head += [f"{alias}.{physical} AS {physical}" for _, physical in relation.columns]
     once = f"DISTINCT ON ({alias}.{relation.hidden}) " if "JOIN" in text or ", " in text else ""
-    return f"SELECT {once}{', '.join(head + more)} FROM {text}{where}{query.limit_of(ctx, node)}"
+    return query.limited(ctx, node, f"SELECT {once}{', '.join(head + more)} FROM {text}{where}")
 
 
 def _affected_schema(table: TableDef, changed: tuple[int, ...] = ()) -> pa.Schema:

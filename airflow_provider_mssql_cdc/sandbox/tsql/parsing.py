@@ -23,11 +23,11 @@ _KEPT_PARSERS = ("CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT")
 
 
 _COMPOUND: dict[str, tuple[TokenType, type[exp.Expr]]] = {
-    # token types that T-SQL has no other use for
-    "+=": (TokenType.FARROW, exp.Add),
-    "-=": (TokenType.HASH_ARROW, exp.Sub),
-    "*=": (TokenType.DHASH_ARROW, exp.Mul),
-    "/=": (TokenType.LR_ARROW, exp.Div),
+    # token types that the grammar of T-SQL has no other use for
+    "+=": (TokenType.DOTCARET, exp.Add),
+    "-=": (TokenType.DCOLONDOLLAR, exp.Sub),
+    "*=": (TokenType.DCOLONPERCENT, exp.Mul),
+    "/=": (TokenType.DCOLONQMARK, exp.Div),
 }
 
 

@@ -231,9 +231,9 @@ def _limit(ctx: Context, node: exp.Expr) -> str:
     return text
 
 
-def limit_of(ctx: Context, node: exp.Expr) -> str:
-    """TOP of a writing statement."""
-    return f" LIMIT {_rows(ctx, node.args['limit'])}" if node.args.get("limit") else ""
+def limited(ctx: Context, node: exp.Expr, sql: str) -> str:
+    """The rows that a writing statement's TOP leaves."""
+    return f"SELECT * FROM ({sql} LIMIT {_rows(ctx, node.args['limit'])})" if node.args.get("limit") else sql
 
 
 def _rows(ctx: Context, node: Any) -> int:

@@ -53,6 +53,21 @@ class TestStatements:
         client.run("DELETE t FROM dbo.w t JOIN dbo.w o ON o.n = t.id")
         assert _rows(client) == [(1, "y", 2)]
 
+    def test_compound_assignment(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 5), (2, NULL, 6)")
+        client.run("UPDATE dbo.w SET a += 'y', n *= 2 + 1 UPDATE w SET n -= id FROM dbo.w AS w WHERE w.id = 2")
+        assert _rows(client) == [(1, "xy", 15), (2, None, 16)]
+
+    def test_top(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 5), (2, 'y', 6), (3, 'z', 7)")
+        client.run("DECLARE @n int = 2 UPDATE TOP (@n) dbo.w SET n = 0 WHERE n > 0")
+        assert client.value("COUNT(*) FROM dbo.w WHERE n = 0") == 2
+        client.run("DELETE TOP (1) FROM dbo.w WHERE n = 0 DELETE TOP (5) w FROM dbo.w AS w WHERE w.n > 0")
+        assert client.value("COUNT(*) FROM dbo.w") == 1
+        client.run("DELETE dbo.w INSERT TOP (2) dbo.w (id) VALUES (1), (2), (3)")
+        client.run("INSERT TOP (1) INTO dbo.w (id) SELECT id + 10 FROM dbo.w")
+        assert client.value("COUNT(*) FROM dbo.w") == 3
+
     def test_rowcount_and_output(self, client: Client) -> None:
         assert client.run("INSERT INTO dbo.w (id, a) OUTPUT inserted.id, inserted.n VALUES (1, 'x'), (2, 'y')") == [
             (1, 7),

@@ -96,7 +96,7 @@ def test_80_login_that_fails(plain: Database) -> None:
         pymssql.connect(
             server=address["host"], port=str(address["port"]), user=address["user"], password="wrong", login_timeout=10
         )
-    assert refused.value.args[0][0] == 18456 or "18456" in str(refused.value)
+    assert "18456" in str(refused.value)
 
 
 def test_81_messages_are_no_errors(db: Database) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Relation
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -68,8 +68,8 @@ def change_function(
     """
     lowered = name.casefold()
     if schema.casefold() == "sys" and lowered == "fn_listextendedproperty":
-        columns = [Column(n, SqlType("nvarchar", 128)) for n in ("objtype", "objname", "name", "value")]
-        return columns, pa.table({c.name: pa.array([], pa.string()) for c in columns})
+        description = "objtype nvarchar(128), objname nvarchar(128), name nvarchar(128), value nvarchar(128)"
+        return relation(description, [])
     if schema.casefold() != "cdc" or not lowered.startswith((_ALL, _NET)):
         return None
     instance = database.cdc.instance(name[len(_ALL) :])

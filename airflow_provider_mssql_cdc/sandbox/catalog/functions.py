@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, values_of
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, VERSION_TEXT
@@ -174,9 +175,8 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
 def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
     table, column = values_of(env, arguments, "COL_LENGTH")
     found = objects.find(env, table)
-    columns = found.columns if found else ()
-    length = next((objects.max_length(c.type) for c in columns if c.name.casefold() == str(column).casefold()), None)
-    return constant(length, SqlType("smallint"))
+    lengths = {c.name.casefold(): system_types.max_length(c.type) for c in (found.columns if found else ())}
+    return constant(lengths.get(str(column).casefold()), SqlType("smallint"))
 
 
 def _col_name(env: Environment, arguments: list[Expr]) -> Expr:
@@ -271,12 +271,12 @@ def _database_role(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _type_name(env: Environment, arguments: list[Expr]) -> Expr:
-    return _lookup({t.user_type_id: t.name for t in objects.SYSTEM_TYPES}, arguments[0])
+    return _lookup({t.user_type_id: t.name for t in system_types.SYSTEM_TYPES}, arguments[0])
 
 
 def _type_id(env: Environment, arguments: list[Expr]) -> Expr:
     name = str(values_of(env, arguments, "TYPE_ID")[0]).casefold()
-    return constant(next((t.user_type_id for t in objects.SYSTEM_TYPES if t.name == name), None), INT)
+    return constant(next((t.user_type_id for t in system_types.SYSTEM_TYPES if t.name == name), None), INT)
 
 
 def _login_name(env: Environment, arguments: list[Expr]) -> Expr:

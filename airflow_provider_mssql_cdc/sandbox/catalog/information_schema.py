@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
-from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import display, kind
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
-Rows = tuple[list[Column], pa.Table]
 
-
-def _tables(env: Environment, database: Database) -> Rows:
+def _tables(env: Environment, database: Database) -> Relation:
     spec = "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME sysname!, TABLE_TYPE varchar(10)"
     data = [[database.name, each.schema, each.name, "BASE TABLE"] for each in objects.tables(env, database)]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _columns(env: Environment, database: Database) -> Rows:
+def _columns(env: Environment, database: Database) -> Relation:
     spec = (
         "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME sysname!, COLUMN_NAME sysname, "
         "ORDINAL_POSITION int!, COLUMN_DEFAULT nvarchar(4000), IS_NULLABLE varchar(3), DATA_TYPE nvarchar(128), "
@@ -37,35 +33,30 @@ def _columns(env: Environment, database: Database) -> Rows:
     for each in objects.tables(env, database):
         for ordinal, column in enumerate(each.columns, 1):
             data.append(_column(database, each, column, ordinal))
-    return rows(spec, data)
+    return relation(spec, data)
 
 
 def _column(database: Database, each: objects.DbObject, column: Any, ordinal: int) -> list[Any]:
     type_ = column.type
-    number = kind(type_) in ("int", "dec", "float")
-    radix = None if not number else 2 if kind(type_) == "float" else 10
-    digits = {"datetime": 3, "smalldatetime": 0, "date": 0}.get(type_.name, type_.scale)
+    length, *numbers = system_types.measures(type_)
     name = "decimal" if type_.name == "decimal" else "nvarchar" if type_.name == "sysname" else display(type_)
     unicode_ = type_.name in ("nchar", "nvarchar", "ntext", "sysname")
     charset = None if kind(type_) != "str" or type_.name == "xml" else "UNICODE" if unicode_ else "iso_1"
     return [
         database.name, each.schema, each.name, column.name, ordinal,
         f"({column.default})" if column.default is not None else None, "YES" if column.nullable else "NO", name,
-        objects.character_length(type_), objects.octet_length(type_),
-        objects.precision(type_) if number else None, radix,
-        objects.scale(type_) if number and radix == 10 else None, digits if kind(type_) == "time" else None, charset,
-        objects.collation(type_, column.collation),
+        length, system_types.octet_length(type_), *numbers, charset, objects.collation(type_, column.collation),
     ]  # fmt: skip
 
 
-def _schemata(env: Environment, database: Database) -> Rows:
+def _schemata(env: Environment, database: Database) -> Relation:
     spec = (
         "CATALOG_NAME nvarchar(128), SCHEMA_NAME nvarchar(128)!, SCHEMA_OWNER nvarchar(128), "
         "DEFAULT_CHARACTER_SET_CATALOG varchar(6), DEFAULT_CHARACTER_SET_SCHEMA varchar(3), "
         "DEFAULT_CHARACTER_SET_NAME sysname"
     )
     data = [[database.name, name, "dbo", None, None, "iso_1"] for name in objects.schemas(env, database)]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
 def _keys(env: Environment, database: Database) -> list[tuple[objects.DbObject, str, str, tuple[str, ...]]]:
@@ -77,7 +68,7 @@ def _keys(env: Environment, database: Database) -> list[tuple[objects.DbObject, 
     return found
 
 
-def _table_constraints(env: Environment, database: Database) -> Rows:
+def _table_constraints(env: Environment, database: Database) -> Relation:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME sysname!, "
         "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME sysname, CONSTRAINT_TYPE varchar(11), "
@@ -88,10 +79,10 @@ def _table_constraints(env: Environment, database: Database) -> Rows:
         [name, each.schema, key, name, each.schema, each.name, type_, "NO", "NO"]
         for each, key, type_, _ in _keys(env, database)
     ]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _key_column_usage(env: Environment, database: Database) -> Rows:
+def _key_column_usage(env: Environment, database: Database) -> Relation:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME nvarchar(128)!, "
         "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME nvarchar(128)!, "
@@ -104,20 +95,20 @@ def _key_column_usage(env: Environment, database: Database) -> Rows:
         for each, key, _, columns in _keys(env, database)
         for i, column in enumerate(columns, 1)
     ]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _referential_constraints(env: Environment, database: Database) -> Rows:
+def _referential_constraints(env: Environment, database: Database) -> Relation:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME sysname!, "
         "UNIQUE_CONSTRAINT_CATALOG nvarchar(128), UNIQUE_CONSTRAINT_SCHEMA nvarchar(128), "
         "UNIQUE_CONSTRAINT_NAME sysname, "
         "MATCH_OPTION varchar(7), UPDATE_RULE varchar(11), DELETE_RULE varchar(11)"
     )
-    return rows(spec, [])  # foreign keys are refused, so there are none
+    return relation(spec, [])  # foreign keys are refused, so there are none
 
 
-VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
+VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ("information_schema", "tables"): _tables,
     ("information_schema", "columns"): _columns,
     ("information_schema", "schemata"): _schemata,

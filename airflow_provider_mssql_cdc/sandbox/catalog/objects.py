@@ -11,8 +11,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEnt
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, is_unicode, kind
-from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import kind
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -27,75 +27,6 @@ _TYPE_NAMES = {
     "IF": "SQL_INLINE_TABLE_VALUED_FUNCTION",
     "V": "VIEW",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SystemType:
-    """A row of sys.types."""
-
-    name: str
-    system_type_id: int
-    user_type_id: int
-    max_length: int
-    precision: int
-    scale: int
-
-
-SYSTEM_TYPES = tuple(
-    SystemType(*row)
-    for row in (
-        ("image", 34, 34, 16, 0, 0), ("text", 35, 35, 16, 0, 0), ("uniqueidentifier", 36, 36, 16, 0, 0),
-        ("date", 40, 40, 3, 10, 0), ("time", 41, 41, 5, 16, 7), ("datetime2", 42, 42, 8, 27, 7),
-        ("datetimeoffset", 43, 43, 10, 34, 7), ("tinyint", 48, 48, 1, 3, 0), ("smallint", 52, 52, 2, 5, 0),
-        ("int", 56, 56, 4, 10, 0), ("smalldatetime", 58, 58, 4, 16, 0), ("real", 59, 59, 4, 24, 0),
-        ("money", 60, 60, 8, 19, 4), ("datetime", 61, 61, 8, 23, 3), ("float", 62, 62, 8, 53, 0),
-        ("ntext", 99, 99, 16, 0, 0), ("bit", 104, 104, 1, 1, 0), ("decimal", 106, 106, 17, 38, 38),
-        ("numeric", 108, 108, 17, 38, 38), ("smallmoney", 122, 122, 4, 10, 4), ("bigint", 127, 127, 8, 19, 0),
-        ("varbinary", 165, 165, 8000, 0, 0), ("varchar", 167, 167, 8000, 0, 0), ("binary", 173, 173, 8000, 0, 0),
-        ("char", 175, 175, 8000, 0, 0), ("timestamp", 189, 189, 8, 0, 0), ("nvarchar", 231, 231, 8000, 0, 0),
-        ("nchar", 239, 239, 8000, 0, 0), ("xml", 241, 241, -1, 0, 0), ("sysname", 231, 256, 256, 0, 0),
-    )
-)  # fmt: skip
-_BY_NAME = {each.name: each for each in SYSTEM_TYPES}
-
-
-def system_type(type_: SqlType) -> SystemType:
-    """The sys.types row of a type."""
-    return _BY_NAME["timestamp" if type_.name == "rowversion" else type_.name]
-
-
-def max_length(type_: SqlType) -> int:
-    """sys.columns.max_length: bytes; -1 for (max) and xml."""
-    if type_.length == MAX:
-        return -1
-    if type_.name in ("char", "varchar", "binary", "varbinary"):
-        return type_.length
-    if type_.name in ("nchar", "nvarchar", "sysname"):
-        return 2 * type_.length
-    if type_.name == "decimal":
-        return 5 if type_.precision <= 9 else 9 if type_.precision <= 19 else 13 if type_.precision <= 28 else 17
-    if type_.name in INT_BYTES:
-        return INT_BYTES[type_.name]
-    extra = 0 if type_.scale <= 2 else 1 if type_.scale <= 4 else 2
-    base = {"time": 3, "datetime2": 6, "datetimeoffset": 8}.get(type_.name)
-    return base + extra if base is not None else system_type(type_).max_length
-
-
-def precision(type_: SqlType) -> int:
-    """sys.columns.precision: digits, or characters of a date or time as text; 0 for others."""
-    if type_.name == "decimal":
-        return type_.precision
-    base = {"time": 8, "datetime2": 19, "datetimeoffset": 26}.get(type_.name)
-    if base is not None:
-        return base + (type_.scale + 1 if type_.scale else 0)
-    return system_type(type_).precision
-
-
-def scale(type_: SqlType) -> int:
-    """sys.columns.scale"""
-    if type_.name in ("decimal", "time", "datetime2", "datetimeoffset"):
-        return type_.scale
-    return system_type(type_).scale
 
 
 def collation(type_: SqlType, given: str | None = None) -> str | None:
@@ -218,21 +149,3 @@ def find(env: Environment, name: str) -> DbObject | None:
         if (each.schema.casefold(), each.name.casefold()) == (schema.casefold(), wanted.casefold()):
             return each
     return None
-
-
-def character_length(type_: SqlType) -> int | None:
-    """INFORMATION_SCHEMA.COLUMNS.CHARACTER_MAXIMUM_LENGTH"""
-    if kind(type_) not in ("str", "bin") or type_.name == "rowversion":
-        return None
-    if type_.length == MAX or type_.name == "xml":
-        return -1
-    fixed = {"text": 2147483647, "image": 2147483647, "ntext": 1073741823}
-    return fixed.get(type_.name, type_.length)
-
-
-def octet_length(type_: SqlType) -> int | None:
-    """INFORMATION_SCHEMA.COLUMNS.CHARACTER_OCTET_LENGTH"""
-    length = character_length(type_)
-    if length is None or length < 0 or type_.name in ("text", "image"):
-        return length
-    return min(2 * length, 2147483646) if is_unicode(type_) else length

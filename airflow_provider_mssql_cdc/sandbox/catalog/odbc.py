@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound
-from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
 from airflow_provider_mssql_cdc.sandbox.catalog.views import index_rows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import display, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
-
-Rows = tuple[list[Column], pa.Table]
 
 # ODBC 3 data types (docs: SQL data types)
 _ODBC = {
@@ -52,7 +48,7 @@ def _same(wanted: str | None, name: str) -> bool:
     return wanted is None or wanted.casefold() == name.casefold()
 
 
-def sp_tables(env: Environment, database: Database, given: Bound) -> Rows:
+def sp_tables(env: Environment, database: Database, given: Bound) -> Relation:
     """sp_tables"""
     spec = (
         "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, TABLE_TYPE varchar(32), REMARKS varchar(254)"
@@ -65,7 +61,7 @@ def sp_tables(env: Environment, database: Database, given: Bound) -> Rows:
             continue
         if _matches(given.text("@table_owner"), each.schema) and _matches(given.text("@table_name"), each.name):
             data.append([database.name, each.schema, each.name, "TABLE", None])
-    return rows(spec, sorted(data, key=lambda row: (row[1], row[2])))
+    return relation(spec, sorted(data, key=lambda row: (row[1], row[2])))
 
 
 _COLUMNS = (
@@ -89,19 +85,20 @@ def _sizes(type_: SqlType) -> tuple[int, int, int | None, int | None]:
             return (1073741823 if is_unicode(type_) else 2147483647, 2147483647, None, None)
         length = 8 if type_.name == "rowversion" else type_.length
         return length, 2 * length if is_unicode(type_) else length, None, None
-    digits = objects.precision(type_)
+    digits = system_types.precision(type_)
     if kind(type_) in ("int", "dec", "bit"):
         shown = digits + 2 if type_.name == "decimal" else {"money": 21, "smallmoney": 12}.get(type_.name)
-        return digits, shown or objects.max_length(type_), objects.scale(type_), None if kind(type_) == "bit" else 10
+        radix = None if kind(type_) == "bit" else 10
+        return digits, shown or system_types.max_length(type_), system_types.scale(type_), radix
     if kind(type_) == "float":
-        return digits if type_.name == "float" else 24, objects.max_length(type_), None, 2
+        return digits if type_.name == "float" else 24, system_types.max_length(type_), None, 2
     if type_.name == "uniqueidentifier":
         return 36, 16, None, None
     lengths = {"date": 6, "time": 12, "datetime": 16, "smalldatetime": 16, "datetime2": 16, "datetimeoffset": 20}
-    return digits, lengths[type_.name], objects.scale(type_) if type_.name != "date" else None, None
+    return digits, lengths[type_.name], system_types.scale(type_) if type_.name != "date" else None, None
 
 
-def _columns(env: Environment, database: Database, given: Bound, wide: bool) -> Rows:
+def _columns(env: Environment, database: Database, given: Bound, wide: bool) -> Relation:
     exact = given.value("@fusepattern") == 0
     fits = _same if exact else _matches
     data: list[list[Any]] = []
@@ -127,20 +124,20 @@ def _columns(env: Environment, database: Database, given: Bound, wide: bool) -> 
             extra = [0, 0, int(column.computed is not None), int(column.identity), *[None] * 6, 0]
             data.append(row + extra if wide else row)
     data.sort(key=lambda row: (row[1], row[2], row[16]))
-    return rows(_COLUMNS_100 if wide else _COLUMNS, data)
+    return relation(_COLUMNS_100 if wide else _COLUMNS, data)
 
 
-def sp_columns(env: Environment, database: Database, given: Bound) -> Rows:
+def sp_columns(env: Environment, database: Database, given: Bound) -> Relation:
     """sp_columns_100"""
     return _columns(env, database, given, wide=True)
 
 
-def sp_columns_short(env: Environment, database: Database, given: Bound) -> Rows:
+def sp_columns_short(env: Environment, database: Database, given: Bound) -> Relation:
     """sp_columns"""
     return _columns(env, database, given, wide=False)
 
 
-def sp_pkeys(env: Environment, database: Database, given: Bound) -> Rows:
+def sp_pkeys(env: Environment, database: Database, given: Bound) -> Relation:
     """sp_pkeys"""
     spec = (
         "TABLE_QUALIFIER sysname, TABLE_OWNER sysname, TABLE_NAME sysname, COLUMN_NAME sysname, KEY_SEQ "
@@ -153,10 +150,10 @@ def sp_pkeys(env: Environment, database: Database, given: Bound) -> Rows:
             data += [
                 [database.name, each.schema, each.name, name, i, key.name] for i, name in enumerate(key.columns, 1)
             ]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def sp_statistics(env: Environment, database: Database, given: Bound) -> Rows:
+def sp_statistics(env: Environment, database: Database, given: Bound) -> Relation:
     """sp_statistics and sp_statistics_100; the first row is the table's own."""
     if given.text("@index_name") not in (None, "%"):
         raise unsupported("sp_statistics of one index")
@@ -192,4 +189,4 @@ def sp_statistics(env: Environment, database: Database, given: Bound) -> Rows:
                     None,
                 ]
             )
-    return rows(spec, data)
+    return relation(spec, data)

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
-Rows = tuple[list[Column], pa.Table]
 
-
-def _databases(env: Environment, database: Database) -> Rows:
+def _databases(env: Environment, database: Database) -> Relation:
     spec = (
         "name sysname!, database_id int!, source_database_id int, owner_sid varbinary(85), create_date datetime!, "
         "compatibility_level tinyint!, collation_name sysname, user_access tinyint, user_access_desc nvarchar(60), "
@@ -41,10 +39,10 @@ def _databases(env: Environment, database: Database) -> Rows:
                 False, False, False, False, False, 0, "NOTHING", each.cdc.enabled, False, 0, 0, "DISABLED",
             ]
         )  # fmt: skip
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _recovery(env: Environment, database: Database) -> Rows:
+def _recovery(env: Environment, database: Database) -> Relation:
     spec = (
         "database_id int!, database_guid uniqueidentifier, family_guid uniqueidentifier, "
         "last_log_backup_lsn decimal(25,0), "
@@ -54,10 +52,10 @@ def _recovery(env: Environment, database: Database) -> Rows:
     for each in env.instance.storage.databases.values():
         fork = each.recovery_fork_guid
         data.append([each.database_id, fork, fork, None, fork, None])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _configurations(env: Environment, database: Database) -> Rows:
+def _configurations(env: Environment, database: Database) -> Relation:
     # value and value_in_use are sql_variant on a server; every option holds an int
     spec = (
         "configuration_id int!, name nvarchar(35)!, value int, minimum int, maximum int, value_in_use int, "
@@ -70,10 +68,10 @@ def _configurations(env: Environment, database: Database) -> Rows:
         [1536, "max text repl size (B)", size, -1, 2147483647, size, "Maximum size of replicated text.", True, False],
         [1562, "clr enabled", 1, 0, 1, 1, "CLR user code execution enabled in the server", True, False],
     ]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _sessions(env: Environment, database: Database) -> Rows:
+def _sessions(env: Environment, database: Database) -> Relation:
     spec = (
         "session_id smallint!, login_time datetime!, host_name nvarchar(128), program_name nvarchar(128), "
         "login_name nvarchar(128)!, status nvarchar(30)!, is_user_process bit!, transaction_isolation_level smallint!, "
@@ -98,15 +96,15 @@ def _sessions(env: Environment, database: Database) -> Rows:
                 name,
             ]
         )
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _services(env: Environment, database: Database) -> Rows:
+def _services(env: Environment, database: Database) -> Relation:
     return env.instance.agent.services()
 
 
-def _cdc_view(name: str) -> Callable[[Any, Database], Rows]:
-    def view(env: Environment, database: Database) -> Rows:
+def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
+    def view(env: Environment, database: Database) -> Relation:
         if not env.is_owner(database):
             raise SqlError(262, f"VIEW DATABASE STATE permission denied in database '{database.name}'.", severity=14)
         return database.cdc.relation(name)
@@ -114,11 +112,11 @@ def _cdc_view(name: str) -> Callable[[Any, Database], Rows]:
     return view
 
 
-def _empty(spec: str) -> Callable[[Any, Database], Rows]:
-    return lambda env, database: rows(spec, [])
+def _empty(spec: str) -> Callable[[Any, Database], Relation]:
+    return lambda env, database: relation(spec, [])
 
 
-VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
+VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ("sys", "databases"): _databases,
     ("sys", "database_recovery_status"): _recovery,
     ("sys", "configurations"): _configurations,
@@ -143,7 +141,7 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
 }
 
 
-def msdb(env: Environment, name: str) -> Rows | None:
+def msdb(env: Environment, name: str) -> Relation | None:
     """A table of msdb.dbo; cdc_jobs is there once a database used CDC."""
     agent = env.instance.agent
     if name == "cdc_jobs":

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, server_views
-from airflow_provider_mssql_cdc.sandbox.catalog.rows import rows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
-Rows = tuple[list[Column], pa.Table]
 
-
-def find(env: Environment, database: Database, schema: str, name: str) -> Rows | None:
+def find(env: Environment, database: Database, schema: str, name: str) -> Relation | None:
     """A catalogue view's rows; None where there is none of that name."""
     key = (schema.casefold(), name.casefold())
     if database.name.casefold() == "msdb" and key[0] == "dbo":
@@ -53,12 +49,12 @@ def _object_row(each: objects.DbObject, schema_ids: dict[str, int]) -> list[Any]
     ]  # fmt: skip
 
 
-def _objects(env: Environment, database: Database) -> Rows:
+def _objects(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
-    return rows(_OBJECT_COLUMNS, [_object_row(each, ids) for each in objects.all_objects(env, database)])
+    return relation(_OBJECT_COLUMNS, [_object_row(each, ids) for each in objects.all_objects(env, database)])
 
 
-def _tables(env: Environment, database: Database) -> Rows:
+def _tables(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
     data = []
     for each in objects.tables(env, database):
@@ -70,12 +66,12 @@ def _tables(env: Environment, database: Database) -> Rows:
                 None, False, False,
             ]
         )  # fmt: skip
-    return rows(_TABLE_COLUMNS, data)
+    return relation(_TABLE_COLUMNS, data)
 
 
-def _schemas(env: Environment, database: Database) -> Rows:
+def _schemas(env: Environment, database: Database) -> Relation:
     data = [[name, number, 1] for name, number in objects.schemas(env, database).items()]
-    return rows("name sysname!, schema_id int!, principal_id int", data)
+    return relation("name sysname!, schema_id int!, principal_id int", data)
 
 
 _COLUMN_COLUMNS = (
@@ -91,24 +87,24 @@ _COLUMN_COLUMNS = (
 
 def column_row(each: objects.DbObject, column: Any) -> list[Any]:
     """A row of sys.columns."""
-    type_ = objects.system_type(column.type)
+    type_ = system_types.system_type(column.type)
     names = each.entry.default_names if each.entry is not None else {}
     default = object_id_of(each.object_id, names[column.name]) if column.name in names else 0
     return [
         each.object_id, column.name, column.column_id, type_.system_type_id, type_.user_type_id,
-        objects.max_length(column.type), objects.precision(column.type), objects.scale(column.type),
+        system_types.max_length(column.type), system_types.precision(column.type), system_types.scale(column.type),
         objects.collation(column.type, column.collation), column.nullable, True, False, column.identity,
         column.computed is not None, False, False, False, False, False, False, 0, default, 0, False, False, 0,
         "NOT_APPLICABLE", None, False, False,
     ]  # fmt: skip
 
 
-def _columns(env: Environment, database: Database) -> Rows:
+def _columns(env: Environment, database: Database) -> Relation:
     data = [column_row(each, c) for each in objects.tables(env, database) for c in each.columns]
-    return rows(_COLUMN_COLUMNS, data)
+    return relation(_COLUMN_COLUMNS, data)
 
 
-def _types(env: Environment, database: Database) -> Rows:
+def _types(env: Environment, database: Database) -> Relation:
     spec = (
         "name sysname!, system_type_id tinyint!, user_type_id int!, schema_id int!, principal_id int, "
         "max_length smallint!, "
@@ -122,9 +118,9 @@ def _types(env: Environment, database: Database) -> Rows:
             COLLATION if t.name in text else None, t.name not in ("timestamp", "sysname"), False,
             False, 0, 0, False,
         ]
-        for t in objects.SYSTEM_TYPES
+        for t in system_types.SYSTEM_TYPES
     ]  # fmt: skip
-    return rows(spec, data)
+    return relation(spec, data)
 
 
 def index_rows(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, Any]]:
@@ -138,7 +134,7 @@ def index_rows(env: Environment, database: Database) -> list[tuple[objects.DbObj
     return found
 
 
-def _indexes(env: Environment, database: Database) -> Rows:
+def _indexes(env: Environment, database: Database) -> Relation:
     spec = (
         "object_id int!, name sysname, index_id int!, type tinyint!, type_desc nvarchar(60), is_unique bit, "
         "data_space_id int, ignore_dup_key bit, is_primary_key bit, is_unique_constraint bit, fill_factor tinyint!, "
@@ -157,10 +153,10 @@ def _indexes(env: Environment, database: Database) -> Rows:
                 bool(index and index.name in constraints), 0, False, False, False, True, True, False, None, False,
             ]
         )  # fmt: skip
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _index_columns(env: Environment, database: Database) -> Rows:
+def _index_columns(env: Environment, database: Database) -> Relation:
     spec = (
         "object_id int!, index_id int!, index_column_id int!, column_id int!, key_ordinal tinyint!, "
         "partition_ordinal tinyint!, is_descending_key bit, is_included_column bit, column_store_order_ordinal tinyint!"
@@ -170,10 +166,10 @@ def _index_columns(env: Environment, database: Database) -> Rows:
         ids = {c.name: c.column_id for c in each.columns}
         for ordinal, name in enumerate(index.columns if index else (), 1):
             data.append([each.object_id, number, ordinal, ids[name], ordinal, 0, False, False, 0])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _key_constraints(env: Environment, database: Database) -> Rows:
+def _key_constraints(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
     numbers = {(each.object_id, index.name): n for each, n, index in index_rows(env, database) if index}
     data = [
@@ -181,10 +177,10 @@ def _key_constraints(env: Environment, database: Database) -> Rows:
         for each in objects.all_objects(env, database)
         if each.type in ("PK", "UQ")
     ]
-    return rows(_OBJECT_COLUMNS + ", unique_index_id int, is_system_named bit!, is_enforced bit", data)
+    return relation(_OBJECT_COLUMNS + ", unique_index_id int, is_system_named bit!, is_enforced bit", data)
 
 
-def _default_constraints(env: Environment, database: Database) -> Rows:
+def _default_constraints(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
     spec = _OBJECT_COLUMNS + ", parent_column_id int!, definition nvarchar(max), is_system_named bit!"
     data = []
@@ -194,10 +190,10 @@ def _default_constraints(env: Environment, database: Database) -> Rows:
                 number = object_id_of(table.object_id, table.entry.default_names[column.name])
                 each = next(o for o in objects.all_objects(env, database) if o.object_id == number)
                 data.append([*_object_row(each, ids), column.column_id, f"({column.default})", False])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _identity_columns(env: Environment, database: Database) -> Rows:
+def _identity_columns(env: Environment, database: Database) -> Relation:
     spec = (
         _COLUMN_COLUMNS + ", seed_value bigint, increment_value bigint, last_value bigint, is_not_for_replication bit"
     )
@@ -207,10 +203,10 @@ def _identity_columns(env: Environment, database: Database) -> Rows:
             if column.identity and each.entry is not None:
                 last = database.last_identity(each.object_id)
                 data.append([*column_row(each, column), *each.entry.identity, last, False])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _computed_columns(env: Environment, database: Database) -> Rows:
+def _computed_columns(env: Environment, database: Database) -> Relation:
     spec = _COLUMN_COLUMNS + ", definition nvarchar(max), uses_database_collation bit!, is_persisted bit!"
     data = [
         [*column_row(each, column), column.computed, True, True]
@@ -218,7 +214,7 @@ def _computed_columns(env: Environment, database: Database) -> Rows:
         for column in each.columns
         if column.computed is not None
     ]
-    return rows(spec, data)
+    return relation(spec, data)
 
 
 def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, int]]:
@@ -234,7 +230,7 @@ def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbOb
     return [(each, number, counts[each.object_id]) for each, number, _ in index_rows(env, database)]
 
 
-def _partitions(env: Environment, database: Database) -> Rows:
+def _partitions(env: Environment, database: Database) -> Relation:
     spec = (
         "partition_id bigint!, object_id int!, index_id int!, partition_number int!, hobt_id bigint!, rows bigint, "
         "filestream_filegroup_id smallint!, data_compression tinyint!, data_compression_desc nvarchar(60)"
@@ -243,10 +239,10 @@ def _partitions(env: Environment, database: Database) -> Rows:
     for each, number, count in _row_counts(env, database):
         key = each.object_id << 8 | number
         data.append([key, each.object_id, number, 1, key, count, 0, 0, "NONE"])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _partition_stats(env: Environment, database: Database) -> Rows:
+def _partition_stats(env: Environment, database: Database) -> Relation:
     spec = (
         "partition_id bigint, object_id int!, index_id int!, partition_number int!, used_page_count bigint, "
         "reserved_page_count bigint, row_count bigint"
@@ -255,10 +251,10 @@ def _partition_stats(env: Environment, database: Database) -> Rows:
     for each, number, count in _row_counts(env, database):
         pages = count // 100 + 1
         data.append([each.object_id << 8 | number, each.object_id, number, 1, pages, pages, count])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _principals(env: Environment, database: Database) -> Rows:
+def _principals(env: Environment, database: Database) -> Relation:
     spec = (
         "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name "
         "sysname, owning_principal_id int"
@@ -269,10 +265,10 @@ def _principals(env: Environment, database: Database) -> Rows:
     data += [[name, i, "R", "DATABASE_ROLE", None, 1] for i, name in enumerate(catalog.roles, 500)]
     if database.cdc.enabled:
         data.append(["cdc", 499, "S", "SQL_USER", "cdc", None])
-    return rows(spec, data)
+    return relation(spec, data)
 
 
-def _system_views(env: Environment, database: Database) -> Rows:
+def _system_views(env: Environment, database: Database) -> Relation:
     data: list[Sequence[Any]] = []
     for schema, name in _VIEWS:
         number = -object_id_of(0, f"{schema}.{name}")
@@ -280,10 +276,10 @@ def _system_views(env: Environment, database: Database) -> Rows:
         data.append(
             [name, number, None, schema_id, 0, "V ", "VIEW", database.created, database.created, True, False, False]
         )
-    return rows(_OBJECT_COLUMNS, data)
+    return relation(_OBJECT_COLUMNS, data)
 
 
-def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Rows]]:
+def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relation]]:
     return {
         ("sys", "objects"): _objects,
         ("sys", "all_objects"): _objects,
@@ -305,7 +301,7 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Rows]]:
     }
 
 
-_VIEWS: dict[tuple[str, str], Callable[[Any, Database], Rows]] = {
+_VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     **_database_views(),
     **server_views.VIEWS,
     **information_schema.VIEWS,

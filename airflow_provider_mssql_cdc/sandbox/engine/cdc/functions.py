@@ -18,21 +18,16 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import (
     UPDATE_MASK,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import insufficient_arguments
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
-    LSN_TYPE,
-    MASK_TYPE,
-    CapturedColumn,
-    CaptureInstance,
-)
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn, CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import fixed_binary
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns as described
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import DELETE, INSERT, UPDATE_NEW, UPDATE_OLD, Ints
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 MERGE = 5
 _CHARACTERS = ("char", "varchar", "nchar", "nvarchar")
-_HEAD = (Column("__$start_lsn", LSN_TYPE), Column("__$seqval", LSN_TYPE))
-_TAIL = (Column("__$operation", SqlType("int")), Column("__$update_mask", MASK_TYPE))
+_HEAD = described("__$start_lsn binary(10), __$seqval binary(10)")
+_TAIL = described("__$operation int, __$update_mask varbinary(128)")
 
 
 def all_columns(instance: CaptureInstance) -> list[Column]:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import LSN_BYTES
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
-LSN_TYPE = SqlType("binary", LSN_BYTES)
-MASK_TYPE = SqlType("varbinary", 128)
 MOST_COLUMNS = 1024  # bits of the update mask
 
-_METADATA = (
-    Column("__$start_lsn", LSN_TYPE, nullable=False),
-    Column("__$end_lsn", LSN_TYPE),
-    Column("__$seqval", LSN_TYPE, nullable=False),
-    Column("__$operation", SqlType("int"), nullable=False),
-    Column("__$update_mask", MASK_TYPE),
+_METADATA = columns(
+    "__$start_lsn binary(10)!, __$end_lsn binary(10), __$seqval binary(10)!, __$operation int!, "
+    "__$update_mask varbinary(128)"
 )
 _COMMAND_ID = Column("__$command_id", SqlType("int"))
 RESERVED_NAMES = frozenset(column.name for column in _METADATA)
@@ -65,8 +61,7 @@ class KeyColumn:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DdlRow:
+class DdlRow(NamedTuple):
     """A row of cdc.ddl_history, of one instance."""
 
     required_column_update: bool

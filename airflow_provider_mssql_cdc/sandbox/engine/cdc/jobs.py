@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 CAPTURE, CLEANUP = "capture", "cleanup"
 _LONGEST_POLLING = 86_400  # seconds; not reached
 _LONGEST_RETENTION = 52_594_800  # minutes
 _DEFAULT_MAXSCANS, _DEFAULT_POLLING, _DEFAULT_RETENTION = 10, 5, 4320
 
-_SETTINGS = [
-    Column("maxtrans", SqlType("int")),
-    Column("maxscans", SqlType("int")),
-    Column("continuous", SqlType("bit")),
-    Column("pollinginterval", SqlType("bigint")),
-    Column("retention", SqlType("bigint")),
-    Column("threshold", SqlType("bigint")),
-]
-_JOB_ID, _JOB_TYPE = (
-    Column("job_id", SqlType("uniqueidentifier")),
-    Column("job_type", SqlType("nvarchar", 20)),
-)
+_SETTINGS = "maxtrans int, maxscans int, continuous bit, pollinginterval bigint, retention bigint, threshold bigint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +39,16 @@ class Settings:
             raise error(22996)
         if job_type == CAPTURE and (self.retention is not None or self.threshold is not None):
             raise error(22995)
-        if self.continuous not in (None, 0, 1):
-            raise error(22998)
-        if self.pollinginterval is not None and not 0 <= self.pollinginterval < _LONGEST_POLLING:
-            raise error(22990)
-        if self.maxtrans is not None and self.maxtrans <= 0:
-            raise error(22991)
-        if self.maxscans is not None and self.maxscans <= 0:
-            raise error(22970)
-        if self.retention is not None and not 0 < self.retention <= _LONGEST_RETENTION:
-            raise error(22994)
-        if self.threshold is not None and self.threshold <= 0:
-            raise error(22850)
+        for value, low, high, number in (
+            (self.continuous, 0, 1, 22998),
+            (self.pollinginterval, 0, _LONGEST_POLLING - 1, 22990),
+            (self.maxtrans, 1, None, 22991),
+            (self.maxscans, 1, None, 22970),
+            (self.retention, 1, _LONGEST_RETENTION, 22994),
+            (self.threshold, 1, None, 22850),
+        ):
+            if value is not None and not (low <= value and (high is None or value <= high)):
+                raise error(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +67,8 @@ class Job:
 
     def settings(self) -> tuple[int, int, bool, int, int, int]:
         """The tunable values, in the order of the table."""
-        return (
-            self.maxtrans,
-            self.maxscans,
-            self.continuous,
-            self.pollinginterval,
-            self.retention,
-            self.threshold,
-        )
+        capture = self.maxtrans, self.maxscans, self.continuous, self.pollinginterval
+        return *capture, self.retention, self.threshold
 
 
 def job_type_of(text: str | None) -> str:
@@ -106,25 +85,14 @@ def job_type_of(text: str | None) -> str:
 def new_job(database: str, job_type: str, given: Settings, switches: Switches) -> Job:
     """A job with SQL Server's defaults for what is not given."""
     given.check(job_type)
-    job_id, name = str(uuid.uuid4()).upper(), f"cdc.{database}_{job_type}"
+    job = Job(str(uuid.uuid4()).upper(), job_type, f"cdc.{database}_{job_type}")
     if job_type == CLEANUP:
-        return Job(
-            job_id,
-            CLEANUP,
-            name,
-            retention=_or(given.retention, _DEFAULT_RETENTION),
-            threshold=_or(given.threshold, switches.default_threshold),
-        )
-    continuous = given.continuous != 0
-    return Job(
-        job_id,
-        CAPTURE,
-        name,
-        maxtrans=_or(given.maxtrans, switches.default_maxtrans),
-        maxscans=_or(given.maxscans, _DEFAULT_MAXSCANS),
-        continuous=continuous,
-        pollinginterval=_or(given.pollinginterval, _DEFAULT_POLLING if continuous else 0),
-    )
+        defaults = Settings(retention=_DEFAULT_RETENTION, threshold=switches.default_threshold)
+    else:
+        continuous = given.continuous != 0
+        polling = _DEFAULT_POLLING if continuous else 0
+        defaults = Settings(switches.default_maxtrans, _DEFAULT_MAXSCANS, int(continuous), polling)
+    return _with(_with(job, defaults), given)
 
 
 def changed_job(job: Job, given: Settings) -> Job:
@@ -135,28 +103,23 @@ def changed_job(job: Job, given: Settings) -> Job:
         continuous = 1
     if continuous == 0:
         polling = 0
-    return replace(
-        job,
-        maxtrans=_or(given.maxtrans, job.maxtrans),
-        maxscans=_or(given.maxscans, job.maxscans),
-        continuous=job.continuous if continuous is None else bool(continuous),
-        pollinginterval=_or(polling, job.pollinginterval),
-        retention=_or(given.retention, job.retention),
-        threshold=_or(given.threshold, job.threshold),
-    )
+    return _with(job, replace(given, continuous=continuous, pollinginterval=polling))
 
 
-def _or(given: int | None, default: int) -> int:
-    return default if given is None else given
+def _with(job: Job, given: Settings) -> Job:
+    """The job with what is given changed."""
+    values = {each.name: getattr(given, each.name) for each in fields(given)}
+    changed = replace(job, **{name: value for name, value in values.items() if value is not None})
+    return replace(changed, continuous=bool(changed.continuous))
 
 
 def cdc_jobs(database_id: int, jobs: list[Job]) -> Relation:
     """msdb.dbo.cdc_jobs, the rows of one database."""
-    columns = [Column("database_id", SqlType("int"), nullable=False), _JOB_TYPE, _JOB_ID, *_SETTINGS]
-    return relation(columns, [(database_id, job.job_type, job.job_id, *job.settings()) for job in jobs])
+    description = f"database_id int!, job_type nvarchar(20), job_id uniqueidentifier, {_SETTINGS}"
+    return relation(description, [(database_id, job.job_type, job.job_id, *job.settings()) for job in jobs])
 
 
 def help_jobs(jobs: list[Job]) -> Relation:
     """What sp_cdc_help_jobs returns."""
-    columns = [_JOB_ID, _JOB_TYPE, Column("job_name", SqlType("sysname")), *_SETTINGS]
-    return relation(columns, [(job.job_id, job.job_type, job.name, *job.settings()) for job in jobs])
+    description = f"job_id uniqueidentifier, job_type nvarchar(20), job_name sysname, {_SETTINGS}"
+    return relation(description, [(job.job_id, job.job_type, job.name, *job.settings()) for job in jobs])

@@ -10,20 +10,16 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import LSN_BYTES, ZERO_LSN
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns
 
 DUMMY_TRAN_ID = b"\x00"
 _AFTER_ALL = b"\xff" * (LSN_BYTES + 1)
 _MOST_PARTS = 64
 
-COLUMNS = [
-    Column("start_lsn", SqlType("binary", LSN_BYTES), nullable=False),
-    Column("tran_begin_time", SqlType("datetime")),
-    Column("tran_end_time", SqlType("datetime")),
-    Column("tran_id", SqlType("varbinary", 10)),
-    Column("tran_begin_lsn", SqlType("binary", LSN_BYTES)),
-]
+COLUMNS = columns(
+    "start_lsn binary(10)!, tran_begin_time datetime, tran_end_time datetime, tran_id varbinary(10), "
+    "tran_begin_lsn binary(10)"
+)
 _SCHEMA = pa.schema([pa.field(column.name, column.type.arrow) for column in COLUMNS])
 
 
@@ -118,10 +114,10 @@ class LsnTimeMapping:
         """All rows, in LSN order."""
         fresh = self._rows[self._table.num_rows :]
         if fresh:
-            columns = [
+            arrays = [
                 pa.array(values, field.type) for values, field in zip(zip(*fresh, strict=True), _SCHEMA, strict=True)
             ]
-            self._table = pa.concat_tables([self._table, pa.table(columns, schema=_SCHEMA)])
+            self._table = pa.concat_tables([self._table, pa.table(arrays, schema=_SCHEMA)])
             if self._table.column(0).num_chunks > _MOST_PARTS:
                 self._table = self._table.combine_chunks()
         return self._table

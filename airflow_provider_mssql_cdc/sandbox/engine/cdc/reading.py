@@ -164,7 +164,7 @@ class ChangeReader(CdcState):
                     return self._scans.errors()
             self._require_object(name)
             if wanted == "lsn_time_mapping":
-                return MAPPING_COLUMNS, self._mapping.table()
+                return list(MAPPING_COLUMNS), self._mapping.table()
             if wanted not in _METADATA:
                 raise error(208, f"cdc.{name}")
             return _METADATA[wanted](self.instances)

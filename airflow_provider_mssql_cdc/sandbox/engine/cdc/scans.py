@@ -8,52 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import ZERO_LSN, to_colon_form
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 _KEPT_SESSIONS = 32
-_INT, _BIGINT, _DATETIME, _LSN = (
-    SqlType("int"),
-    SqlType("bigint"),
-    SqlType("datetime"),
-    SqlType("nvarchar", 23),
+_SESSIONS = (
+    "session_id int!, start_time datetime, end_time datetime, duration bigint, scan_phase nvarchar(200), "
+    "error_count int, start_lsn nvarchar(23), current_lsn nvarchar(23), end_lsn nvarchar(23), tran_count bigint, "
+    "last_commit_lsn nvarchar(23), last_commit_time datetime, log_record_count bigint, schema_change_count int, "
+    "command_count bigint, first_begin_cdc_lsn nvarchar(23), last_commit_cdc_lsn nvarchar(23), "
+    "last_commit_cdc_time datetime, latency int, empty_scan_count int, failed_sessions_count int"
 )
-
-_SESSION_COLUMNS = [
-    Column("session_id", _INT, nullable=False),
-    Column("start_time", _DATETIME),
-    Column("end_time", _DATETIME),
-    Column("duration", _BIGINT),
-    Column("scan_phase", SqlType("nvarchar", 200)),
-    Column("error_count", _INT),
-    Column("start_lsn", _LSN),
-    Column("current_lsn", _LSN),
-    Column("end_lsn", _LSN),
-    Column("tran_count", _BIGINT),
-    Column("last_commit_lsn", _LSN),
-    Column("last_commit_time", _DATETIME),
-    Column("log_record_count", _BIGINT),
-    Column("schema_change_count", _INT),
-    Column("command_count", _BIGINT),
-    Column("first_begin_cdc_lsn", _LSN),
-    Column("last_commit_cdc_lsn", _LSN),
-    Column("last_commit_cdc_time", _DATETIME),
-    Column("latency", _INT),
-    Column("empty_scan_count", _INT),
-    Column("failed_sessions_count", _INT),
-]
-_ERROR_COLUMNS = [
-    Column("session_id", _INT),
-    Column("phase_number", _INT),
-    Column("entry_time", _DATETIME),
-    Column("error_number", _INT),
-    Column("error_severity", _INT),
-    Column("error_state", _INT),
-    Column("error_message", SqlType("nvarchar", 1024)),
-    Column("start_lsn", _LSN),
-    Column("begin_lsn", _LSN),
-    Column("sequence_value", _LSN),
-]
+_ERRORS = (
+    "session_id int, phase_number int, entry_time datetime, error_number int, error_severity int, error_state int, "
+    "error_message nvarchar(1024), start_lsn nvarchar(23), begin_lsn nvarchar(23), sequence_value nvarchar(23)"
+)
 _CAPTURE_PHASE = 7
 
 
@@ -84,29 +52,13 @@ class ScanSession:
         if self.last_commit_time is not None:
             latency = int((self.end_time - self.last_commit_time).total_seconds())
         first, last = dmv_lsn(self.first_lsn), dmv_lsn(self.last_commit_lsn)
+        duration = int((self.end_time - self.start_time).total_seconds())
         return (
-            self.session_id,
-            self.start_time,
-            self.end_time,
-            int((self.end_time - self.start_time).total_seconds()),
-            "Error" if self.error_count else "Done",
-            self.error_count,
-            first,
-            last,
-            last,
-            self.tran_count,
-            last,
-            self.last_commit_time,
-            self.log_record_count,
-            self.schema_change_count,
-            self.command_count,
-            first,
-            last,
-            self.last_commit_time,
-            latency,
-            self.empty_scan_count,
-            self.failed_sessions_count,
-        )
+            self.session_id, self.start_time, self.end_time, duration, "Error" if self.error_count else "Done",
+            self.error_count, first, last, last, self.tran_count, last, self.last_commit_time, self.log_record_count,
+            self.schema_change_count, self.command_count, first, last, self.last_commit_time, latency,
+            self.empty_scan_count, self.failed_sessions_count,
+        )  # fmt: skip
 
 
 def dmv_lsn(lsn: bytes) -> str:
@@ -153,26 +105,26 @@ class ScanSessions:
         rows = [each.row() for each in self._sessions]
         if self._total is not None:
             rows.insert(0, replace(self._total, session_id=0).row())
-        return relation(_SESSION_COLUMNS, rows)
+        return relation(_SESSIONS, rows)
 
     def errors(self) -> Relation:
         """sys.dm_cdc_errors."""
-        return relation(_ERROR_COLUMNS, [row for _, row in self._errors])
+        return relation(_ERRORS, [row for _, row in self._errors])
+
+
+_COUNTS = (
+    "tran_count", "log_record_count", "schema_change_count", "command_count", "error_count", "empty_scan_count",
+    "failed_sessions_count",
+)  # fmt: skip
 
 
 def _sum(total: ScanSession, session: ScanSession) -> ScanSession:
-    found = session.tran_count > 0
+    last = session if session.tran_count else total
     return replace(
         total,
         end_time=session.end_time,
         first_lsn=session.first_lsn if total.first_lsn == ZERO_LSN else total.first_lsn,
-        last_commit_lsn=session.last_commit_lsn if found else total.last_commit_lsn,
-        last_commit_time=session.last_commit_time if found else total.last_commit_time,
-        tran_count=total.tran_count + session.tran_count,
-        log_record_count=total.log_record_count + session.log_record_count,
-        schema_change_count=total.schema_change_count + session.schema_change_count,
-        command_count=total.command_count + session.command_count,
-        error_count=total.error_count + session.error_count,
-        empty_scan_count=total.empty_scan_count + session.empty_scan_count,
-        failed_sessions_count=total.failed_sessions_count + session.failed_sessions_count,
+        last_commit_lsn=last.last_commit_lsn,
+        last_commit_time=last.last_commit_time,
+        **{name: getattr(total, name) + getattr(session, name) for name in _COUNTS},
     )

@@ -238,7 +238,8 @@ def _run_text(
                 "was not supplied."
             )
             raise SqlError(8178, message[:2000])
-    yield from _scoped(interpreter, text, variables)
+    # the status of a call within the text is not the one of the text
+    yield from (each for each in _scoped(interpreter, text, variables) if not isinstance(each, ReturnStatus))
     yield ReturnStatus(0)
     for position, name, type_ in outputs:
         yield ReturnValue(f"@{name}", type_, variables[name.casefold()][1], position)

@@ -102,7 +102,6 @@ class TestColumns:
         assert columns_of(t, name) == wanted
 
 
-@gap("the sandbox says max_length 0 of sysname")
 def test_h_sysname_is_nvarchar_128(t: Database) -> None:
     length = "SELECT max_length FROM sys.columns WHERE object_id = OBJECT_ID('cdc.change_tables') AND name = '{}'"
     assert t.value(length.format("capture_instance")) == 256

@@ -291,6 +291,16 @@ def _user_name(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(env.user_name(env.current), _NAME)
 
 
+def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]:
+    """An ERROR_ function: NULL outside a CATCH block, and for the procedure of a batch."""
+
+    def function(env: Environment, arguments: list[Expr]) -> Expr:
+        value = getattr(env.caught[-1], attribute) if env.caught else None
+        return constant(None if value == "" else value, type_)
+
+    return function
+
+
 _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "object_name": _object_name,
     "object_schema_name": _object_schema_name,
@@ -319,7 +329,13 @@ _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "type_id": _type_id,
     "scope_identity": lambda env, arguments: constant(env.scope_identity, decimal(38, 0)),
     "rowcount_big": lambda env, arguments: constant(env.rowcount, BIGINT),
-    "xact_state": lambda env, arguments: constant(int(env.trancount > 0), SqlType("smallint")),
+    "xact_state": lambda env, arguments: constant(-1 if env.doomed else int(env.trancount > 0), SqlType("smallint")),
+    "error_number": _caught("number", INT),
+    "error_message": _caught("text", nvarchar(4000)),
+    "error_severity": _caught("severity", INT),
+    "error_state": _caught("state", INT),
+    "error_line": _caught("line", INT),
+    "error_procedure": _caught("procedure", _NAME),
     "app_name": lambda env, arguments: constant(env.info.login.app_name, _NAME),
     "host_name": lambda env, arguments: constant(env.info.login.host_name, _NAME),
     "current_timezone_id": lambda env, arguments: constant("UTC" if _offset(env) == 0 else None, _NAME),

@@ -1,4 +1,4 @@
-"""DECLARE, USE, RAISERROR, and the statements that define things: databases, schemas, tables, indexes, principals."""
+"""DECLARE, USE, and the statements that define things: databases, schemas, tables, indexes, principals."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Message, Outcome, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import sub_cursor, syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 if TYPE_CHECKING:
@@ -47,35 +47,6 @@ def declare(interpreter: Interpreter, statement: Statement) -> None:
         if not cursor.take(","):
             break
     cursor.end()
-
-
-def raise_error(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
-    """RAISERROR('text', severity, state) and THROW number, 'text', state."""
-    cursor = statement.cursor()
-    word = cursor.next().upper
-    inner = cursor.group() if word == "RAISERROR" else list(statement.tokens[1:])
-    if word == "RAISERROR" and cursor.at("WITH"):
-        cursor.next()
-        if not (cursor.take("NOWAIT") or cursor.take("LOG") or cursor.take("SETERROR")):
-            raise syntax_error(cursor.token)
-    parts: list[list[str]] = [[]]
-    for token in inner:
-        if token.text == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token.text)
-    if len(parts) != 3:
-        raise unsupported(f"{word} with other than three arguments", statement.line)
-    values = [interpreter.env.evaluate(interpreter.evaluate(" ".join(part), statement.line)) for part in parts]
-    if word == "THROW":
-        raise SqlError(int(values[0]), str(values[1]), severity=16, state=int(values[2]), line=statement.line)
-    if not isinstance(values[0], str):
-        raise unsupported("RAISERROR with a message number", statement.line)
-    severity, state = int(values[1]), max(int(values[2]), 1)
-    text = values[0].replace("%%", "%")
-    if severity > 10:
-        raise SqlError(50000, text, severity=severity, state=state, line=statement.line)
-    yield Message(50000, text, severity, state, line=statement.line)
 
 
 def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:

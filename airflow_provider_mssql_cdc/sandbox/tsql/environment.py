@@ -72,6 +72,9 @@ class Environment:
         self.last_insert_identity: int | None = None
         self.identity_insert_table: int | None = None
         self.procedure_depth = 0
+        self.doomed = False  # the transaction can only be rolled back
+        self.tries: list[int] = []  # the depth of each TRY block that runs
+        self.caught: list[SqlError] = []  # the error of each CATCH block that runs
         self.cancelled = threading.Event()
         self.manager.cancelled = self.cancelled.is_set
         self._names = itertools.count(1)

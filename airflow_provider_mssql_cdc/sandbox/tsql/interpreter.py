@@ -19,24 +19,26 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     SqlError,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
+from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted, Caught, is_caught, run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
-from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
 from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, plain, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, inserts_procedure, read_batch
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
-from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions
+from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions, uncommittable
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 # errors that end the batch; those above severity 16 end the connection, which the sandbox never does
-_ABORT_BATCH = frozenset(
-    {102, 105, 113, 137, 195, 207, 208, 209, 241, 242, 245, 295, 313, 1205, 3617, 3960, 4104, 4121, 8114, 8169}
-)
 _ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 8114, 8169})
+_ABORT_BATCH = _ABORT_TRANSACTION | {
+    102, 105, 113, 137, 195, 207, 208, 209, 313, 1087, 3617, 3930, 3931, 4104, 4121, 10704,
+}  # fmt: skip
 _STARTS_IMPLICIT = frozenset(
     ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "REVOKE"]
 )
@@ -47,10 +49,6 @@ _WRITES: dict[type, Callable[[Context, Environment, Any], dml.Written]] = {
     exp.Update: dml.update,
     exp.Delete: dml.delete,
 }
-
-
-class BatchAborted(Exception):
-    """The rest of the batch is not run."""
 
 
 class Returned(Exception):
@@ -76,7 +74,8 @@ class Interpreter:
             "SET": self._set,
             "PRINT": self._print,
             "RAISERROR": self._raise,
-            "THROW": self._raise,
+            "THROW": lambda statement: throw(self, statement),
+            "WAITFOR": lambda statement: wait_for(self, statement),
             "BEGIN": self.transactions.run_begin,
             "COMMIT": self.transactions.run_commit,
             "ROLLBACK": self.transactions.run_rollback,
@@ -90,42 +89,21 @@ class Interpreter:
         try:
             block = read_batch(text)
         except SqlError as error:
+            if is_caught(self, error):
+                raise Caught(error) from error
             yield self._message(error)
             raise BatchAborted from error
         try:
-            yield from self._block(block)
+            yield from run_node(self, block)
         except Returned:
             return
-
-    def _block(self, node: Node) -> Iterator[Outcome]:
-        if isinstance(node, Block):
-            for each in node.body:
-                yield from self._block(each)
-        elif isinstance(node, If):
-            try:
-                holds = self._condition(node.condition, node.line)
-            except (SqlError, duckdb.Error) as error:
-                yield from self._failed(error, node.line)
-                return
-            finally:
-                self.env.forget()
-            if holds:
-                yield from self._block(node.then)
-            elif node.otherwise is not None:
-                yield from self._block(node.otherwise)
-        else:
-            yield from self._statement(node)
-
-    def _condition(self, text: str, line: int) -> bool:
-        tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
-        sql = predicate(self.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
-        return bool(self.env.fetchall(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END")[0][0])
 
     def context(self) -> Context:
         """A new statement's compilation context."""
         return Context(self.env)
 
-    def _statement(self, statement: Statement) -> Iterator[Outcome]:
+    def statement(self, statement: Statement) -> Iterator[Outcome]:
+        """Run one statement; its errors are messages, or go to a CATCH block."""
         if self.env.cancelled.is_set():
             raise BatchAborted
         if self.settings.implicit_transactions and not self.env.trancount and statement.verb in _STARTS_IMPLICIT:
@@ -136,29 +114,41 @@ class Interpreter:
                 yield from handler(statement)
             else:
                 yield from declarations.run(self, statement)
-            if statement.verb not in ("DECLARE", "PRINT", "RETURN", "IF"):
+            if statement.verb not in ("DECLARE", "PRINT", "RETURN", "RAISERROR"):
                 self.env.last_error = 0
         except (SqlError, duckdb.Error) as error:
-            yield from self._failed(error, statement.line)
+            yield from self.failed(error, statement.line)
         finally:
             self.env.forget()
 
     def _message(self, error: SqlError) -> Message:
         return Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
 
-    def _failed(self, error: SqlError | duckdb.Error, line: int) -> Iterator[Outcome]:
+    def failed(self, error: SqlError | duckdb.Error, line: int) -> Iterator[Outcome]:
+        """A statement failed: what of its transaction and its batch goes on.
+
+        :raises Caught: where a CATCH block takes the error
+        :raises BatchAborted: where the error ends the batch
+        """
         problem = translated(error) if isinstance(error, duckdb.Error) else error
         if problem.line <= 1:
             problem.line = line
         self.env.last_error, self.env.rowcount = problem.number, 0
+        thrown = isinstance(problem, Thrown)
+        aborts = problem.number in _ABORT_TRANSACTION or (
+            self.settings.xact_abort and (problem.number != 50000 or thrown)
+        )
+        if is_caught(self, problem):
+            # docs (XACT_STATE): what would have rolled the transaction back leaves it uncommittable in a TRY block
+            self.env.doomed = self.env.doomed or (aborts and self.env.trancount > 0)
+            raise Caught(problem)
         yield self._message(problem)
-        if problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
+        if not thrown and problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
             yield Message(3621, "The statement has been terminated.", 0)
-        aborts = problem.number in _ABORT_TRANSACTION or (self.settings.xact_abort and problem.number != 50000)
         if aborts and self.env.trancount:
             yield from self.transactions.end("rollback")
         yield RowCount()
-        if aborts or problem.number in _ABORT_BATCH or problem.severity >= 20:
+        if aborts or thrown or problem.number in _ABORT_BATCH or problem.severity >= 20:
             raise BatchAborted
 
     # Queries and DML
@@ -225,6 +215,8 @@ class Interpreter:
 
         :param single: the statement writes once at most
         """
+        if self.env.doomed:
+            raise uncommittable(3930)
         manager, variables = self.env.manager, dict(self.env.variables)
         alone = manager.open is None
         if alone:
@@ -256,6 +248,8 @@ class Interpreter:
             yield RowCount(0)
             return
         batches = self.reading(lambda: self._batches(query, columns))
+        if self.env.tries:
+            batches = iter(list(batches))  # an error must show while the TRY block runs
         counted = Counter(batches)
         yield ResultSet(columns, iter(counted))
         self.env.rowcount = counted.rows
@@ -347,7 +341,7 @@ class Interpreter:
         yield Message(0, " " if value is None else value, 0, line=statement.line)
 
     def _raise(self, statement: Statement) -> Iterator[Outcome]:
-        yield from declarations.raise_error(self, statement)
+        yield from raise_error(self, statement)
         yield RowCount()
 
     def _return(self, statement: Statement) -> Iterator[Outcome]:

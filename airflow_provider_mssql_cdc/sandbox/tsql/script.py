@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
@@ -103,13 +104,30 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """WHILE with its condition's text."""
+
+    condition: str
+    line: int
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """BEGIN TRY ... END TRY BEGIN CATCH ... END CATCH"""
+
+    body: Block
+    handler: Block
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """BEGIN ... END, or a whole batch."""
 
     body: tuple[Node, ...]
 
 
-Node = Statement | If | Block
+Node = Statement | If | While | Try | Block
 
 
 @functools.lru_cache(maxsize=256)
@@ -123,7 +141,25 @@ def read_batch(text: str) -> Block:
     while cursor.token.kind != "end":
         if not cursor.take(";"):
             body.append(_node(cursor, first=not body))
+    _check_loops(Block(tuple(body)))
     return Block(tuple(body))
+
+
+def _check_loops(node: Node) -> None:
+    """Refuse BREAK and CONTINUE outside a loop."""
+    if isinstance(node, Statement) and node.verb in ("BREAK", "CONTINUE"):
+        message = f"Cannot use a {node.verb} statement outside the scope of a WHILE statement."
+        raise SqlError(135 if node.verb == "BREAK" else 136, message, severity=15, line=node.line)
+    inner: tuple[Node | None, ...] = ()
+    if isinstance(node, Block):
+        inner = node.body
+    elif isinstance(node, If):
+        inner = (node.then, node.otherwise)
+    elif isinstance(node, Try):
+        inner = (node.body, node.handler)
+    for each in inner:
+        if each is not None:
+            _check_loops(each)
 
 
 def _node(cursor: Cursor, *, first: bool = False) -> Node:
@@ -131,11 +167,15 @@ def _node(cursor: Cursor, *, first: bool = False) -> Node:
     word = token.upper
     if word == "IF":
         return _if(cursor)
-    if word in ("WHILE", "GOTO", "BREAK", "CONTINUE"):
+    if word == "WHILE":
+        return _while(cursor)
+    if word == "GOTO":
         raise unsupported(word, token.line)
     if word == "BEGIN" and cursor.peek().upper not in ("TRAN", "TRANSACTION", "DISTRIBUTED"):
-        if cursor.peek().upper in ("TRY", "CATCH", "DIALOG", "CONVERSATION"):
+        if cursor.peek().upper in ("DIALOG", "CONVERSATION"):
             raise unsupported(f"BEGIN {cursor.peek().upper}", token.line)
+        if cursor.at("BEGIN", "TRY"):
+            return Try(_block(cursor, "TRY"), _block(cursor, "CATCH"))
         return _block(cursor)
     if word in ("ELSE", "END"):
         raise syntax_error(token)
@@ -158,6 +198,14 @@ def _if(cursor: Cursor) -> If:
     return If(text, line, then, otherwise)
 
 
+def _while(cursor: Cursor) -> While:
+    line = cursor.next().line
+    condition = _until_statement(cursor)
+    if not condition:
+        raise syntax_error(cursor.token)
+    return While(cursor.source(condition), line, _node(cursor))
+
+
 def _until_statement(cursor: Cursor) -> list[Token]:
     start, depth, cases = cursor.position, 0, 0
     while (token := cursor.token).kind != "end":
@@ -170,14 +218,17 @@ def _until_statement(cursor: Cursor) -> list[Token]:
     return cursor.tokens[start : cursor.position]
 
 
-def _block(cursor: Cursor) -> Block:
-    cursor.expect("BEGIN")
+def _block(cursor: Cursor, word: str = "") -> Block:
+    cursor.expect(*filter(None, ("BEGIN", word)))
     body: list[Node] = []
     while not cursor.take("END"):
         if cursor.token.kind == "end":
             raise syntax_error(cursor.token)
         if not cursor.take(";"):
             body.append(_node(cursor))
+    cursor.expect(*filter(None, (word,)))
+    if not body and word != "CATCH":
+        raise syntax_error(cursor.tokens[cursor.position - 1])
     return Block(tuple(body))
 
 
@@ -240,7 +291,7 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
     if statement.verb in QUERIES and not inserts_procedure(tokens):
         parse(statement.text, statement.line)
-    elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "DBCC", "KILL"):
+    elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "DBCC", "KILL"):
         raise unsupported(statement.verb, statement.line)
     return statement
 

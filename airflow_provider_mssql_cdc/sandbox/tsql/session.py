@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,8 +22,9 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     SqlError,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml
+from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
-from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import BatchAborted, Interpreter
+from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
 from airflow_provider_mssql_cdc.sandbox.types import in_ticks
@@ -112,9 +114,9 @@ class SqlSession:
     def _guarded(self, run: Callable[[], Iterator[Outcome]]) -> Iterator[Outcome]:
         self._env.cancelled.clear()
         try:
-            yield from run()
-        except BatchAborted:
-            pass
+            with contextlib.suppress(BatchAborted):
+                yield from run()
+            yield from self._interpreter.transactions.batch_ended()
         except SqlError as error:
             yield Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
             yield RowCount()
@@ -136,7 +138,7 @@ class SqlSession:
         self._env.forget()
         self._env.manager.rollback()
         self._env.manager.temporary = {}
-        self._env.trancount = 0
+        self._env.trancount, self._env.doomed = 0, False
         self._env.isolation = IsolationLevel.READ_COMMITTED
         self._env.manager.lock_timeout = None
         self._env.identity_insert_table = None

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError, TransactionChanged
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, RowCount, SqlError, TransactionChanged
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+
+
+def uncommittable(number: int) -> SqlError:
+    """What cannot be done in a transaction that an error has made uncommittable: 3930, or 3931 for save points."""
+    rest = "cannot support operations that write to the log file. Roll back the transaction."
+    if number == 3931:
+        rest = "cannot be rolled back to a savepoint. Roll back the entire transaction."
+    return SqlError(number, f"The current transaction cannot be committed and {rest}")
 
 
 class Transactions:
@@ -29,7 +37,7 @@ class Transactions:
     def end(self, kind: str) -> Iterator[Outcome]:
         """Commit or roll back the whole transaction."""
         self.env.finish_reading()
-        self.env.trancount = 0
+        self.env.trancount, self.env.doomed = 0, False
         if kind == "commit":
             self.env.manager.commit()
         else:
@@ -41,6 +49,8 @@ class Transactions:
         if not self.env.trancount:
             message = "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION."
             raise SqlError(3902, message)
+        if self.env.doomed:
+            raise uncommittable(3930)
         if self.env.trancount > 1:
             self.env.trancount -= 1
             return
@@ -51,6 +61,8 @@ class Transactions:
         if not self.env.trancount:
             message = "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION."
             raise SqlError(3903, message)
+        if self.env.doomed and name and name.casefold() != self._name.casefold():
+            raise uncommittable(3931)
         if name and self.env.manager.rollback_to(name):
             return
         if name and name.casefold() != self._name.casefold():
@@ -61,7 +73,17 @@ class Transactions:
         """SAVE TRANSACTION"""
         if not self.env.trancount:
             raise SqlError(628, "Cannot issue SAVE TRANSACTION when there is no active transaction.")
+        if self.env.doomed:
+            raise uncommittable(3931)
         self.env.manager.save(name)
+
+    def batch_ended(self) -> Iterator[Outcome]:
+        """Roll an uncommittable transaction back when the client's batch is over."""
+        if self.env.doomed:
+            text = "Uncommittable transaction is detected at the end of the batch. The transaction is rolled back."
+            yield Message(3998, text)
+            yield from self.end("rollback")
+            yield RowCount()
 
     def _named(self, cursor: Cursor) -> str:
         cursor.next()

@@ -202,7 +202,8 @@ ERRORS = [
     ("COMMIT", 3902),
     ("ROLLBACK", 3903),
     ("SAVE TRAN x", 628),
-    ("WAITFOR DELAY '0:0:1'", 50000),
+    ("WAITFOR TIME '10:00'", 50000),
+    ("WAITFOR DELAY 'soon'", 148),
     ("SELECT a, COUNT(*) FROM (SELECT 1 AS a, 2 AS b) AS t GROUP BY b", 8120),
 ]
 

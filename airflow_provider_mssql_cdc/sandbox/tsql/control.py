@@ -1,0 +1,136 @@
+"""IF, WHILE, TRY and WAITFOR: which statements of a batch run, how often, and what takes their errors."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, Try, While
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+
+# docs (TRY...CATCH): errors of compiling a statement are not handled by a CATCH block of the same level
+_COMPILING = frozenset({102, 105, 113, 137, 195, 207, 208, 209, 1087, 4104, 4121})
+_CANCELLED = 3617
+_DELAY = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,3})?))?")
+
+
+class BatchAborted(Exception):
+    """The rest of the batch is not run."""
+
+
+class Caught(Exception):
+    """An error on its way to a CATCH block."""
+
+    def __init__(self, error: SqlError) -> None:
+        super().__init__(error.text)
+        self.error = error
+
+
+class _Break(Exception):
+    """BREAK was run."""
+
+
+class _Continue(Exception):
+    """CONTINUE was run."""
+
+
+def run_node(interpreter: Interpreter, node: Node) -> Iterator[Outcome]:
+    """Run a statement, or a group of them."""
+    if isinstance(node, Block):
+        for each in node.body:
+            yield from run_node(interpreter, each)
+    elif isinstance(node, If):
+        holds = yield from _holds(interpreter, node.condition, node.line)
+        branch = node.then if holds else node.otherwise if holds is False else None
+        if branch is not None:
+            yield from run_node(interpreter, branch)
+    elif isinstance(node, While):
+        yield from _loop(interpreter, node)
+    elif isinstance(node, Try):
+        yield from _try(interpreter, node)
+    elif node.verb in ("BREAK", "CONTINUE"):
+        raise _Break if node.verb == "BREAK" else _Continue
+    else:
+        yield from interpreter.statement(node)
+
+
+def _holds(interpreter: Interpreter, text: str, line: int) -> Generator[Outcome, None, bool | None]:
+    """Work a condition out; None where that fails."""
+    try:
+        tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
+        sql = predicate(interpreter.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
+        return bool(interpreter.env.fetchall(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END")[0][0])
+    except (SqlError, duckdb.Error) as error:
+        yield from interpreter.failed(error, line)
+        return None
+    finally:
+        interpreter.env.forget()
+
+
+def _loop(interpreter: Interpreter, node: While) -> Iterator[Outcome]:
+    with contextlib.suppress(_Break):
+        while not interpreter.env.cancelled.is_set() and (yield from _holds(interpreter, node.condition, node.line)):
+            with contextlib.suppress(_Continue):
+                yield from run_node(interpreter, node.body)
+
+
+def _try(interpreter: Interpreter, node: Try) -> Iterator[Outcome]:
+    env = interpreter.env
+    env.tries.append(env.procedure_depth)
+    try:
+        yield from run_node(interpreter, node.body)
+        return
+    except Caught as caught:
+        error = caught.error
+    finally:
+        env.tries.pop()
+    env.forget()
+    env.caught.append(error)
+    try:
+        yield from run_node(interpreter, node.handler)
+    finally:
+        env.caught.pop()
+
+
+def is_caught(interpreter: Interpreter, error: SqlError) -> bool:
+    """Whether a CATCH block takes an error."""
+    env = interpreter.env
+    if not env.tries or error.severity >= 20 or error.number == _CANCELLED:
+        return False
+    deeper = bool(error.procedure) or env.procedure_depth > env.tries[-1]
+    return deeper or error.number not in _COMPILING
+
+
+def wait_for(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+    """WAITFOR DELAY 'hh:mm:ss'
+
+    :raises SqlError: 148 where the text is no time
+    """
+    cursor = statement.cursor()
+    cursor.expect("WAITFOR")
+    if not cursor.take("DELAY"):
+        raise unsupported("WAITFOR other than DELAY", statement.line)
+    token = cursor.next()
+    cursor.end()
+    if token.kind not in ("string", "variable"):
+        raise syntax_error(token)
+    text = token.name if token.kind == "string" else str(interpreter.env.variable(token.text[1:])[1])
+    match = _DELAY.fullmatch(text)
+    if match is None:
+        message = f"Incorrect time syntax in time string '{text}' used with WAITFOR."
+        raise SqlError(148, message, severity=15, line=token.line)
+    seconds = int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3] or 0)
+    interpreter.env.cancelled.wait(seconds)
+    yield RowCount()

@@ -32,7 +32,6 @@ _NO_NAME = gap("the sandbox refuses it as if it were a mistake, not as something
         pytest.param("CREATE TABLE dbo.c (id int REFERENCES dbo.t (id) ON DELETE CASCADE)", id="56-cascade"),
         pytest.param("BULK INSERT dbo.t FROM 'rows.csv'", id="57-bulk-insert"),
         pytest.param("DECLARE c CURSOR FOR SELECT 1", id="part-5-cursor"),
-        pytest.param("DECLARE @t TABLE (id int)", id="part-5-table-variable"),
         pytest.param("CREATE TYPE dbo.list AS TABLE (id int)", id="part-5-table-type"),
         pytest.param(
             "CREATE COLUMN MASTER KEY k WITH (KEY_STORE_PROVIDER_NAME = 'x', KEY_PATH = 'y')",

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import (
     value_row,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.results import plain
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
     Bounds,
     Context,
@@ -32,6 +33,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
     Relation,
     Scope,
     Source,
+    constant,
     only,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
@@ -39,6 +41,9 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _STAGED = "written_rows"
 _GIVEN = "given_rows"
+_FEW = 100
+# what an INSERT is made of: expressions and the FROM text that they read, or rows of constants
+Given = tuple[list[Expr], str] | list[list[Expr]]
 _COMPUTED = (
     'The column "{}" cannot be modified because it is either a computed column or is the result of a UNION operator.'
 )
@@ -74,12 +79,10 @@ class Written:
     output: tuple[list[tuple[str, Expr]], pa.Table] | None = None
 
 
-def insert(
-    ctx: Context, env: WriteEnvironment, node: exp.Expr, source: tuple[list[Expr], str] | None = None
-) -> Written:
+def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: Given | None = None) -> Written:
     """Run an INSERT.
 
-    :param source: what the rows are made of, if the statement does not say it: expressions, and their FROM text
+    :param source: what the rows are made of, if the statement does not say it
     """
     only(node, "this", "expression", "default", "returning", "with_", "limit")
     schema = node.this if isinstance(node.this, exp.Schema) else None
@@ -119,10 +122,14 @@ def insert_rows(ctx: Context, env: WriteEnvironment, target: exp.Expr, types: li
 
     :raises SqlError: 213 where their columns are not as many as the target's
     """
-    exprs = [Expr(f"k{i}", type_) for i, type_ in enumerate(types, 1)]
-    with env.staged(_GIVEN, rows.rename_columns([expr.sql for expr in exprs])):
+    names = [f"k{i}" for i in range(1, len(types) + 1)]
+    source: Given = ([Expr(name, type_) for name, type_ in zip(names, types, strict=True)], f" FROM {_GIVEN}")
+    if 0 < rows.num_rows <= _FEW:  # what is known need not be worked out, which takes DuckDB long for many columns
+        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        source = [[constant(plain(v), type_) for v, type_ in zip(line, types, strict=True)] for line in values]
+    with env.staged(_GIVEN, rows.rename_columns(names)):
         try:
-            return insert(ctx, env, exp.Insert(this=target), (exprs, f" FROM {_GIVEN}"))
+            return insert(ctx, env, exp.Insert(this=target), source)
         except SqlError as error:
             if error.number not in (109, 110):
                 raise
@@ -164,15 +171,17 @@ def _new_values(
     columns: list[ColumnDef],
     stored: list[ColumnDef],
     full: str,
-    source: tuple[list[Expr], str] | None,
+    source: Given | None,
 ) -> tuple[dict[int, Any], int]:
     """Values of the stored columns by column_id, and the number of rows.
 
     :param columns: the target columns, in the order of the source's columns
     :param stored: all columns that get a value; those not targeted get their default
     """
-    lines: list[list[Expr]] | None = None
-    if node.args.get("default"):
+    lines = source if isinstance(source, list) else None
+    if lines is not None:
+        check_count(len(lines[0]), len(columns))
+    elif node.args.get("default"):
         lines = [[]]
     elif source is None and isinstance(node.expression, exp.Values):
         lines = [value_row(ctx, row, columns) for row in node.expression.expressions]
@@ -182,7 +191,10 @@ def _new_values(
         arrays = known_rows(lines, columns, stored, defaults)
         if arrays is not None:
             return arrays, len(lines)
-    exprs, text = source or (literal_rows(ctx, lines) if lines is not None else query_rows(ctx, node))
+    if isinstance(source, tuple):
+        exprs, text = source
+    else:
+        exprs, text = literal_rows(ctx, lines) if lines is not None else query_rows(ctx, node)
     check_count(len(exprs), len(columns))
     values = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
     items = [f"{assign(values[column.column_id], column, full)} AS c{column.column_id}" for column in stored]

@@ -124,7 +124,7 @@ class JobSpec:
 
     @property
     def staging_path(self) -> str:
-        """Begins the names of the folders of staged rows; each table's attempt adds its own ending, and removes it."""
+        """Folder of the staged rows; each attempt at a table has one of its own in it, and removes it at the end."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/staged"
 
 

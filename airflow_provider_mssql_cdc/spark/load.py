@@ -74,7 +74,7 @@ class TableLoad:
         self._session, self._job, self._table, self._source = session, job, table, source
         self._connections = connections
         # of this attempt alone: another one of the same job may run beside it, or may have been killed
-        self.staging_path = f"{job.staging_path}-{secrets.token_hex(8)}"
+        self.staging_path = f"{job.staging_path}/{secrets.token_hex(8)}"
         check_columns(table.name, table.schema)
         self.shape = TableShape(table, map_columns(table.name, table.schema), job.source.timezone)
         self._sinks: list[SinkReceipt] = []

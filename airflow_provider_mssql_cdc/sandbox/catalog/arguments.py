@@ -1,11 +1,14 @@
-"""Arguments of a procedure call, matched to the procedure's parameters."""
+"""System procedures as data, and the arguments of a call matched to a procedure's parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, SqlError
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.calls import Argument
@@ -44,8 +47,24 @@ class Bound:
         return None if value is None else bool(value)
 
 
+Result = Relation | Iterable[Outcome] | None
+
+
+class Procedure(NamedTuple):
+    """A system procedure.
+
+    :param signature: its parameters, ``@a!, @b``; the mark ! is on what must be given
+    :param run: gives a result set, other outcomes, or nothing
+    :param right: db_owner or sysadmin; '' for everybody
+    """
+
+    signature: str
+    run: Callable[[Any, Database, Bound], Result]
+    right: str = ""
+
+
 def bind(procedure: str, signature: str, arguments: list[Argument]) -> Bound:
-    """Match arguments to a signature ``@a!, @b``; the mark ! is on what must be given.
+    """Match arguments to a signature.
 
     :raises SqlError: 201 a required parameter is missing, 8144 too many arguments, 8145 an unknown parameter
     """

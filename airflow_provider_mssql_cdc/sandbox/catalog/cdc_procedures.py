@@ -1,4 +1,4 @@
-"""The sp_cdc_ procedures: permissions and arguments here, the work in the CDC core."""
+"""The sp_cdc_ procedures: arguments here, the work in the CDC core."""
 
 from __future__ import annotations
 
@@ -6,64 +6,46 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from airflow_provider_mssql_cdc.sandbox.catalog import changes
-from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound
+from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, Outcome, ResultSet, ReturnValue, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnValue
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-Procedure = Callable[[Any, Database, Bound], Iterator[Outcome]]
+_TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
-def _owner(interpreter: Interpreter, database: Database) -> None:
-    if not interpreter.env.is_owner(database):
-        raise SqlError(22904, "The caller must be a member of db_owner.")
-
-
-def _sysadmin(interpreter: Interpreter) -> None:
-    if not interpreter.env.principal.sysadmin:
-        raise SqlError(22902, "The caller must be a member of sysadmin.")
-
-
-def _rows(interpreter: Interpreter, relation: tuple[list[Column], pa.Table]) -> Iterator[Outcome]:
-    columns, table = relation
-    yield ResultSet(columns, iter(table.to_batches(65536)))
-    nocount = interpreter.settings.nocount
-    yield RowCount(None if nocount else table.num_rows, suppress=nocount, command="SELECT")
-
-
-def _with_lock(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> Any:
+def _with_lock(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> Result:
     """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them)."""
 
     def run() -> Any:
         interpreter.env.manager.enter(database)
         return action()
 
-    return interpreter.atomically(run)
+    messages: Result = interpreter.atomically(run)
+    return messages
 
 
-def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _sysadmin(interpreter)
+def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     catalog = interpreter.env.catalog(database)
-    if not database.cdc.enabled and (
-        catalog.schema_name("cdc") is not None or "cdc" in {user.casefold() for user in catalog.users}
-    ):
-        raise SqlError(22906, f"Database '{database.name}' has a user or schema named cdc already.")
-    yield from _with_lock(interpreter, database, database.cdc.enable)
+    taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
+    if not database.cdc.enabled and "cdc" in taken:
+        raise error(22906, database.name)
+    return _with_lock(interpreter, database, database.cdc.enable)
 
 
-def _disable_db(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _sysadmin(interpreter)
-    yield from _with_lock(interpreter, database, database.cdc.disable)
+def _disable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    return _with_lock(interpreter, database, database.cdc.disable)
 
 
 def _table(interpreter: Interpreter, database: Database, given: Bound, procedure: str) -> TableDef:
@@ -75,8 +57,7 @@ def _table(interpreter: Interpreter, database: Database, given: Bound, procedure
         raise error(22974, procedure=procedure)
     entry = interpreter.env.catalog(database).find(str(schema), str(name))
     if entry is None:
-        message = f"Source table '{schema}.{name}' does not exist in this database."
-        raise SqlError(22931, message, procedure=procedure)
+        raise error(22931, schema, name, procedure=procedure)
     return entry.table
 
 
@@ -85,32 +66,26 @@ def _require_enabled(database: Database) -> None:
         raise error(22901, database.name)
 
 
-def _enable_table(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
+def _enable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     _require_enabled(database)
     if given.flag("@enable_extended_ddl_handling"):
-        raise SqlError(22874, "Extended DDL handling is not available.")
+        raise error(22874)
+    texts = ("capture_instance", "role_name", "index_name", "captured_column_list", "filegroup_name")
 
     def action() -> Any:
-        table = _table(interpreter, database, given, "sp_cdc_enable_table_internal")
-        allow = given.flag("@allow_partition_switch")
         messages = database.cdc.enable_table(
-            table,
-            capture_instance=given.text("@capture_instance"),
+            _table(interpreter, database, given, "sp_cdc_enable_table_internal"),
+            **{name: given.text(f"@{name}") for name in texts},
             supports_net_changes=given.flag("@supports_net_changes"),
-            role_name=given.text("@role_name"),
-            index_name=given.text("@index_name"),
-            captured_column_list=given.text("@captured_column_list"),
-            filegroup_name=given.text("@filegroup_name"),
-            allow_partition_switch=allow is not False,
+            allow_partition_switch=given.flag("@allow_partition_switch") is not False,
         )
-        _create_role(interpreter, database, given.text("@role_name"))
+        _create_role(interpreter, given.text("@role_name"))
         return messages
 
-    yield from _with_lock(interpreter, database, action)
+    return _with_lock(interpreter, database, action)
 
 
-def _create_role(interpreter: Interpreter, database: Database, role: str | None) -> None:
+def _create_role(interpreter: Interpreter, role: str | None) -> None:
     """The gating role is created if it is missing."""
     transaction = interpreter.env.manager.open
     assert transaction is not None
@@ -120,90 +95,63 @@ def _create_role(interpreter: Interpreter, database: Database, role: str | None)
         transaction.catalog = dataclasses.replace(catalog, roles={**catalog.roles, role: frozenset()})
 
 
-def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
+def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     _require_enabled(database)
 
     def action() -> Any:
         table = _table(interpreter, database, given, "sp_cdc_disable_table_internal")
         return database.cdc.disable_table(table, given.text("@capture_instance") or "")
 
-    yield from _with_lock(interpreter, database, action)
+    return _with_lock(interpreter, database, action)
 
 
-def _help_change_data_capture(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    env = interpreter.env
-    relation = database.cdc.help_change_data_capture(
-        given.text("@source_schema"),
-        given.text("@source_name"),
-        lambda instance: changes.may_read_changes(env, database, instance),
-    )
-    yield from _rows(interpreter, relation)
+def _help_change_data_capture(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    def visible(instance: Any) -> bool:
+        return changes.may_read_changes(interpreter.env, database, instance)
+
+    schema, name = given.text("@source_schema"), given.text("@source_name")
+    return database.cdc.help_change_data_capture(schema, name, visible)
 
 
-def _described(method: str) -> Procedure:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
+def _described(show: Callable[[CdcDatabase, str | None], Relation]) -> Callable[[Any, Database, Bound], Result]:
+    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
         name = given.text("@capture_instance")
         instance = database.cdc.instance(name)
         if instance is not None and not changes.may_read_changes(interpreter.env, database, instance):
             raise error(22981)
-        yield from _rows(interpreter, getattr(database.cdc, method)(name))
+        return show(database.cdc, name)
 
     return procedure
 
 
-def _help_jobs(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    yield from _rows(interpreter, database.cdc.help_jobs())
-
-
 def _settings(given: Bound) -> Settings:
-    names = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
-    return Settings(*(given.number(f"@{name}") for name in names))
+    return Settings(*(given.number(f"@{name}") for name in _TUNABLES))
 
 
-def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
+def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     database.cdc.add_job(given.text("@job_type"), _settings(given))
-    if given.flag("@start_job") is not False and str(given.text("@job_type")).strip().casefold() == "capture":
-        yield from interpreter.env.instance.agent.start_job(database.cdc)
+    if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
+        return None
+    return interpreter.env.instance.agent.start_job(database.cdc)
 
 
-def _change_job(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    database.cdc.change_job(given.text("@job_type") or "capture", _settings(given))
-    yield from ()
+def _run_job(
+    run: Callable[[Agent, CdcDatabase, str | None], list[Message]],
+) -> Callable[[Any, Database, Bound], Result]:
+    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+        _require_enabled(database)
+        return run(interpreter.env.instance.agent, database.cdc, given.text("@job_type") or "capture")
+
+    return procedure
 
 
-def _drop_job(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    database.cdc.drop_job(given.text("@job_type"))
-    yield from ()
-
-
-def _start_job(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    yield from interpreter.env.instance.agent.start_job(database.cdc, given.text("@job_type") or "capture")
-
-
-def _stop_job(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    yield from interpreter.env.instance.agent.stop_job(database.cdc, given.text("@job_type") or "capture")
-
-
-def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
-    database.cdc.sp_cdc_scan(
-        given.number("@maxtrans"),
-        given.number("@maxscans"),
-        given.number("@continuous") or 0,
-        given.number("@pollinginterval") or 0,
-    )
-    yield from ()
+def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    continuous, polling = given.number("@continuous") or 0, given.number("@pollinginterval") or 0
+    database.cdc.sp_cdc_scan(given.number("@maxtrans"), given.number("@maxscans"), continuous, polling)
+    return None
 
 
 def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    _owner(interpreter, database)
     mark = changes.lsn_argument(given.value("@low_water_mark"))
     threshold = given.number("@threshold")
     database.cdc.cleanup(given.text("@capture_instance") or "", mark, 5000 if threshold is None else threshold)
@@ -211,42 +159,43 @@ def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iter
         yield ReturnValue("@fCleanupFailed", BIT, False, given.positions["@fcleanupfailed"])
 
 
-def _missing(name: str) -> Procedure:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-        raise unsupported(name)
-        yield
-
-    return procedure
+def _missing(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    raise unsupported("this procedure of CDC")
 
 
-_TUNABLES = "@maxtrans, @maxscans, @continuous, @pollinginterval, @retention, @threshold"
+_JOB = ", ".join(f"@{name}" for name in _TUNABLES)
+_OWNER, _SYSADMIN = "db_owner", "sysadmin"
 
-PROCEDURES: dict[str, tuple[str, Procedure]] = {
-    "sp_cdc_enable_db": ("@fcreatecdcuserimplicit", _enable_db),
-    "sp_cdc_disable_db": ("", _disable_db),
-    "sp_cdc_enable_table": (
+PROCEDURES = {
+    "sp_cdc_enable_db": Procedure("@fcreatecdcuserimplicit", _enable_db, _SYSADMIN),
+    "sp_cdc_disable_db": Procedure("", _disable_db, _SYSADMIN),
+    "sp_cdc_enable_table": Procedure(
         "@source_schema!, @source_name!, @capture_instance, @supports_net_changes, @role_name!, @index_name, "
         "@captured_column_list, @filegroup_name, @allow_partition_switch, @enable_extended_ddl_handling",
-        _enable_table,
+        _enable_table, _OWNER,
     ),
-    "sp_cdc_disable_table": ("@source_schema!, @source_name!, @capture_instance!", _disable_table),
-    "sp_cdc_help_change_data_capture": ("@source_schema, @source_name", _help_change_data_capture),
-    "sp_cdc_get_captured_columns": ("@capture_instance!", _described("get_captured_columns")),
-    "sp_cdc_get_ddl_history": ("@capture_instance!", _described("get_ddl_history")),
-    "sp_cdc_help_jobs": ("", _help_jobs),
-    "sp_cdc_add_job": (f"@job_type!, @start_job, {_TUNABLES}, @check_for_logreader", _add_job),
-    "sp_cdc_change_job": (f"@job_type, {_TUNABLES}", _change_job),
-    "sp_cdc_drop_job": ("@job_type!", _drop_job),
-    "sp_cdc_start_job": ("@job_type", _start_job),
-    "sp_cdc_stop_job": ("@job_type", _stop_job),
-    "sp_cdc_scan": ("@maxtrans, @maxscans, @continuous, @pollinginterval, @is_from_job", _scan),
-    "sp_cdc_cleanup_change_table": (
-        "@capture_instance!, @low_water_mark!, @threshold, @fcleanupfailed",
-        _cleanup,
+    "sp_cdc_disable_table": Procedure("@source_schema!, @source_name!, @capture_instance!", _disable_table, _OWNER),
+    "sp_cdc_help_change_data_capture": Procedure("@source_schema, @source_name", _help_change_data_capture),
+    "sp_cdc_get_captured_columns": Procedure("@capture_instance!", _described(CdcDatabase.get_captured_columns)),
+    "sp_cdc_get_ddl_history": Procedure("@capture_instance!", _described(CdcDatabase.get_ddl_history)),
+    "sp_cdc_help_jobs": Procedure("", lambda _, database, given: database.cdc.help_jobs(), _OWNER),
+    "sp_cdc_add_job": Procedure(f"@job_type!, @start_job, {_JOB}, @check_for_logreader", _add_job, _OWNER),
+    "sp_cdc_change_job": Procedure(
+        f"@job_type, {_JOB}",
+        lambda _, database, given: database.cdc.change_job(given.text("@job_type") or "capture", _settings(given)),
+        _OWNER,
     ),
-    "sp_cdc_generate_wrapper_function": (
-        "@capture_instance, @closed_high_end_point, @column_list, @update_flag_list",
-        _missing("sp_cdc_generate_wrapper_function"),
+    "sp_cdc_drop_job": Procedure(
+        "@job_type!", lambda _, database, given: database.cdc.drop_job(given.text("@job_type")), _OWNER
     ),
-    "sp_cdc_vupgrade": ("@force_metadata_fixup", _missing("sp_cdc_vupgrade")),
-}
+    "sp_cdc_start_job": Procedure("@job_type", _run_job(Agent.start_job), _OWNER),
+    "sp_cdc_stop_job": Procedure("@job_type", _run_job(Agent.stop_job), _OWNER),
+    "sp_cdc_scan": Procedure("@maxtrans, @maxscans, @continuous, @pollinginterval, @is_from_job", _scan, _OWNER),
+    "sp_cdc_cleanup_change_table": Procedure(
+        "@capture_instance!, @low_water_mark!, @threshold, @fcleanupfailed", _cleanup, _OWNER
+    ),
+    "sp_cdc_generate_wrapper_function": Procedure(
+        "@capture_instance, @closed_high_end_point, @column_list, @update_flag_list", _missing
+    ),
+    "sp_cdc_vupgrade": Procedure("@force_metadata_fixup", _missing),
+}  # fmt: skip

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc
-from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, bind
+from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import (
-    Column,
     Message,
     Outcome,
     ResultSet,
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.calls import Argument
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-Procedure = Callable[["Interpreter", Database, Bound], Iterator[Outcome]]
-
 
 def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
     """Run a system procedure.
@@ -38,22 +35,25 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
     known = _PROCEDURES.get(name)
     if known is None or schema not in ("sys", "dbo", ""):
         raise SqlError(2812, f"Could not find stored procedure '{'.'.join(parts)}'.", state=62)
-    signature, procedure = known
     database = interpreter.env.database_named(parts[-3] if len(parts) > 2 else "")
-    bound = bind(parts[-1], signature, arguments)
+    bound = bind(parts[-1], known.signature, arguments)
     try:
-        yield from procedure(interpreter, database, bound)
-    except SqlError as error:
-        error.procedure = error.procedure or name
+        if known.right == "sysadmin" and not interpreter.env.principal.sysadmin:
+            raise error(22902)
+        if known.right == "db_owner" and not interpreter.env.is_owner(database):
+            raise error(22904)
+        result = known.run(interpreter, database, bound)
+        if isinstance(result, tuple):
+            columns, table = result
+            yield ResultSet(columns, iter(table.to_batches(65536)))
+            nocount = interpreter.settings.nocount
+            yield RowCount(None if nocount else table.num_rows, suppress=nocount, command="SELECT")
+        else:
+            yield from result or ()
+    except SqlError as problem:
+        problem.procedure = problem.procedure or name
         raise
     yield ReturnStatus(0)
-
-
-def result(relation: tuple[list[Column], pa.Table], nocount: bool = False) -> Iterator[Outcome]:
-    """A relation as a result set."""
-    columns, table = relation
-    yield ResultSet(columns, iter(table.to_batches(65536)))
-    yield RowCount(None if nocount else table.num_rows, suppress=nocount, command="SELECT")
 
 
 def _configure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
@@ -85,43 +85,32 @@ def _rename(interpreter: Interpreter, database: Database, given: Bound) -> Itera
     yield Message(15477, "Caution: Changing any part of an object name could break scripts and stored procedures.", 0)
 
 
-def _odbc(function: Callable[[Any, Database, Bound], tuple[list[Column], pa.Table]]) -> Procedure:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-        qualifier = given.values.get("@table_qualifier")
-        place = interpreter.env.database_named(str(qualifier)) if qualifier else database
-        yield from result(function(interpreter.env, place, given), interpreter.settings.nocount)
+def _odbc(function: Callable[[Any, Database, Bound], Relation]) -> Callable[[Any, Database, Bound], Result]:
+    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+        qualifier = given.text("@table_qualifier")
+        return function(interpreter.env, interpreter.env.database_named(qualifier) if qualifier else database, given)
 
     return procedure
 
 
-def _undeclared(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
+def _undeclared(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     raise unsupported("sp_describe_undeclared_parameters")
 
 
-_PROCEDURES: dict[str, tuple[str, Procedure]] = {
-    "sp_configure": ("@configname, @configvalue", _configure),
-    "sp_rename": ("@objname!, @newname!, @objtype", _rename),
-    "sp_describe_undeclared_parameters": ("@tsql, @params", _undeclared),
-    "sp_tables": (
-        "@table_name, @table_owner, @table_qualifier, @table_type, @fusepattern",
-        _odbc(odbc.sp_tables),
+_TABLE = "@table_name!, @table_owner, @table_qualifier"
+_STATISTICS = Procedure(f"{_TABLE}, @index_name, @is_unique, @accuracy", _odbc(odbc.sp_statistics))
+
+_PROCEDURES: dict[str, Procedure] = {
+    "sp_configure": Procedure("@configname, @configvalue", _configure),
+    "sp_rename": Procedure("@objname!, @newname!, @objtype", _rename),
+    "sp_describe_undeclared_parameters": Procedure("@tsql, @params", _undeclared),
+    "sp_tables": Procedure(
+        "@table_name, @table_owner, @table_qualifier, @table_type, @fusepattern", _odbc(odbc.sp_tables)
     ),
-    "sp_columns_100": (
-        "@table_name!, @table_owner, @table_qualifier, @column_name, @namescope, @odbcver, @fusepattern",
-        _odbc(odbc.sp_columns),
-    ),
-    "sp_columns": (
-        "@table_name!, @table_owner, @table_qualifier, @column_name, @odbcver",
-        _odbc(odbc.sp_columns_short),
-    ),
-    "sp_pkeys": ("@table_name!, @table_owner, @table_qualifier", _odbc(odbc.sp_pkeys)),
-    "sp_statistics_100": (
-        "@table_name!, @table_owner, @table_qualifier, @index_name, @is_unique, @accuracy",
-        _odbc(odbc.sp_statistics),
-    ),
-    "sp_statistics": (
-        "@table_name!, @table_owner, @table_qualifier, @index_name, @is_unique, @accuracy",
-        _odbc(odbc.sp_statistics),
-    ),
+    "sp_columns_100": Procedure(f"{_TABLE}, @column_name, @namescope, @odbcver, @fusepattern", _odbc(odbc.sp_columns)),
+    "sp_columns": Procedure(f"{_TABLE}, @column_name, @odbcver", _odbc(odbc.sp_columns_short)),
+    "sp_pkeys": Procedure(_TABLE, _odbc(odbc.sp_pkeys)),
+    "sp_statistics_100": _STATISTICS,
+    "sp_statistics": _STATISTICS,
     **cdc_procedures.PROCEDURES,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from itertools import islice
+from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import cleanup, ddl, jobs, lsn
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction, ScanResult, capture
@@ -61,33 +62,15 @@ class CdcDatabase(ChangeReader, JobTable):
         self._drop_from_runner(dropped)
         return []
 
-    def enable_table(
-        self,
-        table: TableDef,
-        *,
-        capture_instance: str | None = None,
-        supports_net_changes: bool | None = None,
-        role_name: str | None = None,
-        index_name: str | None = None,
-        captured_column_list: str | None = None,
-        filegroup_name: str | None = None,
-        allow_partition_switch: bool = True,
-    ) -> list[Message]:
+    def enable_table(self, table: TableDef, **given: Any) -> list[Message]:
         """sys.sp_cdc_enable_table: a new capture instance, from the next commit on.
 
         The caller waits for open transactions that wrote the table. The first table creates and starts the jobs.
 
+        :param given: what the procedure takes; see ``enabling.Request``
         :raises SqlError: 22901, and what ``enabling.plan`` raises
         """
-        request = Request(
-            capture_instance,
-            supports_net_changes,
-            role_name,
-            index_name,
-            captured_column_list,
-            filegroup_name,
-            allow_partition_switch,
-        )
+        request = Request(**given)
         messages: list[Message] = []
         with self._lock:
             self._require_enabled("sp_cdc_enable_table")
@@ -104,10 +87,10 @@ class CdcDatabase(ChangeReader, JobTable):
                 planned.columns,
                 planned.key,
                 planned.index_name,
-                role_name,
-                filegroup_name,
+                request.role_name,
+                request.filegroup_name,
                 planned.supports_net_changes,
-                allow_partition_switch,
+                request.allow_partition_switch,
                 self.switches.clr_enabled,
             )
             if planned.supports_net_changes and not self.switches.clr_enabled:

@@ -24,13 +24,13 @@ _MOST_NET_KEY_COLUMNS = 14
 class Request:
     """The parameters of sp_cdc_enable_table, as given."""
 
-    capture_instance: str | None
-    supports_net_changes: bool | None
-    role_name: str | None
-    index_name: str | None
-    captured_column_list: str | None
-    filegroup_name: str | None
-    allow_partition_switch: bool
+    capture_instance: str | None = None
+    supports_net_changes: bool | None = None
+    role_name: str | None = None
+    index_name: str | None = None
+    captured_column_list: str | None = None
+    filegroup_name: str | None = None
+    allow_partition_switch: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
@@ -55,9 +56,9 @@ def global_variable(env: Environment, name: str) -> Expr:
         "textsize": (2147483647, INT),
         "lock_timeout": (-1 if env.manager.lock_timeout is None else int(env.manager.lock_timeout * 1000), INT),
         "identity": (env.last_insert_identity, decimal(38, 0)),
-        "dbts": (None, varbinary(8)),
+        "dbts": (env.current.last_rowversion, varbinary(8)),
     }
-    if name not in known or name == "dbts":
+    if name not in known:
         raise SqlError(137, f'Must declare the scalar variable "@@{name}".', severity=15, state=2)
     value, type_ = known[name]
     return constant(value, type_)
@@ -291,6 +292,30 @@ def _user_name(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(env.user_name(env.current), _NAME)
 
 
+def _identity(attribute: int | None) -> Callable[[Any, list[Expr]], Expr]:
+    """IDENT_SEED, IDENT_INCR and IDENT_CURRENT."""
+
+    def function(env: Environment, arguments: list[Expr]) -> Expr:
+        found = objects.find(env, str(values_of(env, arguments, "IDENT_CURRENT")[0]))
+        entry = found.entry if found else None
+        if entry is None or not any(column.identity for column in entry.table.columns):
+            return constant(None, decimal(38, 0))
+        last = env.current.last_identity(entry.table.object_id)
+        value = entry.identity[0] if attribute is None and last is None else last
+        return constant(value if attribute is None else entry.identity[attribute], decimal(38, 0))
+
+    return function
+
+
+def _part_of_name(env: Environment, arguments: list[Expr]) -> Expr:
+    """PARSENAME: parts are counted from the right."""
+    name, part = values_of(env, arguments, "PARSENAME")
+    cursor = Cursor(tokenize(name or ""), name or "")
+    parts = cursor.dotted() if cursor.token.is_name else ()
+    known = 1 <= (part or 0) <= len(parts) <= 4 and cursor.token.kind == "end"
+    return constant(parts[-part] or None if known else None, _NAME)
+
+
 def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]:
     """An ERROR_ function: NULL outside a CATCH block, and for the procedure of a batch."""
 
@@ -329,6 +354,10 @@ _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "type_id": _type_id,
     "scope_identity": lambda env, arguments: constant(env.scope_identity, decimal(38, 0)),
     "rowcount_big": lambda env, arguments: constant(env.rowcount, BIGINT),
+    "ident_seed": _identity(0),
+    "ident_incr": _identity(1),
+    "ident_current": _identity(None),
+    "parsename": _part_of_name,
     "xact_state": lambda env, arguments: constant(-1 if env.doomed else int(env.trancount > 0), SqlType("smallint")),
     "error_number": _caught("number", INT),
     "error_message": _caught("text", nvarchar(4000)),

@@ -114,7 +114,7 @@ class Database:
         self.snapshot_isolation = False
         self.read_committed_snapshot = False
         self.cdc = CdcDatabase(name, database_id, clock=storage.clock, new_object_id=storage.new_object_id)
-        self._rowversion = itertools.count(2001)
+        self._last_rowversion = 2000
         self._row_id = 0
         self._identities: dict[int, int | None] = {}
         self._counters = threading.Lock()
@@ -128,7 +128,15 @@ class Database:
 
     def new_rowversions(self, count: int) -> list[bytes]:
         """The next values of the database's rowversion counter."""
-        return [next(self._rowversion).to_bytes(8) for _ in range(count)]
+        with self._counters:
+            first = self._last_rowversion + 1
+            self._last_rowversion += count
+        return [number.to_bytes(8) for number in range(first, first + count)]
+
+    @property
+    def last_rowversion(self) -> bytes:
+        """The last value of the rowversion counter (@@DBTS)."""
+        return self._last_rowversion.to_bytes(8)
 
     def identities(self, entry: TableEntry, count: int) -> list[int]:
         """The next identity values of a table; a rollback does not give them back."""

@@ -11,8 +11,18 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, FLOAT, INT, decimal, display, duck, kind
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
+    BIGINT,
+    FLOAT,
+    INT,
+    decimal,
+    display,
+    duck,
+    is_unicode,
+    kind,
+    nvarchar,
+)
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 AGGREGATES = frozenset({"count", "count_big", "sum", "avg", "min", "max"})
 _RANKINGS = frozenset({"row_number", "rank", "dense_rank"})
@@ -47,6 +57,18 @@ def aggregate(
     if name in ("min", "max"):
         return _extreme(name, value, over)
     return _total(name, value, distinct, over)
+
+
+def string_agg(value: Expr, separator: Expr, order: str) -> Expr:
+    """STRING_AGG; ``order`` is the text of WITHIN GROUP (docs: what is no string becomes nvarchar(4000))."""
+    if kind(separator.type) != "str":
+        raise SqlError(8117, f"Operand data type {display(separator.type)} is invalid for string_agg operator.")
+    type_ = nvarchar(4000)
+    if kind(value.type) == "str":
+        longest = 4000 if is_unicode(value.type) else 8000
+        name = "nvarchar" if is_unicode(value.type) else "varchar"
+        type_ = SqlType(name, MAX if value.type.length == MAX else longest)
+    return Expr(f"string_agg({value.to(type_)}, {separator.sql}{order and f' ORDER BY {order}'})", type_, True)
 
 
 def _count(name: str, sql: str) -> Expr:
@@ -97,6 +119,8 @@ def window(ctx: Context, scope: Scope, name: str, nodes: list[Any], over: str, s
     """Compile a window function."""
     if name in _RANKINGS:
         return Expr(f"{name}() {over}", BIGINT, False)
+    if name in ("percent_rank", "cume_dist"):
+        return Expr(f"{name}() {over}", FLOAT, False)
     if name == "ntile":
         return Expr(f"ntile({scalar(ctx, scope, nodes[0]).to(BIGINT)}) {over}", BIGINT, False)
     if name in AGGREGATES:

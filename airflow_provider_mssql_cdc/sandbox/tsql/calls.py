@@ -80,7 +80,7 @@ def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
     arguments = _arguments(interpreter, cursor)
     if interpreter.settings.fmtonly:
         return
-    for outcome in call(interpreter, parts, arguments):
+    for outcome in _reported(interpreter, call(interpreter, parts, arguments), result):
         if isinstance(outcome, ReturnValue):
             target = arguments[outcome.ordinal].variable
             if target:
@@ -89,6 +89,16 @@ def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
         if isinstance(outcome, ReturnStatus) and result:
             interpreter.assign(result, outcome.value, Expr("", INT))
         yield outcome
+
+
+def _reported(interpreter: Interpreter, outcomes: Iterator[Outcome], result: str) -> Iterator[Outcome]:
+    """A call's outcomes; where it fails, its return status is 1 (A2 of the reference: return code)."""
+    try:
+        yield from outcomes
+    except SqlError as error:
+        if result and error.procedure:
+            interpreter.assign(result, 1, Expr("", INT))
+        raise
 
 
 def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcome]:

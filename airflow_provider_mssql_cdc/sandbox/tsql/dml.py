@@ -244,11 +244,12 @@ def compile_computed(ctx: Context, text: str, columns: list[ColumnDef]) -> Expr:
 
 def _modified(ctx: Context, node: exp.Expr) -> tuple[Scope, str, Relation, str]:
     """The scope of an UPDATE or DELETE, its FROM text, the relation it writes to and that relation's alias."""
-    scope, name = Scope(), node.this
-    query.declare_ctes(ctx, scope, node)
+    name = node.this
+    wanted = ctx.target = name.alias_or_name.casefold()
     source = node.args["from_"].this if node.args.get("from_") else name
+    scope = Scope()
+    query.declare_ctes(ctx, scope, node)
     clause = from_clause(ctx, scope, source, [], node.args.get("where"), Bounds())
-    wanted = name.alias_or_name.casefold()
     for alias, label in clause.labels.items():
         if label.casefold() == wanted:
             return scope, clause.sql, clause.relations[alias], alias
@@ -258,7 +259,13 @@ def _modified(ctx: Context, node: exp.Expr) -> tuple[Scope, str, Relation, str]:
     ]
     if len(named) == 1:
         return scope, clause.sql, clause.relations[named[0]], named[0]
-    raise SqlError(208, f"Invalid object name '{name.name}'.")
+    if len(named) > 1:
+        raise SqlError(8154, f"The table '{name.name}' is ambiguous.", severity=15)
+    # docs (UPDATE): a target that FROM does not name is joined to it
+    scope = Scope()
+    query.declare_ctes(ctx, scope, node)
+    clause = from_clause(ctx, scope, name, [exp.Join(this=source)], node.args.get("where"), Bounds())
+    return scope, clause.sql, *next((clause.relations[alias], alias) for alias in clause.relations)
 
 
 def _affected(

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import functions, operators
+from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
@@ -193,6 +193,8 @@ def ctx_query(ctx: Context, scope: Scope, node: exp.Expr) -> Any:
 
 def _function(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this", "expressions")
+    if node.name.lower() == "string_agg" and len(node.expressions) == 2:
+        return _string_agg(ctx, scope, node, [])
     return functions.call(ctx, scope, (node.name,), node.expressions, scalar, predicate)
 
 
@@ -235,6 +237,23 @@ def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     return functions.window(ctx, scope, node.this, f"OVER ({' '.join(clauses)})", bool(order), scalar)
 
 
+def _within_group(ctx: Context, scope: Scope, node: exp.WithinGroup) -> Expr:
+    call = node.this
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "string_agg" or len(call.expressions) != 2:
+        raise unsupported("WITHIN GROUP other than of STRING_AGG")
+    return _string_agg(ctx, scope, call, node.expression.expressions)
+
+
+def _string_agg(ctx: Context, scope: Scope, call: exp.Expr, order: list[exp.Expr]) -> Expr:
+    groups, scope.groups = scope.groups, None  # an aggregate's argument sees the rows, not the groups
+    try:
+        value, separator = (scalar(ctx, scope, each) for each in call.expressions)
+        items = ", ".join(ordered(scalar(ctx, scope, item.this), item) for item in order)
+    finally:
+        scope.groups = groups
+    return aggregates.string_agg(value, separator, items)
+
+
 def ordered(expr: Expr, item: exp.Expr) -> str:
     """One item of ORDER BY; NULL sorts lowest."""
     key = operators.sort_key(expr)
@@ -271,6 +290,7 @@ _SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {
     exp.Anonymous: _function,
     exp.Dot: _dotted,
     exp.Window: _window,
+    exp.WithinGroup: _within_group,
     exp.Collate: _collate,
     exp.CurrentTimestamp: lambda ctx, scope, node: functions.call(ctx, scope, ("getdate",), [], scalar, predicate),
     exp.CurrentUser: lambda ctx, scope, node: functions.call(ctx, scope, ("user_name",), [], scalar, predicate),

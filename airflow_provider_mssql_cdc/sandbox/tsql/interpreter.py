@@ -26,9 +26,10 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
-from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, plain, result_columns, typed
+from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
+from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
 from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions, uncommittable
@@ -237,9 +238,9 @@ class Interpreter:
         return result
 
     def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
-        assigned = self._assignments(tree)
-        if assigned is not None:
-            yield from assigned
+        if assigns(tree):
+            self.env.rowcount = assign_rows(self, tree)
+            yield RowCount()
             return
         query = self.reading(lambda: compile_query(self.context(), Scope(), tree))
         columns = result_columns(query.columns)
@@ -291,22 +292,6 @@ class Interpreter:
 
     def _done(self, rows: int, command: str) -> RowCount:
         return RowCount(None if self.settings.nocount else rows, suppress=self.settings.nocount, command=command)
-
-    def _assignments(self, tree: exp.Expr) -> Iterator[Outcome] | None:
-        """SELECT @a = x, ...: the values of the last row; no row leaves the variables alone."""
-        items = tree.expressions if isinstance(tree, exp.Select) else []
-        if not items or not all(isinstance(i, exp.EQ) and isinstance(i.this, exp.Parameter) for i in items):
-            return None
-        shaped = tree.copy()
-        shaped.set("expressions", [exp.alias_(item.expression.copy(), f"v{n}") for n, item in enumerate(items)])
-        query = self.reading(lambda: compile_query(self.context(), Scope(), shaped))
-        rows = self.reading(lambda: self.env.fetch(query.sql))
-        for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
-            if rows.num_rows:
-                value = plain(rows.column(position)[rows.num_rows - 1].as_py())
-                self.assign(item.this.name, value, expr)
-        self.env.rowcount = rows.num_rows
-        return iter([RowCount()])
 
     # Variables
 

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.direct import direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Scope, only
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, only
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, from_clause
 
 _SELECT_PARTS = (
@@ -66,7 +66,8 @@ def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
         def compiled(bounds: Bounds, cte: Any = cte, seen: Any = seen, name: str = name) -> Query:
             if any(table.name.lower() == name and not table.db for table in cte.this.find_all(exp.Table)):
                 raise unsupported("recursive common table expressions")
-            query = compile_query(ctx, Scope(ctes=dict(seen), parent=None), cte.this, bounds)
+            inner = Scope(ctes=dict(seen), parent=None, written=ctx.target == name)
+            query = compile_query(ctx, inner, cte.this, bounds)
             names = [column.name for column in cte.args["alias"].args.get("columns") or []]
             if names and len(names) != len(query.columns):
                 raise SqlError(8158, f"'{cte.alias}' has more columns than were specified in the column list.")
@@ -107,6 +108,10 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     head = ", ".join(
         f"{expr.sql if not expr.untyped else 'CAST(NULL AS INTEGER)'} AS k{i}" for i, (_, expr) in enumerate(columns, 1)
     )
+    base = None
+    if scope.written:
+        alias, base = _base(node, clause, columns)
+        head += "".join(f", {alias}.{name} AS {name}" for name in (base.hidden, *(name for _, name in base.columns)))
     sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
     sql += (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
     sql += f" HAVING {having}" if having else ""
@@ -119,7 +124,19 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
             order = _order_by_output(node, columns)
     sql += (f" ORDER BY {order}" if order else "") + limit
     plain = not (limit or group or having or node.args.get("distinct"))
-    return Query(sql, columns, direct(ctx, scope, node, clause, columns) if plain else None)
+    return Query(sql, columns, direct(ctx, scope, node, clause, columns) if plain else None, base)
+
+
+def _base(node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]) -> tuple[str, Relation]:
+    """The one table whose rows a written query shows, and its alias."""
+    alias, relation = next(iter(clause.relations.items()), ("", None))
+    stored = {column.name.lower(): f"{alias}.{name}" for column, name in relation.columns} if relation else {}
+    grouped = any(node.args.get(part) for part in ("group", "having", "distinct", "joins"))
+    if relation is None or not relation.hidden or grouped:
+        raise unsupported("changing rows of a query other than of a single table")
+    if any(stored.get(name.lower(), expr.sql) != expr.sql for name, expr in columns):
+        raise unsupported("changing rows of a query that gives a column's name to something else")
+    return alias, relation
 
 
 def _distinct(sql: str, columns: list[tuple[str, Expr]]) -> str:
@@ -303,6 +320,9 @@ def _common(one: Expr, other: Expr) -> Expr:
 def _combine(node: exp.Expr, texts: list[str], columns: list[tuple[str, Expr]]) -> str:
     if isinstance(node, exp.Union):
         return _distinct(" UNION ALL ".join(texts), columns)
-    if any(operators.key("k", expr.type) != "k" for _, expr in columns):
-        raise unsupported("EXCEPT and INTERSECT of strings")
-    return f" {'EXCEPT' if isinstance(node, exp.Except) else 'INTERSECT'} ".join(texts)
+    left, right = texts
+    keys = [(operators.key(f"l.k{i}", e.type), operators.key(f"r.k{i}", e.type)) for i, (_, e) in enumerate(columns, 1)]
+    same = " AND ".join(f"{one} IS NOT DISTINCT FROM {other}" for one, other in keys)
+    word = "NOT " if isinstance(node, exp.Except) else ""
+    found = f"SELECT * FROM ({left}) AS l WHERE {word}EXISTS (SELECT 1 FROM ({right}) AS r WHERE {same})"
+    return _distinct(found, columns)

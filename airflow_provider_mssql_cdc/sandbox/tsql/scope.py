@@ -65,12 +65,16 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """The sources an expression may name, the enclosing query's, and how GROUP BY renames expressions."""
+    """The sources an expression may name, the enclosing query's, and how GROUP BY renames expressions.
+
+    :param written: the query is what an UPDATE or DELETE writes to, so its rows must be known by their table's
+    """
 
     sources: list[Source] = field(default_factory=list)
     parent: Scope | None = None
     ctes: dict[str, Callable[[Bounds], Query]] = field(default_factory=dict)
     groups: dict[str, str] | None = None
+    written: bool = False
     correlated: bool = False
 
     def column(self, name: str, qualifier: str) -> Expr:
@@ -102,11 +106,13 @@ class Query:
     """A compiled query; its output columns are named k1, k2, ... in DuckDB.
 
     :param direct: a function that yields the rows without DuckDB, where the query is a plain slice
+    :param base: the table whose rows they are, where that is asked for; they carry its columns too
     """
 
     sql: str
     columns: list[tuple[str, Expr]]
     direct: Callable[[], list[pa.RecordBatch]] | None = None
+    base: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +176,13 @@ class Environment(Protocol):
 
 @dataclass(slots=True)
 class Context:
-    """One statement's compilation."""
+    """One statement's compilation.
+
+    :param target: what the statement writes to, in lower case
+    """
 
     environment: Environment
+    target: str = ""
     aliases: int = 0
 
     def alias(self) -> str:

@@ -249,7 +249,12 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
     if word == "IF":
         return last in _DROPPED and verb in ("DROP", "ALTER")
     if word == "WITH":
-        return following.text == "(" or verb in _DEFINITIONS or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN")
+        return (
+            following.text == "("
+            or following.upper == "TIES"
+            or verb in _DEFINITIONS
+            or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN")
+        )
     if word == "SELECT" and last in ("UNION", "ALL", "EXCEPT", "INTERSECT"):
         return True
     if verb == "WITH" and word in QUERIES:
@@ -291,6 +296,8 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
     if statement.verb in QUERIES and not inserts_procedure(tokens):
         parse(statement.text, statement.line)
+    elif statement.verb == "DECLARE" and tokens[-1].kind != "variable" and tokens[1:2] and tokens[1].is_name:
+        raise unsupported("DECLARE of a cursor", statement.line)
     elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "DBCC", "KILL"):
         raise unsupported(statement.verb, statement.line)
     return statement

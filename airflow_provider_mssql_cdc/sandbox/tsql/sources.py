@@ -147,9 +147,15 @@ def from_clause(
     def add(text: str, join: exp.Expr) -> str:
         only(join, "this", "side", "kind", "on", "hint")
         side, kind_ = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-        if kind_ not in ("", "INNER", "OUTER", "CROSS") or isinstance(join.this, exp.Lateral):
-            raise unsupported(f"{kind_} JOIN" if not isinstance(join.this, exp.Lateral) else "APPLY")
+        if kind_ not in ("", "INNER", "OUTER", "CROSS"):
+            raise unsupported(f"{kind_} JOIN")
         before = len(scope.sources)
+        if isinstance(join.this, exp.Lateral):
+            applied = _applied(ctx, scope, join.this, clause)
+            if join.this.args.get("cross_apply"):
+                return f"{text} CROSS JOIN {applied}"
+            _make_nullable(scope.sources[before:])
+            return f"{text} LEFT JOIN {applied} ON TRUE"
         right = item(join.this, preserved=side in ("", "RIGHT") and not outer)
         if side in ("LEFT", "FULL"):
             _make_nullable(scope.sources[before:])
@@ -165,6 +171,18 @@ def from_clause(
         text = add(text, join)
     clause.sql = text
     return clause
+
+
+def _applied(ctx: Context, scope: Scope, node: exp.Lateral, clause: FromClause) -> str:
+    """The right side of APPLY, which sees what stands on its left."""
+    from airflow_provider_mssql_cdc.sandbox.tsql import query
+
+    if not isinstance(node.this, exp.Subquery) or not node.alias:
+        raise unsupported("APPLY other than of a query in parentheses with an alias")
+    inner = Scope(parent=scope, ctes=scope.ctes)
+    if isinstance(node.this.this, exp.Values):
+        return _derived(ctx, scope, node, ctx.alias(), values(ctx, inner, node.this.this), clause)
+    return _derived(ctx, scope, node, ctx.alias(), query.compile_query(ctx, inner, node.this.this), clause)
 
 
 def _make_nullable(sources: list[Source]) -> None:
@@ -251,6 +269,8 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
         if not name:
             raise SqlError(8155, f"No column name was specified for column 1 of '{source.alias}'.")
     scope.sources.append(source)
+    if inner.base is not None:
+        clause.relations[alias], clause.labels[alias] = inner.base, source.alias
     if inner.direct is None:
         return f"({inner.sql}) AS {alias}"
     named = [(Column(name, expr.type, expr.nullable), f"k{i}") for i, (name, expr) in enumerate(inner.columns, 1)]

@@ -80,6 +80,31 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id FROM shop.q.people WHERE pay = '5.25' OR pay = 20.5 ORDER BY id", [(2,), (4,)]),
     ("SELECT OBJECT_NAME(object_id), OBJECT_SCHEMA_NAME(object_id, DB_ID('shop')) FROM sys.tables WHERE name = 'TOWNS'",
      [("towns", "q")]),
+    ("SELECT town FROM q.people EXCEPT SELECT code_of.t FROM (VALUES ('bonn ')) code_of (t) ORDER BY town",
+     [(None,), ("Ulm",)]),
+    ("SELECT town FROM q.people INTERSECT SELECT v FROM (VALUES (NULL), ('ULM'), ('x')) n (v) ORDER BY town",
+     [(None,), ("Ulm",)]),
+    ("SELECT p.id, t.code FROM q.people p CROSS APPLY (SELECT code FROM q.towns WHERE town = p.town) t ORDER BY p.id",
+     [(1, b"\1\0\0\0"), (2, b"\1\0\0\0"), (4, b"\1\2\0\0")]),
+    (
+        "SELECT p.id, n.id FROM q.people p OUTER APPLY (SELECT TOP 1 o.id FROM q.people o WHERE o.id > p.id"
+        " AND o.town = p.town ORDER BY o.id DESC) AS n ORDER BY p.id",
+        [(1, 2), (2, None), (3, None), (4, None)],
+    ),
+    ("SELECT p.id, v.k FROM q.people p CROSS APPLY (VALUES (p.id * 10), (0)) v (k) WHERE p.id < 3 ORDER BY p.id, v.k",
+     [(1, 0), (1, 10), (2, 0), (2, 20)]),
+    ("SELECT town, STRING_AGG(name, '; ') WITHIN GROUP (ORDER BY id DESC) FROM q.people GROUP BY town ORDER BY town",
+     [(None, "Cid"), ("Bonn", "ann"), ("Ulm", "bob; Ann")]),
+    ("SELECT STRING_AGG(town, N'+') FROM q.people WHERE id > 2", [("Bonn",)]),
+    (
+        "SELECT id, SUM(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING), LAST_VALUE(id) OVER"
+        " (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), LAG(id, 2, -1) OVER (ORDER BY id),"
+        " PERCENT_RANK() OVER (ORDER BY id), CUME_DIST() OVER (ORDER BY id) FROM q.people WHERE id < 4 ORDER BY id",
+        [(1, 3, 3, -1, 0.0, 1 / 3), (2, 6, 3, -1, 0.5, 2 / 3), (3, 5, 3, 1, 1.0, 1.0)],
+    ),
+    ("SELECT DISTINCT TOP 2 town FROM q.people ORDER BY town DESC", [("Ulm",), ("Bonn",)]),
+    ("SELECT PARSENAME('[a.b].c', 1), PARSENAME('[a.b].c', 2), PARSENAME('a..c', 2), PARSENAME('a', 2)",
+     [("c", "a.b", None, None)]),
 ]  # fmt: skip
 
 
@@ -106,7 +131,9 @@ def test_declared_types_come_through(client: Client) -> None:
     [
         "SELECT * FROM q.people FOR XML PATH('')",
         "SELECT * FROM q.people TABLESAMPLE (10 PERCENT)",
-        "SELECT p.id FROM q.people p CROSS APPLY (SELECT 1 AS x) AS y",
+        "SELECT s.value FROM q.people p CROSS APPLY STRING_SPLIT(p.name, ',') AS s",
+        "DECLARE c CURSOR FOR SELECT 1",
+        "SELECT TOP 1 WITH TIES id FROM q.people ORDER BY id",
         "SELECT id FROM q.people GROUP BY ROLLUP(id)",
         "SELECT id FROM q.people WHERE id > ALL (SELECT 1)",
         "WITH r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
@@ -158,6 +185,33 @@ def test_executesql_with_parameters_and_output(client: Client) -> None:
     """
     assert client.run(sql) == [(2,)]
     assert client.error("EXEC sp_executesql N'SELECT @a', N'@a int'") == 8178
+
+
+def test_return_status_and_output_of_calls(client: Client) -> None:
+    rows = client.sets(
+        "DECLARE @n int, @rc int, @s nvarchar(100) = N'SELECT @x += 1 SELECT @x'"
+        " EXEC @rc = sp_executesql @s, N'@y int, @x int OUT', @x = @n OUTPUT, @y = 1 SELECT @n, @rc"
+        " SET @n = 4 EXEC @rc = sp_executesql @s, N'@x int OUTPUT', @n OUT SELECT @n, @rc"
+        " EXEC @rc = sys.sp_cdc_disable_table 'q', 'people', 'none' SELECT @rc"
+    )
+    assert rows == [[(None,)], [(None, 0)], [(5,)], [(5, 0)], [(1,)]]
+    assert [message.number for message in client.messages] == [22901]
+
+
+def test_variables_that_gather_rows(client: Client) -> None:
+    client.run(
+        "DROP TABLE IF EXISTS #g SELECT * INTO #g FROM (VALUES (1, N'a', 5), (2, N'b', NULL), (3, N'c', 7)) v(i, s, n)"
+    )
+    rows = client.sets(
+        "DECLARE @all nvarchar(max) = N'', @back nvarchar(9), @sum int = 0, @cut varchar(3) = '>'"
+        " SELECT @all = @all + QUOTENAME(s) + N',' FROM #g ORDER BY i"
+        " SELECT @back = ISNULL(@back + N';', N'') + g.s, @sum += COALESCE(n, 0) FROM #g AS g ORDER BY g.i DESC"
+        " SELECT @cut += s FROM #g WHERE n IS NOT NULL OR i = 2"
+        " SELECT @all, @back, @sum, @cut, @@ROWCOUNT"
+        " SELECT @all = @all + s FROM #g WHERE i > 3 SELECT @sum = @sum + n FROM #g SELECT @all, @sum"
+    )
+    assert rows == [[("[a],[b],[c],", "c;b;a", 12, ">ab", 3)], [("[a],[b],[c],", None)]]
+    assert client.error("DECLARE @s int = 0 SELECT @s = @s + (SELECT MAX(i) FROM #g AS o WHERE o.i = g.i) FROM #g AS g")
 
 
 def test_print_and_raiserror(client: Client) -> None:

@@ -53,6 +53,30 @@ class TestStatements:
         client.run("DELETE t FROM dbo.w t JOIN dbo.w o ON o.n = t.id")
         assert _rows(client) == [(1, "y", 2)]
 
+    def test_target_beside_the_from_clause(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 2), (2, 'y', 3), (3, 'z', 9)")
+        client.run("UPDATE dbo.w SET n = v.n FROM (VALUES (1, 20), (3, 30)) AS v (id, n) WHERE dbo.w.id = v.id")
+        client.run("DELETE FROM dbo.w FROM dbo.w AS o WHERE o.id = 2")
+        assert _rows(client) == [(1, "x", 20), (3, "z", 30)]
+        assert client.error("DELETE dbo.w FROM dbo.w AS a JOIN dbo.w AS b ON a.id = b.id") == 8154
+
+    def test_common_table_expressions(self, client: Client) -> None:
+        client.run("INSERT INTO dbo.w VALUES (1, 'x', 2), (2, 'x', 3), (3, 'y', 9), (4, 'X', 1)")
+        client.run(
+            "WITH d AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY id DESC) AS r FROM dbo.w)"
+            " DELETE FROM d WHERE r > 1"
+        )
+        assert _rows(client) == [(3, "y", 9), (4, "X", 1)]
+        client.run("WITH d AS (SELECT TOP 1 id, n FROM dbo.w ORDER BY n) UPDATE d SET n = n + 10 WHERE id > 0")
+        client.run("WITH k AS (SELECT 3 AS id) UPDATE w SET a = 'k' FROM dbo.w AS w JOIN k ON k.id = w.id")
+        assert _rows(client) == [(3, "k", 9), (4, "X", 11)]
+        for query in (
+            "SELECT a, MAX(n) AS n FROM dbo.w GROUP BY a",
+            "SELECT id AS n, n AS id FROM dbo.w",
+            "SELECT 1 AS n",
+        ):
+            assert client.error(f"WITH d AS ({query}) UPDATE d SET n = 0") == 50000
+
     def test_compound_assignment(self, client: Client) -> None:
         client.run("INSERT INTO dbo.w VALUES (1, 'x', 5), (2, NULL, 6)")
         client.run("UPDATE dbo.w SET a += 'y', n *= 2 + 1 UPDATE w SET n -= id FROM dbo.w AS w WHERE w.id = 2")
@@ -207,6 +231,19 @@ def test_case_and_blanks_do_not_tell_keys_apart(client: Client) -> None:
     assert client.error("INSERT INTO dbo.k VALUES ('b', NULL)") == 2627
     client.run("CREATE UNIQUE INDEX ix ON dbo.k (u, name) INSERT INTO dbo.k VALUES ('c', 1)")
     assert client.error("INSERT INTO dbo.k SELECT 'D', 1") == 2627
+
+
+def test_counters(client: Client) -> None:
+    client.run("DROP TABLE IF EXISTS dbo.i CREATE TABLE dbo.i (id int IDENTITY(10, 5), v rowversion, a int)")
+    assert client.run("SELECT IDENT_SEED('dbo.i'), IDENT_INCR('dbo.i'), IDENT_CURRENT('dbo.i')") == [(10, 5, 10)]
+    before = client.value("@@DBTS")
+    client.run("INSERT dbo.i (a) VALUES (1), (2)")
+    assert client.run("SELECT IDENT_CURRENT('dbo.i'), SCOPE_IDENTITY(), @@IDENTITY") == [(15, 15, 15)]
+    assert client.run("SELECT v FROM dbo.i ORDER BY id") == [
+        ((int.from_bytes(before) + n).to_bytes(8),) for n in (1, 2)
+    ]
+    assert client.run("SELECT 1 WHERE @@DBTS = (SELECT MAX(v) FROM dbo.i)") == [(1,)]
+    assert client.value("IDENT_CURRENT('dbo.none')") is None
 
 
 def test_identity_defaults_rowversion_and_computed_columns(client: Client) -> None:

@@ -82,7 +82,7 @@ class Client:
         results: list[Result] = []
         with self._connection.cursor() as cursor:
             try:
-                cursor.execute(sql, tuple(parameters) or None)
+                cursor.execute(*([sql, tuple(parameters)] if parameters else [sql]))
                 while True:
                     if cursor.description is not None:
                         names = [column[0] for column in cursor.description]

@@ -105,7 +105,7 @@ class Database(Client):
         """Drop the database and what belongs to it."""
         for client in self._others:
             client.close()
-        self.run("USE master")
+        self.run("IF @@TRANCOUNT > 0 ROLLBACK USE master")
         self.server.drop(self.name, self._logins, self)
         super().close()
 

@@ -10,14 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedur
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import (
-    Message,
-    Outcome,
-    ResultSet,
-    ReturnStatus,
-    RowCount,
-    SqlError,
-)
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ResultSet, ReturnStatus, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 
 if TYPE_CHECKING:

@@ -7,10 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
-from airflow_provider_mssql_cdc.sandbox.wire.framing import (
-    DEFAULT_PACKET_SIZE,
-    ProtocolError,
-)
+from airflow_provider_mssql_cdc.sandbox.wire.framing import DEFAULT_PACKET_SIZE, ProtocolError
 
 TDS_7_3, TDS_7_4 = 0x730A0003, 0x74000004
 

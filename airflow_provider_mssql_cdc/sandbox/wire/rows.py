@@ -19,12 +19,7 @@ _CHUNK_BYTES = 1024 * 1024
 _TEXT_POINTER = b"\x10" + b"sandbox text ptr" + b"timestmp"
 """Length 16, a pointer that no statement of the sandbox takes, and a time stamp."""
 
-_NULL = {
-    Prefix.BYTE: b"\x00",
-    Prefix.USHORT: b"\xff\xff",
-    Prefix.PLP: b"\xff" * 8,
-    Prefix.TEXT_POINTER: b"\x00",
-}
+_NULL = {Prefix.BYTE: b"\x00", Prefix.USHORT: b"\xff\xff", Prefix.PLP: b"\xff" * 8, Prefix.TEXT_POINTER: b"\x00"}
 _FIXED_LENGTH_TYPES = frozenset(("char", "nchar", "binary", "rowversion"))
 
 Mask = npt.NDArray[np.bool_]

@@ -50,14 +50,7 @@ class EnvChange(enum.IntEnum):
     RESET = 18
 
 
-COMMANDS = {
-    "SELECT": 0xC1,
-    "SELECT INTO": 0xC2,
-    "INSERT": 0xC3,
-    "DELETE": 0xC4,
-    "UPDATE": 0xC5,
-    "MERGE": 0x117,
-}
+COMMANDS = {"SELECT": 0xC1, "SELECT INTO": 0xC2, "INSERT": 0xC3, "DELETE": 0xC4, "UPDATE": 0xC5, "MERGE": 0x117}
 """Statement codes in DONE: mssql-jdbc takes a row count for an update count by these alone."""
 
 

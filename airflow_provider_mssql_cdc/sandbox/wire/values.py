@@ -11,13 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.types import TICKS_PER_SECOND, SqlType
-from airflow_provider_mssql_cdc.sandbox.wire.text import (
-    Bytes,
-    Offsets,
-    binary_parts,
-    encode_cp1252,
-    encode_utf16,
-)
+from airflow_provider_mssql_cdc.sandbox.wire.text import Bytes, Offsets, binary_parts, encode_cp1252, encode_utf16
 from airflow_provider_mssql_cdc.sandbox.wire.typeinfo import decimal_size, time_size
 
 _TICKS_PER_DAY = 86400 * TICKS_PER_SECOND

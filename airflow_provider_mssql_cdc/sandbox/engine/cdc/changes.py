@@ -87,11 +87,7 @@ class ChangeRows:
         """The same rows with one column's values replaced."""
         return ChangeRows(
             tuple(
-                Chunk(
-                    chunk.rows.set_column(position, name, change(chunk.rows.column(position))),
-                    chunk.low,
-                    chunk.high,
-                )
+                Chunk(chunk.rows.set_column(position, name, change(chunk.rows.column(position))), chunk.low, chunk.high)
                 for chunk in self.chunks
             )
         )

@@ -154,12 +154,7 @@ class CdcDatabase(ChangeReader, JobTable):
 
         :raises SqlError: 4711, 4928, 22979, 22983
         """
-        ddl.check(
-            [each for each in self.instances if each.source_object_id == before.object_id],
-            before,
-            after,
-            kind,
-        )
+        ddl.check([each for each in self.instances if each.source_object_id == before.object_id], before, after, kind)
 
     def table_changed(self, after: TableDef) -> None:
         """Note a tracked table's new name, schema or definition for the metadata that shows it."""
@@ -273,11 +268,7 @@ class CdcDatabase(ChangeReader, JobTable):
             )
 
     def sp_cdc_scan(
-        self,
-        maxtrans: int | None = None,
-        maxscans: int | None = None,
-        continuous: int = 0,
-        pollinginterval: int = 0,
+        self, maxtrans: int | None = None, maxscans: int | None = None, continuous: int = 0, pollinginterval: int = 0
     ) -> int:
         """sys.sp_cdc_scan: scans of ``maxtrans`` transactions until the log is drained, at most ``maxscans``.
 

@@ -45,11 +45,7 @@ class Plan:
 
 
 def plan(
-    table: TableDef,
-    request: Request,
-    present: tuple[CaptureInstance, ...],
-    database: str,
-    net_changes_by_default: bool,
+    table: TableDef, request: Request, present: tuple[CaptureInstance, ...], database: str, net_changes_by_default: bool
 ) -> Plan:
     """Check a request in SQL Server's order and settle its defaults.
 

@@ -45,12 +45,7 @@ def _captured(instance: CaptureInstance) -> list[Column]:
 
 
 def check_range(
-    function: str,
-    from_lsn: bytes | None,
-    to_lsn: bytes | None,
-    low: bytes,
-    high: bytes | None,
-    option: str | None,
+    function: str, from_lsn: bytes | None, to_lsn: bytes | None, low: bytes, high: bytes | None, option: str | None
 ) -> str:
     """The row filter option, trimmed and in lower case.
 

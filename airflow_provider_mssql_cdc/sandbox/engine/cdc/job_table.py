@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
-    Settings,
-    changed_job,
-    help_jobs,
-    job_type_of,
-    new_job,
-)
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings, changed_job, help_jobs, job_type_of, new_job
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
 

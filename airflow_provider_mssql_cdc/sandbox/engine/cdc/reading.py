@@ -104,11 +104,7 @@ class ChangeReader(CdcState):
         return self._existing(capture_instance, f"{capture_instance}_CT").changes.between(low, high)
 
     def all_changes(
-        self,
-        capture_instance: str,
-        from_lsn: bytes | None,
-        to_lsn: bytes | None,
-        row_filter_option: str | None,
+        self, capture_instance: str, from_lsn: bytes | None, to_lsn: bytes | None, row_filter_option: str | None
     ) -> tuple[list[Column], Iterator[pa.RecordBatch]]:
         """cdc.fn_cdc_get_all_changes_<capture_instance>; both bounds included.
 
@@ -124,11 +120,7 @@ class ChangeReader(CdcState):
         return columns, functions.all_changes(columns, rows, option)
 
     def net_changes(
-        self,
-        capture_instance: str,
-        from_lsn: bytes | None,
-        to_lsn: bytes | None,
-        row_filter_option: str | None,
+        self, capture_instance: str, from_lsn: bytes | None, to_lsn: bytes | None, row_filter_option: str | None
     ) -> tuple[list[Column], Iterator[pa.RecordBatch]]:
         """cdc.fn_cdc_get_net_changes_<capture_instance>; both bounds included.
 

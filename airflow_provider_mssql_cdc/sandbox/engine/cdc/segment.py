@@ -194,14 +194,7 @@ class Segment:
         command = commands_before[group.number] + group.within
         operations = np.full(group.rows, operation)
         pool = np.arange(offset, offset + group.rows)
-        return (
-            group.transaction,
-            command,
-            group.position,
-            operations,
-            pool,
-            np.full(group.rows, NOT_AN_UPDATE),
-        )
+        return (group.transaction, command, group.position, operations, pool, np.full(group.rows, NOT_AN_UPDATE))
 
 
 class _Group:

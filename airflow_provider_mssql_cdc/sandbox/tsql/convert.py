@@ -142,7 +142,10 @@ def _to_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if family == "dec":
         places = 2 if source.name in ("money", "smallmoney") and style == 0 else None
         value = f"CAST({sql} AS DECIMAL(38,{places}))" if places else sql
-        return _overflow(f"CAST({value} AS VARCHAR)", target, display(source), 8115)
+        shown = f"CAST({value} AS VARCHAR)"
+        if source.name == "decimal" and source.scale == source.precision:
+            shown = f"regexp_replace({shown}, '^(-?)[.]', '\\10.')"  # DuckDB leaves the zero out
+        return _overflow(shown, target, display(source), 8115)
     if family == "float":
         plain = f"abs({sql}) >= 0.0001 AND abs({sql}) < 1000000 OR {sql} = 0"
         message = text("not supported by the sandbox: this float as text")

@@ -144,10 +144,25 @@ def _with_parentheses(cursor: Cursor) -> list:  # type: ignore[type-arg]
     return cursor.tokens[start : cursor.position]
 
 
+def _computed(cursor: Cursor) -> str:
+    start = end = cursor.position
+    after = (",", "PERSISTED", "CONSTRAINT", "PRIMARY", "UNIQUE")
+    while cursor.token.kind != "end" and cursor.token.upper not in after:
+        if not cursor.at("("):
+            cursor.next()
+        else:
+            cursor.group()
+            end = end if end > start else cursor.position
+    text = cursor.source(cursor.tokens[start : cursor.position])
+    if not text:
+        raise syntax_error(cursor.token)
+    return text if cursor.tokens[start].text == "(" and end == cursor.position else f"({text})"
+
+
 def _column(cursor: Cursor, spec: TableSpec) -> None:
     column = ColumnSpec(cursor.name(), None)
     if cursor.take("AS"):
-        column.computed = cursor.source(_with_parentheses(cursor))
+        column.computed = _computed(cursor)
         cursor.take("PERSISTED")
         column.nullable = False if cursor.take("NOT", "NULL") else None
     elif cursor.at(",") or cursor.token.kind == "end":

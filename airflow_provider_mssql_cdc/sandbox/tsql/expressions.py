@@ -106,7 +106,9 @@ def _parameter(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def _negative(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     inner = scalar(ctx, scope, node.this)
     if isinstance(inner.value, (int, float, Decimal)) and not isinstance(inner.value, bool):
-        return dataclasses.replace(constant(-inner.value, inner.type), literal=inner.literal)
+        # a decimal is turned round without arithmetic, which would cut it to 28 digits
+        value = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
+        return dataclasses.replace(constant(value, inner.type), literal=inner.literal)
     if kind(inner.type) not in ("int", "dec", "float"):
         raise SqlError(8117, f"Operand data type {inner.type.name} is invalid for minus operator.")
     return Expr(f"CAST(-({inner.sql}) AS {duck(inner.type)})", inner.type, inner.nullable, constant=inner.constant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
@@ -19,6 +19,7 @@ _RANGES = {
     "bigint": (-(2**63), 2**63 - 1),
 }
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?)?")
+_DIGITS = Context(prec=38)
 _DAY = 86400 * TICKS_PER_SECOND
 
 
@@ -54,11 +55,11 @@ def _decimal(value: int | Decimal, target: SqlType) -> Any:
     if target.name != "decimal":
         return NOT_CONSTANT
     number = Decimal(value)
-    if abs(number).adjusted() + 1 > target.precision - target.scale and number:
+    if number and number.adjusted() + 1 > target.precision - target.scale:
         return NOT_CONSTANT
     if number.as_tuple().exponent >= -target.scale:  # type: ignore[operator]
         return number
-    rounded = number.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP)
+    rounded = number.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _DIGITS)
     return rounded if not rounded or rounded.adjusted() < target.precision - target.scale else NOT_CONSTANT
 
 

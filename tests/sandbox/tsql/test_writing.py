@@ -291,3 +291,34 @@ def test_alter_table(client: Client) -> None:
     ]
     assert client.error("ALTER TABLE dbo.renamed ALTER COLUMN a int NULL") == 8115
     assert client.error("SELECT * FROM dbo.alt") == 208
+
+
+def test_decimals_of_all_digits(client: Client) -> None:
+    values = ["-9999999999999999999999999999.9999999999", "9999999999999999999999999999.9999999999", "-0.0000000001"]
+    client.run("CREATE TABLE dbo.digits (id int IDENTITY, d decimal(38,10), e decimal(38,38))")
+    for value in values:
+        client.run(f"INSERT INTO dbo.digits (d) VALUES ({value})")
+        assert client.value(value) == Decimal(value)
+    client.run("UPDATE dbo.digits SET e = -0.5")
+    assert client.run("SELECT d, CAST(e AS varchar(50)) FROM dbo.digits ORDER BY id") == [
+        (Decimal(value), "-0.5" + 37 * "0") for value in values
+    ]
+
+
+def test_computed_columns_need_no_parentheses(client: Client) -> None:
+    client.run(
+        """CREATE TABLE dbo.worked_out (a int, b AS a + 1, c AS (a) * (2) PERSISTED, d AS (a - 1),
+          e AS CASE WHEN a IS NULL THEN 'none' ELSE 'some' END, f AS ISNULL(a, 0) UNIQUE)
+        INSERT INTO dbo.worked_out (a) VALUES (3), (NULL)"""
+    )
+    assert client.run("SELECT * FROM dbo.worked_out ORDER BY a") == [
+        (None, None, None, None, "none", 0),
+        (3, 4, 6, 2, "some", 3),
+    ]
+    assert client.run(
+        "SELECT name, definition FROM sys.computed_columns WHERE name IN ('b', 'c', 'd') ORDER BY name"
+    ) == [
+        ("b", "(a + 1)"),
+        ("c", "((a) * (2))"),
+        ("d", "(a - 1)"),
+    ]

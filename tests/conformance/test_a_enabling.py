@@ -38,7 +38,6 @@ def test_a3_1_enabling_creates_schema_user_and_tables_and_no_job(plain: Database
     assert plain.run(jobs) == []
 
 
-@gap("the sandbox has no sys.database_role_members")
 def test_a3_1_user_cdc_is_a_member_of_db_owner(db: Database) -> None:
     members = db.run(
         "SELECT r.name FROM sys.database_role_members AS m"

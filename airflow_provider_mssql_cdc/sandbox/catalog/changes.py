@@ -56,7 +56,8 @@ def may_read_changes(env: Environment, database: Database, instance: CaptureInst
         return True
     source = instance.source
     gate = instance.role_name is None or env.user_in_role(database, instance.role_name)
-    return gate and env.may_select(database, source.schema, source.name)
+    captured = [column.name for column in instance.columns]
+    return gate and env.permitted(database, "SELECT", source.schema, source.name, captured)
 
 
 def change_function(

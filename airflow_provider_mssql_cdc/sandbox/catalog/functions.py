@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, values_of
+from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, VERSION_TEXT
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -228,42 +229,6 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(*known.get(str(wanted).casefold(), (None, _NAME)))
 
 
-def _permission(env: Environment, arguments: list[Expr]) -> Expr:
-    values = values_of(env, arguments, "HAS_PERMS_BY_NAME")
-    if env.is_owner(env.current):
-        return constant(1, INT)
-    if values[0] is not None and str(values[1]).upper() == "OBJECT" and str(values[2]).upper() == "SELECT":
-        found = objects.find(env, values[0])
-        allowed = found is not None and env.may_select(env.current, found.schema, found.name)
-        return constant(int(allowed), INT)
-    return constant(0, INT)
-
-
-def _server_role(env: Environment, arguments: list[Expr]) -> Expr:
-    role = str(values_of(env, arguments, "IS_SRVROLEMEMBER")[0]).casefold()
-    roles = (
-        "sysadmin",
-        "serveradmin",
-        "setupadmin",
-        "securityadmin",
-        "processadmin",
-        "dbcreator",
-        "diskadmin",
-        "bulkadmin",
-    )
-    return constant(int(env.principal.sysadmin or role == "public") if role in (*roles, "public") else None, INT)
-
-
-def _database_role(env: Environment, arguments: list[Expr]) -> Expr:
-    role = str(values_of(env, arguments, "IS_MEMBER")[0])
-    if role.casefold() in ("db_owner", "public"):
-        return constant(int(env.is_owner(env.current) or role.casefold() == "public"), INT)
-    if env.principal.sysadmin and role.casefold().startswith("db_"):
-        return constant(1, INT)
-    known = {name.casefold() for name in env.catalog(env.current).roles}
-    return constant(int(env.user_in_role(env.current, role)) if role.casefold() in known else None, INT)
-
-
 def _type_name(env: Environment, arguments: list[Expr]) -> Expr:
     return _lookup({t.user_type_id: t.name for t in system_types.SYSTEM_TYPES}, arguments[0])
 
@@ -320,6 +285,7 @@ def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]
 
 
 _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
+    **SECURITY_FUNCTIONS,
     "object_name": _object_name,
     "object_schema_name": _object_schema_name,
     "object_id": _object_id,
@@ -333,14 +299,10 @@ _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "serverproperty": _server_property,
     "sessionproperty": _session_property,
     "databasepropertyex": _database_property,
-    "has_perms_by_name": _permission,
     "has_dbaccess": lambda env, arguments: constant(1, INT),
-    "is_srvrolemember": _server_role,
-    "is_member": _database_role,
-    "is_rolemember": _database_role,
     "suser_sname": _login_name,
     "suser_name": _login_name,
-    "original_login": _login_name,
+    "original_login": lambda env, arguments: constant(env.info.login.user, _NAME),
     "system_user": _login_name,
     "user_name": _user_name,
     "type_name": _type_name,

@@ -131,13 +131,22 @@ def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:
     return found + [made(name, "D") for name in entry.default_names.values()]
 
 
-def find(env: Environment, name: str) -> DbObject | None:
-    """An object by its name as T-SQL writes it."""
+def parts_of(name: str) -> tuple[str, str, str] | None:
+    """Database, schema and name of an object's name in a string; None where it is no name."""
     cursor = Cursor(tokenize(name), name)
     parts = cursor.dotted() if cursor.token.is_name else ()
     if not parts or cursor.token.kind != "end" or len(parts) > 3:
         return None
-    database_name, schema, wanted = ("", "", *parts)[-3:]
+    database, schema, wanted = ("", "", *parts)[-3:]
+    return database, schema, wanted
+
+
+def find(env: Environment, name: str) -> DbObject | None:
+    """An object by its name as T-SQL writes it."""
+    parts = parts_of(name)
+    if parts is None:
+        return None
+    database_name, schema, wanted = parts
     if database_name and database_name.casefold() not in env.instance.storage.databases:
         return None
     database = env.database_named(database_name)

@@ -86,6 +86,21 @@ def _odbc(function: Callable[[Any, Database, Bound], Relation]) -> Callable[[Any
     return procedure
 
 
+def _add_role(interpreter: Interpreter, database: Database, given: Bound) -> None:
+    from airflow_provider_mssql_cdc.sandbox.tsql.principals import add_role
+
+    add_role(interpreter, given.text("@rolename") or "")
+
+
+def _member(*, add: bool) -> Callable[[Any, Database, Bound], None]:
+    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> None:
+        from airflow_provider_mssql_cdc.sandbox.tsql.principals import change_member
+
+        change_member(interpreter, given.text("@rolename") or "", given.text("@membername") or "", add=add)
+
+    return procedure
+
+
 def _undeclared(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     raise unsupported("sp_describe_undeclared_parameters")
 
@@ -105,5 +120,8 @@ _PROCEDURES: dict[str, Procedure] = {
     "sp_pkeys": Procedure(_TABLE, _odbc(odbc.sp_pkeys)),
     "sp_statistics_100": _STATISTICS,
     "sp_statistics": _STATISTICS,
+    "sp_addrole": Procedure("@rolename!, @ownername", _add_role),
+    "sp_addrolemember": Procedure("@rolename!, @membername!", _member(add=True)),
+    "sp_droprolemember": Procedure("@rolename!, @membername!", _member(add=False)),
     **cdc_procedures.PROCEDURES,
 }

@@ -105,7 +105,9 @@ def _services(env: Environment, database: Database) -> Relation:
 
 def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
     def view(env: Environment, database: Database) -> Relation:
-        if not env.is_owner(database):
+        if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
+            "VIEW SERVER PERFORMANCE STATE"
+        ):
             raise SqlError(262, f"VIEW DATABASE STATE permission denied in database '{database.name}'.", severity=14)
         return database.cdc.relation(name)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, server_views
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.rights import FIXED_ROLES
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 
 if TYPE_CHECKING:
@@ -262,10 +263,27 @@ def _principals(env: Environment, database: Database) -> Relation:
     catalog = env.catalog(database)
     data = [["public", 0, "R", "DATABASE_ROLE", None, 1], ["dbo", 1, "S", "SQL_USER", "dbo", None]]
     data += [[name, i, "S", "SQL_USER", "dbo", None] for i, name in enumerate(catalog.users, 5)]
-    data += [[name, i, "R", "DATABASE_ROLE", None, 1] for i, name in enumerate(catalog.roles, 500)]
+    data += [[name, number, "R", "DATABASE_ROLE", None, 1] for name, number in _role_ids(catalog).items()]
     if database.cdc.enabled:
         data.append(["cdc", 499, "S", "SQL_USER", "cdc", None])
     return relation(spec, data)
+
+
+def _role_ids(catalog: Catalog) -> dict[str, int]:
+    made = [name for name in catalog.roles if name not in FIXED_ROLES]
+    return {**{name: i for i, name in enumerate(made, 500)}, **FIXED_ROLES}
+
+
+def _role_members(env: Environment, database: Database) -> Relation:
+    catalog = env.catalog(database)
+    roles = _role_ids(catalog)
+    ids = {name.casefold(): i for i, name in enumerate(catalog.users, 5)}
+    ids |= {name.casefold(): number for name, number in roles.items()}
+    data = [[roles[role], ids[member.casefold()]] for role, members in catalog.roles.items() for member in members]
+    if database.cdc.enabled:
+        data.append([FIXED_ROLES["db_owner"], 499])
+    data.append([FIXED_ROLES["db_owner"], 1])
+    return relation("role_principal_id int!, member_principal_id int!", data)
 
 
 def _system_views(env: Environment, database: Database) -> Relation:
@@ -297,6 +315,7 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "partitions"): _partitions,
         ("sys", "dm_db_partition_stats"): _partition_stats,
         ("sys", "database_principals"): _principals,
+        ("sys", "database_role_members"): _role_members,
         ("sys", "system_views"): _system_views,
     }
 

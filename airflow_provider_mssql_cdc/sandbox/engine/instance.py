@@ -29,12 +29,18 @@ class Configuration:
 
 @dataclass(slots=True)
 class Principal:
-    """A login."""
+    """A login.
+
+    :param rights: permissions on the server
+    :param user: the user that a session executes as, instead of the login's own
+    """
 
     name: str
     password: str = field(repr=False)
     sysadmin: bool = False
     default_database: str = "master"
+    rights: frozenset[str] = frozenset()
+    user: str = ""
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
+from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
@@ -54,7 +55,7 @@ class Catalog:
     tables: Mapping[int, TableEntry] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    grants: frozenset[tuple[str, str, str]] = frozenset()
+    rights: frozenset[Right] = frozenset()
 
     def find(self, schema: str, name: str) -> TableEntry | None:
         """A user table by name; names compare without case."""

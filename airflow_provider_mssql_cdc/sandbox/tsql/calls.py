@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import procedures
-from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, Parameter, ReturnStatus, ReturnValue, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import (
+    Outcome,
+    Parameter,
+    ReturnStatus,
+    ReturnValue,
+    RowCount,
+    SqlError,
+)
+from airflow_provider_mssql_cdc.sandbox.tsql import principals
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error, tokenize
@@ -63,8 +71,10 @@ def literal_of(value: Any, type_: SqlType) -> str:
 def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
     """Run EXEC: a procedure, or a string."""
     cursor = statement.cursor()
-    if cursor.take("EXEC") or cursor.take("EXECUTE"):
-        pass
+    if (cursor.take("EXEC") or cursor.take("EXECUTE")) and cursor.at("AS"):
+        principals.execute_as(interpreter, statement)
+        yield RowCount()
+        return
     result = ""
     if cursor.token.kind == "variable" and cursor.peek().text == "=":
         result = cursor.next().text[1:]

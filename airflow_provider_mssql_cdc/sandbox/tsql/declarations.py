@@ -199,4 +199,7 @@ _ACTIONS: dict[tuple[str, str], Callable[[Interpreter, Statement], None]] = {
     ("CREATE", "USER"): principals.create_user,
     ("CREATE", "ROLE"): principals.create_role,
     ("ALTER", "ROLE"): principals.alter_role,
+    ("DROP", "USER"): principals.drop_principal,
+    ("DROP", "ROLE"): principals.drop_principal,
+    ("REVERT", ""): principals.revert,
 }

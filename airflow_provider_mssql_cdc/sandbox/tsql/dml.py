@@ -52,8 +52,8 @@ _COMPUTED = (
 class WriteEnvironment(Protocol):
     """What DML needs of its session beyond compiling expressions."""
 
-    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
-        """The user table to write to, its database locked; 208, or 259 for catalogue objects."""
+    def target(self, parts: tuple[str, str, str], permission: str = "INSERT") -> tuple[Database, TableEntry]:
+        """The table to write to, the database of a user table locked; 208, 229, or 259 for catalogue objects."""
 
     def fetch(self, sql: str, schema: pa.Schema | None = None) -> pa.Table:
         """Run a query in the session's transaction; its types, if they are known, make it quicker for few rows."""
@@ -290,7 +290,7 @@ def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     """Run a DELETE."""
     only(node, "this", "from_", "where", "returning", "with_", "limit")
     scope, text, relation, alias = _modified(ctx, node)
-    database, entry = env.target(relation.parts)
+    database, entry = env.target(relation.parts, "DELETE")
     rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
     before = _images(entry.table, rows, "c")
     count = env.writer(database, entry).delete(rows.column(ROW_ID), before)
@@ -301,7 +301,7 @@ def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
     """Run an UPDATE: all new values are worked out from the old rows before any is written."""
     only(node, "this", "expressions", "from_", "where", "returning", "with_", "limit")
     scope, text, relation, alias = _modified(ctx, node)
-    database, entry = env.target(relation.parts)
+    database, entry = env.target(relation.parts, "UPDATE")
     table = entry.table
     full = f"{database.name}.{table.schema}.{table.name}"
     sets: dict[int, str] = {}

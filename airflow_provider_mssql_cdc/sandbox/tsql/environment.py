@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import duckdb
@@ -15,6 +15,7 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
+from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
@@ -77,6 +78,7 @@ class Environment:
         self.caught: list[SqlError] = []  # the error of each CATCH block that runs
         self.cancelled = threading.Event()
         self.manager.cancelled = self.cancelled.is_set
+        self._reverted: list[tuple[int, Principal]] = []
         self._names = itertools.count(1)
         self._registered: list[str] = []
         self._views: dict[tuple[str, str, str], Relation] = {}
@@ -137,11 +139,12 @@ class Environment:
 
     def leave(self) -> None:
         """A called batch is over: what it created is dropped."""
+        self.revert(self.procedure_depth)
         self.procedure_depth -= 1
         kept = {key: each for key, each in self.manager.temporary.items() if each.depth <= self.procedure_depth}
         self.manager.temporary = kept
 
-    def target(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry]:
+    def target(self, parts: tuple[str, str, str], permission: str = "INSERT") -> tuple[Database, TableEntry]:
         """The table to write to; the database of a user table locked for writing.
 
         :raises SqlError: 208, 1087, 259 for catalogue objects, 229 without the right
@@ -155,8 +158,8 @@ class Environment:
         found = self.table(parts)
         if found is None:
             raise SqlError(208, f"Invalid object name '{'.'.join(filter(None, parts))}'.")
-        if not self.is_owner(found[0]):
-            raise self._denied("INSERT", found[1].table.name, found[0], found[1].table.schema)
+        if not self.permitted(found[0], permission, found[1].table.schema, found[1].table.name):
+            raise self._denied(permission, found[1].table.name, found[0], found[1].table.schema)
         return found
 
     def is_owner(self, database: Database) -> bool:
@@ -165,6 +168,8 @@ class Environment:
 
     def user_name(self, database: Database) -> str:
         """The session's user in a database."""
+        if self.principal.user:
+            return self.principal.user
         if self.principal.sysadmin:
             return "dbo"
         users = self.catalog(database).users
@@ -172,25 +177,36 @@ class Environment:
 
     def user_in_role(self, database: Database, role: str) -> bool:
         """Whether the session's user is a member of a role."""
-        members = next(
-            (m for r, m in self.catalog(database).roles.items() if r.casefold() == role.casefold()), frozenset()
-        )
-        return self.user_name(database).casefold() in {member.casefold() for member in members}
+        return role.casefold() in roles_of(self.catalog(database).roles, self.user_name(database))
+
+    def permitted(
+        self, database: Database, permission: str, schema: str = "", name: str = "", columns: Iterable[str] = ("",)
+    ) -> bool:
+        """Whether the session has a right in a database, on all of the columns."""
+        if self.is_owner(database):
+            return True
+        catalog, user = self.catalog(database), self.user_name(database)
+        return all(permitted(catalog.roles, catalog.rights, user, permission, schema, name, each) for each in columns)
+
+    def has_server_right(self, permission: str) -> bool:
+        """Whether the session's login has a right on the server."""
+        return self.principal.sysadmin or bool({permission, "VIEW SERVER STATE"} & self.principal.rights)
 
     def may_select(self, database: Database, schema: str, name: str) -> bool:
         """Whether the session may read an object."""
-        if self.is_owner(database):
-            return True
-        user = self.user_name(database).casefold()
-        for grantee, granted_schema, granted_name in self.catalog(database).grants:
-            right = grantee.casefold() == user or self.user_in_role(database, grantee)
-            if (
-                right
-                and granted_schema.casefold() == schema.casefold()
-                and granted_name.casefold() in ("", name.casefold())
-            ):
-                return True
-        return self.user_in_role(database, "db_datareader")
+        return self.permitted(database, "SELECT", schema, name)
+
+    def execute_as(self, principal: Principal) -> None:
+        """EXECUTE AS: the session acts as somebody else until REVERT or the end of the called batch."""
+        self._reverted.append((self.procedure_depth, self.principal))
+        self.principal = principal
+
+    def revert(self, depth: int = 0) -> None:
+        """REVERT once; with a depth, whatever was begun below it."""
+        while self._reverted and self._reverted[-1][0] >= depth:
+            self.principal = self._reverted.pop()[1]
+            if not depth:
+                return
 
     def _denied(self, right: str, name: str, database: Database, schema: str) -> SqlError:
         message = (

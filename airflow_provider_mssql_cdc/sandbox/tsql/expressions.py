@@ -295,6 +295,8 @@ _SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {
     exp.WithinGroup: _within_group,
     exp.Collate: _collate,
     exp.CurrentTimestamp: lambda ctx, scope, node: functions.call(ctx, scope, ("getdate",), [], scalar, predicate),
+    exp.CurrentRole: lambda ctx, scope, node: functions.call(ctx, scope, ("suser_sname",), [], scalar, predicate),
+    exp.SessionUser: lambda ctx, scope, node: functions.call(ctx, scope, ("user_name",), [], scalar, predicate),
     exp.CurrentUser: lambda ctx, scope, node: functions.call(ctx, scope, ("user_name",), [], scalar, predicate),
 }
 

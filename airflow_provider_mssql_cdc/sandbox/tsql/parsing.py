@@ -44,6 +44,7 @@ class _Tokenizer(TSQL.Tokenizer):
     KEYWORDS: ClassVar[dict[str, Any]] = {
         **TSQL.Tokenizer.KEYWORDS,
         **{text: token for text, (token, _) in _COMPOUND.items()},
+        "SYSTEM_USER": TokenType.CURRENT_ROLE,  # the login, while CURRENT_USER is the user in the database
     }
 
 

@@ -1,4 +1,4 @@
-"""Logins, users, roles and GRANT SELECT: as much as permission errors need."""
+"""Logins, users, roles, GRANT, DENY and REVOKE, and EXECUTE AS: as much as permission errors need."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Principal
+from airflow_provider_mssql_cdc.sandbox.engine.rights import (
+    DATABASE_PERMISSIONS,
+    FIXED_ROLES,
+    OBJECT_PERMISSIONS,
+    SERVER_PERMISSIONS,
+    Right,
+)
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 if TYPE_CHECKING:
@@ -61,6 +70,8 @@ def create_user(interpreter: Interpreter, statement: Statement) -> None:
         login = cursor.name()
     elif cursor.take("WITHOUT", "LOGIN"):
         login = ""
+    if cursor.take("WITH", "DEFAULT_SCHEMA", "="):
+        cursor.name()
     cursor.end()
     _require_owner(interpreter)
     users = _catalog(interpreter).users
@@ -76,12 +87,48 @@ def create_role(interpreter: Interpreter, statement: Statement) -> None:
     cursor = statement.cursor()
     cursor.expect("CREATE", "ROLE")
     name = cursor.name()
+    if cursor.take("AUTHORIZATION"):
+        cursor.name()
     cursor.end()
+    add_role(interpreter, name)
+
+
+def add_role(interpreter: Interpreter, name: str) -> None:
+    """Create a role.
+
+    :raises SqlError: 15023
+    """
     _require_owner(interpreter)
+    catalog = _catalog(interpreter)
+    if name.casefold() in {each.casefold() for each in (*catalog.users, *catalog.roles, *FIXED_ROLES)}:
+        raise SqlError(15023, f"User, group, or role '{name}' already exists in the current database.")
     _change(interpreter, roles={**_catalog(interpreter).roles, name: frozenset()})
 
 
-_FIXED_ROLES = ("db_owner", "db_datareader")
+def drop_principal(interpreter: Interpreter, statement: Statement) -> None:
+    """DROP USER | ROLE [IF EXISTS] name"""
+    cursor = statement.cursor()
+    cursor.expect("DROP")
+    word = cursor.next().text.lower()
+    lenient = cursor.take("IF", "EXISTS")
+    name = cursor.name().casefold()
+    cursor.end()
+    _require_owner(interpreter)
+    catalog = _catalog(interpreter)
+    held = catalog.users if word == "user" else catalog.roles
+    if name not in {each.casefold() for each in held}:
+        if lenient:
+            return
+        message = f"Cannot drop the {word} '{name}', because it does not exist or you do not have permission."
+        raise SqlError(15151, message)
+    if word == "role" and catalog.roles[next(each for each in held if each.casefold() == name)]:
+        raise SqlError(15144, "The role has members. It must be empty before it can be dropped.")
+    kept = {key: value for key, value in held.items() if key.casefold() != name}
+    roles = kept if word == "role" else catalog.roles
+    roles = {role: frozenset(m for m in members if m.casefold() != name) for role, members in roles.items()}
+    rights = frozenset(right for right in catalog.rights if right.grantee != name)
+    users = kept if word == "user" else catalog.users
+    _change(interpreter, users=users, roles=roles, rights=rights)
 
 
 def alter_role(interpreter: Interpreter, statement: Statement) -> None:
@@ -95,42 +142,132 @@ def alter_role(interpreter: Interpreter, statement: Statement) -> None:
     cursor.expect("MEMBER")
     member = cursor.name()
     cursor.end()
+    change_member(interpreter, role, member, add=add)
+
+
+def change_member(interpreter: Interpreter, role: str, member: str, *, add: bool) -> None:
+    """Make a user or role a member of a role, or no longer.
+
+    :raises SqlError: 15151
+    """
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
-    known = next((name for name in catalog.roles if name.casefold() == role.casefold()), None)
-    if known is None and role.casefold() in _FIXED_ROLES:
-        known = role.casefold()
+    known = next((name for name in (*catalog.roles, *FIXED_ROLES) if name.casefold() == role.casefold()), None)
     if known is None:
         message = f"Cannot alter the role '{role}', because it does not exist or you do not have permission."
         raise SqlError(15151, message)
-    if member.casefold() not in {user.casefold() for user in catalog.users}:
+    found = next((name for name in (*catalog.users, *catalog.roles) if name.casefold() == member.casefold()), None)
+    if found is None:
         message = f"Cannot add the principal '{member}', because it does not exist or you do not have permission."
         raise SqlError(15151, message)
-    members = set(catalog.roles.get(known, frozenset()))
-    members = members | {member} if add else {each for each in members if each.casefold() != member.casefold()}
-    _change(interpreter, roles={**catalog.roles, known: frozenset(members)})
+    members = catalog.roles.get(known, frozenset())
+    changed = members | {found} if add else members - {found}
+    _change(interpreter, roles={**catalog.roles, known: changed})
 
 
 def grant(interpreter: Interpreter, statement: Statement) -> None:
-    """GRANT | REVOKE SELECT ON [OBJECT::]name | SCHEMA::name TO user"""
+    """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ..."""
     cursor = statement.cursor()
     verb = cursor.next().upper
-    if verb == "DENY" or not cursor.take("SELECT"):
-        raise unsupported(f"{verb} {cursor.token.text.upper()}", statement.line)
-    cursor.expect("ON")
-    is_schema = cursor.take("SCHEMA", "::")
-    cursor.take("OBJECT", "::")
-    parts = cursor.dotted()
+    cursor.take("GRANT", "OPTION", "FOR")
+    wanted: list[tuple[str, list[str]]] = []
+    while True:
+        words = []
+        while not cursor.at("(") and not cursor.at(",") and not cursor.at("ON") and not cursor.at("TO"):
+            if cursor.token.kind != "word" or cursor.at("FROM"):
+                break
+            words.append(cursor.next().upper.replace("EXEC", "EXECUTE").replace("EXECUTEUTE", "EXECUTE"))
+        wanted.append((" ".join(words), key_columns(cursor) if cursor.at("(") else []))
+        if not cursor.take(","):
+            break
+    schema, name, listed = _securable(cursor) if cursor.take("ON") else ("", "", [])
     if not cursor.take("TO"):
         cursor.expect("FROM")
-    user = cursor.name()
+    grantees = [cursor.name()]
+    while cursor.take(","):
+        grantees.append(cursor.name())
+    cursor.take("WITH", "GRANT", "OPTION")
+    cursor.take("CASCADE")
     cursor.end()
+    for permission, columns in wanted:
+        allowed = OBJECT_PERMISSIONS if schema else DATABASE_PERMISSIONS | SERVER_PERMISSIONS | OBJECT_PERMISSIONS
+        if permission not in allowed:
+            raise unsupported(f"{verb} {permission}", statement.line)
+        for grantee in grantees:
+            if permission in SERVER_PERMISSIONS:
+                _change_login(interpreter, grantee, permission, verb)
+                continue
+            _check_grantee(interpreter, grantee)
+            for column in columns or listed or [""]:
+                place = (schema.casefold(), name.casefold(), column.casefold())
+                _change_right(interpreter, Right(grantee.casefold(), permission, *place), verb)
+
+
+def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
+    is_schema = cursor.take("SCHEMA", "::")
+    if cursor.take("DATABASE", "::"):
+        cursor.name()
+        return "", "", []
+    cursor.take("OBJECT", "::")
+    parts = cursor.dotted()
+    listed = key_columns(cursor) if cursor.at("(") else []
+    return (parts[-1], "", []) if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1], listed)
+
+
+def _check_grantee(interpreter: Interpreter, grantee: str) -> None:
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
-    if user.casefold() not in {name.casefold() for name in (*catalog.users, *catalog.roles)}:
-        message = f"Cannot find the user '{user}', because it does not exist or you do not have permission."
+    if grantee.casefold() not in {name.casefold() for name in (*catalog.users, *catalog.roles, "public")}:
+        message = f"Cannot find the user '{grantee}', because it does not exist or you do not have permission."
         raise SqlError(15151, message)
-    schema, name = (parts[-1], "") if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1])
-    right = (user, schema, name)
-    grants = catalog.grants | {right} if verb == "GRANT" else catalog.grants - {right}
-    _change(interpreter, grants=grants)
+
+
+def _change_right(interpreter: Interpreter, right: Right, verb: str) -> None:
+    rights = _catalog(interpreter).rights
+    rights = rights - {right, dataclasses.replace(right, denied=True)}
+    if verb != "REVOKE":
+        rights = rights | {dataclasses.replace(right, denied=verb == "DENY")}
+    _change(interpreter, rights=rights)
+
+
+def _change_login(interpreter: Interpreter, name: str, permission: str, verb: str) -> None:
+    login = interpreter.env.instance.logins.get(name.casefold())
+    if login is None or not interpreter.env.principal.sysadmin:
+        message = f"Cannot find the login '{name}', because it does not exist or you do not have permission."
+        raise SqlError(15151, message)
+    login.rights = login.rights | {permission} if verb == "GRANT" else login.rights - {permission}
+
+
+def execute_as(interpreter: Interpreter, statement: Statement) -> None:
+    """EXECUTE AS USER | LOGIN = 'name'
+
+    :raises SqlError: 15517, 15406
+    """
+    env, cursor = interpreter.env, statement.cursor()
+    cursor.next()
+    cursor.expect("AS")
+    word = cursor.next().upper
+    cursor.expect("=")
+    token = cursor.next()
+    cursor.end()
+    if word not in ("USER", "LOGIN") or token.kind != "string":
+        raise unsupported("this form of EXECUTE AS", statement.line)
+    reason = f'because the principal "{token.name}" does not exist, this type of principal cannot be impersonated, or '
+    reason += "you do not have permission."
+    if word == "LOGIN":
+        login = env.instance.logins.get(token.name.casefold())
+        if login is None or not env.principal.sysadmin:
+            raise SqlError(15406, f"Cannot execute as the server principal {reason}")
+        env.execute_as(login)
+        return
+    users = env.catalog(env.current).users
+    user = next((name for name in users if name.casefold() == token.name.casefold()), None)
+    if user is None or not env.is_owner(env.current):
+        raise SqlError(15517, f"Cannot execute as the database principal {reason}")
+    # a user without a login has only a SID to go by on the server
+    env.execute_as(Principal(users[user] or f"S-1-9-3-{env.current.database_id}-{user}", "", user=user))
+
+
+def revert(interpreter: Interpreter, statement: Statement) -> None:
+    """REVERT"""
+    interpreter.env.revert()

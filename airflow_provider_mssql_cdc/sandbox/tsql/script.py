@@ -46,6 +46,7 @@ STARTERS = frozenset(
         "BREAK",
         "CONTINUE",
         "RECONFIGURE",
+        "REVERT",
         "DBCC",
         "OPEN",
         "FETCH",
@@ -234,7 +235,7 @@ def _block(cursor: Cursor, word: str = "") -> Block:
 
 _DEFINITIONS = frozenset({"CREATE", "ALTER"})
 _PERMISSIONS = frozenset({"GRANT", "REVOKE", "DENY"})
-_DROPPED = frozenset({"TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP"})
+_DROPPED = frozenset({"USER", "ROLE", "TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP"})
 _ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY"})
 
 
@@ -246,6 +247,10 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
     verb, last, rest = outer[0], outer[-1], outer[1:]
     if verb in _PERMISSIONS and not {"TO", "FROM"} & set(rest):
         return word in ("SELECT", "INSERT", "UPDATE", "DELETE", "EXECUTE", "EXEC", "ALTER", "CREATE", "WITH")
+    if verb in _PERMISSIONS and (last, word) in (("WITH", "GRANT"), ("REVOKE", "GRANT")):
+        return True
+    if word == "WITH" and verb in _PERMISSIONS:
+        return following.upper == "GRANT"
     if word == "IF":
         return last in _DROPPED and verb in ("DROP", "ALTER")
     if word == "WITH":

@@ -138,6 +138,7 @@ class SqlSession:
         self._env.forget()
         self._env.manager.rollback()
         self._env.manager.temporary = {}
+        self._env.revert(-1)
         self._env.trancount, self._env.doomed = 0, False
         self._env.isolation = IsolationLevel.READ_COMMITTED
         self._env.manager.lock_timeout = None

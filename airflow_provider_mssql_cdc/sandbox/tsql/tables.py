@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, stored_name
@@ -54,8 +55,15 @@ def parts_of(cursor: Cursor) -> tuple[str, str, str]:
 
 def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
     database = interpreter.env.database_named(parts[0])
-    if not interpreter.env.is_owner(database):
+    env = interpreter.env
+    if not env.permitted(database, "ALTER", parts[1] or "dbo", parts[2]):
+        if parts[2] and env.catalog(database).find(parts[1] or "dbo", parts[2]) is not None:
+            name = ".".join(filter(None, parts))
+            message = f'Cannot find the object "{name}" because it does not exist or you do not have permissions.'
+            raise SqlError(1088, message, state=13)
         raise SqlError(262, f"CREATE TABLE permission denied in database '{database.name}'.", severity=14)
+    if database.cdc.enabled and not env.is_owner(database) and not env.user_in_role(database, "db_ddladmin"):
+        raise error(22914)
     transaction = interpreter.env.manager.enter(database)
     assert transaction.catalog is not None
     return database, transaction.catalog

@@ -27,6 +27,7 @@ _TEXTS: Final = {
     22906: "Database '{}' has a user or schema named cdc already.",
     22907: "@role_name is empty; NULL means that no role gates the access.",
     22910: "Cleanup failed: database '{}' is not enabled for Change Data Capture.",
+    22914: "DDL in a database with Change Data Capture needs sysadmin, db_owner or db_ddladmin.",
     22920: "Capture instance '{}' does not exist in database '{}'.",
     22925: "Too many columns to capture: {}; at most {} are possible.",
     22926: "Capture instance name '{}' is already in use in this database.",

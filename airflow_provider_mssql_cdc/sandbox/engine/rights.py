@@ -1,0 +1,76 @@
+"""Who may do what in a database: membership of roles, and rights that were granted or denied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# docs: the fixed roles of a database with their principal_id
+FIXED_ROLES = {
+    "db_owner": 16384, "db_accessadmin": 16385, "db_securityadmin": 16386, "db_ddladmin": 16387,
+    "db_backupoperator": 16389, "db_datareader": 16390, "db_datawriter": 16391, "db_denydatareader": 16392,
+    "db_denydatawriter": 16393,
+}  # fmt: skip
+_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE"})
+_GRANTED = {"db_datareader": frozenset({"SELECT"}), "db_datawriter": _CHANGES, "db_ddladmin": frozenset({"ALTER"})}
+_DENIED = {"db_denydatareader": frozenset({"SELECT"}), "db_denydatawriter": _CHANGES}
+# docs (permissions hierarchy): what also gives a right, besides CONTROL
+_COVERING = {
+    "VIEW DATABASE PERFORMANCE STATE": frozenset({"VIEW DATABASE STATE"}),
+    "VIEW SERVER PERFORMANCE STATE": frozenset({"VIEW SERVER STATE"}),
+}
+DATABASE_PERMISSIONS = frozenset({"VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE", "VIEW DEFINITION"})
+SERVER_PERMISSIONS = frozenset({"VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE"})
+OBJECT_PERMISSIONS = frozenset({"SELECT", "ALTER", "CONTROL", "EXECUTE", "REFERENCES", "VIEW DEFINITION"}) | _CHANGES
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right on a database, a schema (``name`` is empty), an object or a column; names in lower case."""
+
+    grantee: str
+    permission: str
+    schema: str = ""
+    name: str = ""
+    column: str = ""
+    denied: bool = False
+
+    def reaches(self, schema: str, name: str, column: str) -> bool:
+        """Whether it is a right on this, or on what this is part of."""
+        return self.schema in ("", schema) and self.name in ("", name) and self.column in ("", column)
+
+
+def roles_of(roles: Mapping[str, frozenset[str]], user: str) -> set[str]:
+    """The roles of a user, those of its roles among them, in lower case."""
+    found, new = {"public"}, {user.casefold()}
+    while new:
+        new = {
+            role.casefold() for role, members in roles.items() if {member.casefold() for member in members} & new
+        } - found
+        found |= new
+    return found
+
+
+def permitted(
+    roles: Mapping[str, frozenset[str]],
+    rights: frozenset[Right],
+    user: str,
+    permission: str,
+    schema: str = "",
+    name: str = "",
+    column: str = "",
+) -> bool:
+    """Whether a user has a right; a denial anywhere outweighs what was granted."""
+    mine = roles_of(roles, user)
+    if "db_owner" in mine:
+        return True
+    wanted = {permission, "CONTROL", *_COVERING.get(permission, ())}
+    place = (schema.casefold(), name.casefold(), column.casefold())
+    held = [
+        right
+        for right in rights
+        if right.grantee in mine | {user.casefold()} and right.permission in wanted and right.reaches(*place)
+    ]
+    denied = any(right.denied for right in held) or any(permission in _DENIED.get(role, ()) for role in mine)
+    granted = bool(held) or any(permission in _GRANTED.get(role, ()) for role in mine)
+    return granted and not denied

@@ -1,0 +1,129 @@
+"""Users, roles, GRANT, DENY and REVOKE, and EXECUTE AS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sandbox.tsql.conftest import Client
+
+
+@pytest.fixture(autouse=True)
+def _users(client: Client) -> Iterator[None]:
+    client.run(
+        "DROP TABLE IF EXISTS dbo.r CREATE TABLE dbo.r (id int, a int) INSERT dbo.r VALUES (1, 1)"
+        " CREATE USER ann WITHOUT LOGIN CREATE USER bob WITHOUT LOGIN WITH DEFAULT_SCHEMA = dbo"
+        " CREATE ROLE readers CREATE ROLE inner_readers"
+    )
+    yield
+    client.session.reset()
+    client.run(
+        "DROP USER ann DROP USER bob EXEC sp_droprolemember 'readers', 'inner_readers' DROP ROLE readers"
+        " DROP ROLE IF EXISTS inner_readers"
+    )
+
+
+def _as(client: Client, user: str, sql: str) -> int:
+    """The error number of a batch run as a user, 0 for none."""
+    client.sets(f"EXEC ('EXECUTE AS USER = ''{user}'' {sql.replace(chr(39), chr(39) * 2)}')")
+    return next((message.number for message in client.messages if message.severity > 10), 0)
+
+
+@pytest.mark.parametrize(
+    ("grants", "numbers"),
+    [
+        ("GRANT SELECT ON dbo.r TO ann", (0, 229, 229, 229)),
+        ("GRANT SELECT, INSERT ON OBJECT::dbo.r TO bob, ann", (0, 0, 229, 229)),
+        ("GRANT UPDATE ON SCHEMA::dbo TO ann WITH GRANT OPTION", (229, 229, 0, 229)),
+        ("GRANT SELECT TO public", (0, 229, 229, 229)),
+        ("GRANT CONTROL ON DATABASE::shop TO ann", (0, 0, 0, 0)),
+        ("GRANT CONTROL ON dbo.r TO ann DENY DELETE ON dbo.r TO ann", (0, 0, 0, 229)),
+        ("GRANT SELECT ON SCHEMA::dbo TO ann DENY SELECT ON dbo.r TO readers ALTER ROLE readers ADD MEMBER ann",
+         (229, 229, 229, 229)),
+        ("DENY SELECT ON dbo.r TO ann GRANT SELECT ON dbo.r TO ann", (0, 229, 229, 229)),
+        ("GRANT SELECT ON dbo.r TO ann REVOKE SELECT ON dbo.r FROM ann", (229, 229, 229, 229)),
+        ("EXEC sp_addrolemember 'db_datareader', 'ann'"
+         " EXEC sp_addrolemember @rolename = N'db_datawriter', @membername = N'ann'", (0, 0, 0, 0)),
+        ("ALTER ROLE db_owner ADD MEMBER ann", (0, 0, 0, 0)),
+        ("GRANT SELECT TO ann ALTER ROLE db_denydatareader ADD MEMBER ann", (229, 229, 229, 229)),
+        ("GRANT INSERT ON dbo.r TO readers EXEC sp_addrolemember 'readers', 'inner_readers'"
+         " ALTER ROLE inner_readers ADD MEMBER ann", (229, 0, 229, 229)),
+    ],
+)  # fmt: skip
+def test_rights_on_a_table(client: Client, grants: str, numbers: tuple[int, ...]) -> None:
+    client.run(grants)
+    statements = ("SELECT * FROM dbo.r", "INSERT dbo.r VALUES (2, 2)", "UPDATE dbo.r SET a = 3", "DELETE dbo.r")
+    assert tuple(_as(client, "ann", statement) for statement in statements) == numbers
+    client.run("REVOKE SELECT FROM public REVOKE CONTROL ON DATABASE::shop FROM ann")
+
+
+def test_what_a_session_is_told_of_its_rights(client: Client) -> None:
+    client.run(
+        "GRANT SELECT ON dbo.r TO readers EXEC sp_addrolemember 'readers', 'ann' GRANT VIEW DATABASE STATE TO ann"
+    )
+    client.run("EXECUTE AS USER = 'ann'")
+    assert client.run("SELECT USER_NAME(), CURRENT_USER, SESSION_USER, ORIGINAL_LOGIN()") == [
+        ("ann", "ann", "ann", client.session._env.info.login.user)
+    ]
+    assert client.run(
+        "SELECT IS_MEMBER('readers'), IS_MEMBER('db_owner'), IS_MEMBER('inner_readers'), IS_MEMBER('nosuch'),"
+        " IS_MEMBER('public'), IS_SRVROLEMEMBER('sysadmin')"
+    ) == [(1, 0, 0, None, 1, 0)]
+    asked = ["'dbo.r', 'OBJECT', 'SELECT'", "'dbo.r', 'OBJECT', 'UPDATE'", "'dbo', 'SCHEMA', 'SELECT'"]
+    asked += ["NULL, NULL, 'VIEW SERVER STATE'", "NULL, 'DATABASE', 'VIEW DATABASE STATE'", "'q', 'OBJECT', 'SELECT'"]
+    assert [client.value(f"HAS_PERMS_BY_NAME({each})") for each in asked] == [1, 0, 0, 0, 1, None]
+    client.run("REVERT")
+    assert client.run("SELECT USER_NAME(), IS_MEMBER('db_owner'), HAS_PERMS_BY_NAME('dbo.r', 'OBJECT', 'DELETE')") == [
+        ("dbo", 1, 1)
+    ]
+    assert client.value("SYSTEM_USER") == client.session._env.info.login.user
+
+
+def test_impersonation_ends_with_its_batch_and_with_reset(client: Client) -> None:
+    assert client.sets("EXEC ('EXECUTE AS USER = ''ann'' SELECT USER_NAME()') SELECT USER_NAME()") == [
+        [("ann",)],
+        [("dbo",)],
+    ]
+    client.run("EXECUTE AS USER = 'ann'")
+    assert client.error("EXECUTE AS USER = 'bob'") == 15517
+    assert client.error("CREATE ROLE another") == 15247
+    client.session.reset()
+    assert client.value("USER_NAME()") == "dbo"
+
+
+def test_changing_tables(client: Client) -> None:
+    assert _as(client, "ann", "CREATE TABLE dbo.made (a int)") == 262
+    assert _as(client, "ann", "ALTER TABLE dbo.r ADD b int") == 1088
+    client.run("GRANT ALTER ON dbo.r TO ann ALTER ROLE db_ddladmin ADD MEMBER bob")
+    assert _as(client, "ann", "ALTER TABLE dbo.r ADD b int") == 0
+    assert _as(client, "bob", "CREATE TABLE dbo.made (a int) DROP TABLE dbo.made") == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "number"),
+    [
+        ("GRANT SELECT ON dbo.r TO nobody", 15151),
+        ("GRANT VIEW SERVER STATE TO ann", 15151),
+        ("GRANT TAKE OWNERSHIP ON dbo.r TO ann", 50000),
+        ("CREATE ROLE READERS", 15023),
+        ("CREATE ROLE ann", 15023),
+        ("DROP ROLE nosuch", 15151),
+        ("ALTER ROLE readers ADD MEMBER ann DROP ROLE readers", 15144),
+        ("ALTER ROLE nosuch ADD MEMBER ann", 15151),
+        ("EXECUTE AS USER = 'nobody'", 15517),
+        ("EXECUTE AS LOGIN = 'nobody'", 15406),
+        ("EXECUTE AS CALLER", 102),
+    ],
+)
+def test_error(client: Client, sql: str, number: int) -> None:
+    assert client.error(sql) == number
+    client.run("EXEC sp_droprolemember 'readers', 'ann'")
+
+
+def test_rights_of_a_login(client: Client) -> None:
+    client.run("CREATE LOGIN watcher WITH PASSWORD = 'Secret_1' GRANT VIEW SERVER STATE TO watcher")
+    client.run("EXECUTE AS LOGIN = 'watcher'")
+    assert client.value("HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE')") == 1
+    client.run("REVERT REVOKE VIEW SERVER STATE FROM watcher EXECUTE AS LOGIN = 'watcher'")
+    assert client.value("HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE')") == 0

@@ -35,7 +35,7 @@ def _as(client: Client, user: str, sql: str) -> int:
     [
         ("GRANT SELECT ON dbo.r TO ann", (0, 229, 229, 229)),
         ("GRANT SELECT, INSERT ON OBJECT::dbo.r TO bob, ann", (0, 0, 229, 229)),
-        ("GRANT UPDATE ON SCHEMA::dbo TO ann WITH GRANT OPTION", (229, 229, 0, 229)),
+        ("GRANT SELECT, UPDATE ON SCHEMA::dbo TO ann WITH GRANT OPTION", (0, 229, 0, 229)),
         ("GRANT SELECT TO public", (0, 229, 229, 229)),
         ("GRANT CONTROL ON DATABASE::shop TO ann", (0, 0, 0, 0)),
         ("GRANT CONTROL ON dbo.r TO ann DENY DELETE ON dbo.r TO ann", (0, 0, 0, 229)),

@@ -68,6 +68,16 @@ class Database(Client):
         """Run sys.sp_cdc_scan; the capture job must not run."""
         self.server.scan(f"EXEC sys.sp_cdc_scan {options}", self)
 
+    def job_runs(self, job_type: str = "capture") -> bool:
+        """Whether the newest session of the Agent has started a job of this database and not ended it."""
+        rows = self.run(
+            "SELECT a.start_execution_date, a.stop_execution_date FROM msdb.dbo.sysjobactivity AS a"
+            " JOIN msdb.dbo.sysjobs AS j ON j.job_id = a.job_id"
+            f" WHERE j.name = 'cdc.{self.name}_{job_type}'"
+            " AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.syssessions)"
+        )
+        return any(start is not None and stop is None for start, stop in rows)
+
     def commit(self, *batches: str) -> None:
         """Run batches, each a transaction with a commit time of its own, and have them captured."""
         for batch in batches:
@@ -93,9 +103,15 @@ class Database(Client):
         """What sys.fn_cdc_get_max_lsn says."""
         return self.value("SELECT sys.fn_cdc_get_max_lsn()")
 
-    def mapping(self) -> list[Row]:
-        """start_lsn and tran_id of cdc.lsn_time_mapping, in order."""
-        return self.run("SELECT start_lsn, tran_id FROM cdc.lsn_time_mapping ORDER BY start_lsn")
+    def mapping(self) -> list[bytes]:
+        """The positions of cdc.lsn_time_mapping, in order."""
+        rows = self.run("SELECT start_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn")
+        return [lsn for (lsn,) in rows]
+
+    def transactions(self) -> list[bytes]:
+        """The positions of cdc.lsn_time_mapping without dummy rows, in order."""
+        rows = self.run("SELECT start_lsn FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00 ORDER BY start_lsn")
+        return [lsn for (lsn,) in rows]
 
     def major(self) -> int:
         """The server's version: 15 is 2019, 16 is 2022, 17 is 2025."""

@@ -130,7 +130,8 @@ def test_5_whole_range_and_single_point_are_good(three: Database) -> None:
     assert three.run(_read("'all'", "@min", "@min")) == []
 
 
-def test_5_before_anything_is_captured(t: Database) -> None:
+def test_5_before_anything_is_captured(server: Server, t: Database) -> None:
+    server.only_embedded("its capture cannot be held")
     assert t.max_lsn() is None
     _check_313(t.error(f"{_EDGES} SELECT * FROM {_ALL}(@min, @max, N'all')"), "all")
 

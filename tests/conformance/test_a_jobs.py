@@ -151,42 +151,31 @@ def test_47_unknown_job_type(t: Database, call: str) -> None:
 
 def test_a3_11_stopping_and_starting_are_told(t: Database) -> None:
     assert t.notes("EXEC sys.sp_cdc_stop_job") == [f"Job 'cdc.{t.name}_capture' stopped successfully."]
-    wait_for(lambda: not _running(t, "capture"))
+    wait_for(lambda: not t.job_runs())
     assert t.notes("EXEC sys.sp_cdc_start_job") == [f"Job 'cdc.{t.name}_capture' started successfully."]
     assert t.notes("EXEC sys.sp_cdc_start_job 'cleanup'") == [f"Job 'cdc.{t.name}_cleanup' started successfully."]
 
 
 def test_a3_11_stopping_an_idle_job_memory(t: Database) -> None:
     t.stop_capture()
-    wait_for(lambda: not _running(t, "capture"))
+    wait_for(lambda: not t.job_runs())
     assert t.number("EXEC sys.sp_cdc_stop_job") == 22022
 
 
-def _running(db: Database, job_type: str) -> bool:
-    """Whether the newest session of the Agent has started the job and not ended it."""
-    rows = db.run(
-        "SELECT a.start_execution_date, a.stop_execution_date FROM msdb.dbo.sysjobactivity AS a"
-        " JOIN msdb.dbo.sysjobs AS j ON j.job_id = a.job_id"
-        f" WHERE j.name = 'cdc.{db.name}_{job_type}'"
-        " AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.syssessions)"
-    )
-    return any(start is not None and stop is None for start, stop in rows)
-
-
 def test_63_job_activity_follows_the_job(t: Database) -> None:
-    wait_for(lambda: _running(t, "capture"))
+    wait_for(lambda: t.job_runs())
     t.stop_capture()
-    wait_for(lambda: not _running(t, "capture"))
+    wait_for(lambda: not t.job_runs())
     t.run("EXEC sys.sp_cdc_start_job")
-    wait_for(lambda: _running(t, "capture"))
+    wait_for(lambda: t.job_runs())
 
 
 def test_63_activity_of_a_stopped_agent(server: Server, t: Database) -> None:
     embedded = server.only_embedded("its Agent cannot be stopped by a statement")
     with embedded.agent_stopped():
-        assert not _running(t, "capture")
+        assert not t.job_runs()
         assert t.number("EXEC sys.sp_cdc_start_job") == 22022
-    assert _running(t, "capture")
+    assert t.job_runs()
 
 
 def _inserts(*ids: int) -> str:
@@ -201,7 +190,7 @@ def test_47_changes_take_effect_when_the_job_starts_again(t: Database) -> None:
         wait_for(lambda: len(t.changes()) == 3)
     assert t.run(sessions) == [(3,)]
     t.stop_capture()
-    wait_for(lambda: not _running(t, "capture"))
+    wait_for(lambda: not t.job_runs())
     t.run(_inserts(4, 5, 6))
     t.run("EXEC sys.sp_cdc_start_job")
     with t.server.at_large():
@@ -212,7 +201,7 @@ def test_47_changes_take_effect_when_the_job_starts_again(t: Database) -> None:
 def test_14_stopped_job_delivers_nothing_and_loses_nothing(t: Database) -> None:
     t.commit("INSERT INTO dbo.t VALUES (1, 'x', 1)")
     t.stop_capture()
-    wait_for(lambda: not _running(t, "capture"))
+    wait_for(lambda: not t.job_runs())
     newest = t.max_lsn()
     t.run("INSERT INTO dbo.t VALUES (2, 'y', 2)")
     t.run("UPDATE dbo.t SET b = 9 WHERE id = 1")
@@ -273,7 +262,7 @@ def test_a3_13_scan_refuses(t: Database, arguments: str, number: int) -> None:
 
 @gap("the sandbox lets sp_cdc_scan run beside a continuous capture job between its scans")
 def test_50_one_log_scan_at_a_time(t: Database) -> None:
-    wait_for(lambda: _running(t, "capture"))
+    wait_for(lambda: t.job_runs())
     error = t.error("EXEC sys.sp_cdc_scan")
     assert (error.number, error.severity) == (22903, 16)
 

@@ -148,8 +148,14 @@ CASES: list[tuple[str, Any, SqlType]] = [
     ),
     ("sys.fn_cdc_increment_lsn(0x0000002D00000580FFFF)", bytes.fromhex("0000002D000005810000"), SqlType("binary", 10)),
     ("sys.fn_cdc_decrement_lsn(0x0000002D000005810000)", bytes.fromhex("0000002D00000580FFFF"), SqlType("binary", 10)),
-    ("sys.fn_cdc_is_bit_set(9, 0x0100)", True, SqlType("bit")),
-    ("sys.fn_cdc_is_bit_set(1, 0x0100)", False, SqlType("bit")),
+    *(
+        (f"sys.fn_cdc_is_bit_set({place}, {mask})", wanted, SqlType("bit"))
+        for mask, bits in (("0x0104", (3, 9)), ("0x01", (1,)), ("0x0100000000000000000000000000000000", (129,)))
+        for place in (0, 1, 2, 3, 8, 9, 16, 17, 129, 200)
+        for wanted in (place in bits,)
+    ),
+    ("sys.fn_cdc_is_bit_set(1, NULL)", None, SqlType("bit")),
+    ("sys.fn_cdc_is_bit_set(NULL, 0x01)", None, SqlType("bit")),
     ("CAST(5 & 3 AS int) + (5 | 3) + (5 ^ 3)", 1 + 7 + 6, _INT),
 ]  # fmt: skip
 

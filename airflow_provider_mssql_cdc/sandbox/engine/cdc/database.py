@@ -11,7 +11,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransact
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.job_table import JobTable
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
@@ -23,7 +22,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 _SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb", "distribution")
 
 
-class CdcDatabase(ChangeReader, JobTable):
+class CdcDatabase(ChangeReader):
     """Change data capture of one database. Safe to use from several threads.
 
     Scans, and whatever takes rows or instances away, exclude each other; commits and reads go on meanwhile. What a

@@ -110,15 +110,3 @@ def _moved(lsn: bytes | None, step: int, wrap: bool) -> bytes | None:
     if not 0 <= number <= _LAST and not wrap:
         return None
     return int.to_bytes(number & _LAST, LSN_BYTES, "big")
-
-
-def is_bit_set(position: int | None, mask: bytes | None) -> bool | None:
-    """sys.fn_cdc_is_bit_set: whether an ordinal is set in an update mask.
-
-    :param position: ordinal from 1; ordinal 1 is the lowest bit of the last byte
-    :param mask: an ``__$update_mask``; NULL gives NULL
-    """
-    if position is None or mask is None:
-        return None
-    byte, bit = divmod(position - 1, 8)
-    return 0 <= byte < len(mask) and bool(mask[len(mask) - 1 - byte] >> bit & 1)

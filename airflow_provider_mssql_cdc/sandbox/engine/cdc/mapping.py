@@ -54,9 +54,6 @@ class LsnTimeMapping:
         self._by_time: list[tuple[datetime.datetime, bytes]] = []
         self._table = _SCHEMA.empty_table()
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     @property
     def newest(self) -> MappingRow | None:
         """The row with the highest LSN."""

@@ -79,10 +79,6 @@ class ChangeReader(CdcState):
         instance = self.instance(capture_instance)
         return None if instance is None or column is None else instance.ordinal(column)
 
-    def has_column_changed(self, capture_instance: str | None, column: str | None, mask: bytes | None) -> bool | None:
-        """sys.fn_cdc_has_column_changed; NULL where instance, column or mask are unknown."""
-        return lsn.is_bit_set(self.column_ordinal(capture_instance, column), mask)
-
     # Rows
 
     def change_columns(self, capture_instance: str) -> list[Column]:

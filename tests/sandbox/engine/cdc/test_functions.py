@@ -226,10 +226,6 @@ def test_columns_that_are_not_there(world: World) -> None:
     assert world.db.column_ordinal("dbo_t", "B") == 3
     assert world.db.column_ordinal("dbo_t", "c") is None
     assert world.db.column_ordinal("nobody", "b") is None
-    assert world.db.has_column_changed("dbo_t", "b", b"\x04") is True
-    assert world.db.has_column_changed("dbo_t", "a", b"\x04") is False
-    assert world.db.has_column_changed("dbo_t", "c", b"\x04") is None
-    assert world.db.has_column_changed("dbo_t", "b", None) is None
 
 
 def test_without_cdc() -> None:

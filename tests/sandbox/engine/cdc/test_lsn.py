@@ -15,7 +15,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import (
     encode,
     encode_all,
     increment_lsn,
-    is_bit_set,
     to_colon_form,
     to_hex,
 )
@@ -72,10 +71,3 @@ def test_increment_and_decrement_carry_across_all_fields(low: str, high: str) ->
 def test_null_arithmetic() -> None:
     assert increment_lsn(None) is None
     assert decrement_lsn(None) is None
-
-
-def test_bits_count_from_the_last_byte() -> None:
-    mask = b"\x01\x04"
-    assert [n for n in range(0, 20) if is_bit_set(n, mask)] == [3, 9]
-    assert is_bit_set(1, None) is None
-    assert is_bit_set(None, mask) is None

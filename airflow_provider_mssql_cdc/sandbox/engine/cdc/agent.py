@@ -8,19 +8,33 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc import agent_views, jobs
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent_views import Activity
+from airflow_provider_mssql_cdc.sandbox.engine.cdc import jobs
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice, printed
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 log = logging.getLogger(__name__)
 
 _CLEANUP_TIME = datetime.time(2)
+_STATES = {True: (4, "Running"), False: (1, "Stopped")}
 _LONGEST_WAIT = 60.0  # seconds; the server's clock may be set
+
+
+@dataclass(slots=True, eq=False)
+class Activity:
+    """One run of a job.
+
+    :param session_id: of the Agent, from 1
+    :param stop: None while it runs
+    """
+
+    job_id: str
+    session_id: int
+    start: datetime.datetime
+    stop: datetime.datetime | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -287,26 +301,49 @@ class Agent:
 
     def services(self) -> Relation:
         """sys.dm_server_services; without rows, which means unknown, while ``services_visible`` is off."""
-        if not self.services_visible:
-            return agent_views.services(None)
-        return agent_views.services(self._running)
+        description = (
+            "servicename nvarchar(256)!, startup_type int, startup_type_desc nvarchar(256)!, status int, "
+            "status_desc nvarchar(256)!, process_id int, last_startup_time datetimeoffset(7), "
+            "service_account nvarchar(256)!, filename nvarchar(256)!, is_clustered nvarchar(1)!, "
+            "cluster_nodename nvarchar(256)"
+        )
+        running = {"SQL Server": True, "SQL Server Agent": self._running} if self.services_visible else {}
+        rows = [
+            (f"{name} (MSSQLSERVER)", 2, "Automatic", *_STATES[state], None, None, "LocalSystem", "", "N", None)
+            for name, state in running.items()
+        ]
+        return relation(description, rows)
 
     def sysjobs(self) -> Relation:
         """msdb.dbo.sysjobs"""
+        description = (
+            "job_id uniqueidentifier!, originating_server_id int!, name sysname!, enabled tinyint!, "
+            "description nvarchar(512), start_step_id int!, date_created datetime!, date_modified datetime!, "
+            "version_number int!"
+        )
+        made = self._server_start
         with self._lock:
             found = [job for attached in self._databases.values() for job in attached.database.jobs]
-        return agent_views.sysjobs(found, self._server_start)
+        rows = [(job.job_id, 0, job.name, 1, f"CDC {job.job_type} job", 1, made, made, 1) for job in found]
+        return relation(description, rows)
 
     def sysjobactivity(self) -> Relation:
         """msdb.dbo.sysjobactivity, of the newest session: start not NULL and stop NULL means running."""
+        description = (
+            "session_id int!, job_id uniqueidentifier!, run_requested_date datetime, run_requested_source sysname, "
+            "queued_date datetime, start_execution_date datetime, last_executed_step_id int, "
+            "last_executed_step_date datetime, stop_execution_date datetime, job_history_id int, "
+            "next_scheduled_run_date datetime"
+        )
         with self._lock:
             found = [each for attached in self._databases.values() for each in attached.activities.values()]
-        return agent_views.sysjobactivity(found)
+        rows = [(a.session_id, a.job_id, a.start, None, None, a.start, None, None, a.stop, None, None) for a in found]
+        return relation(description, rows)
 
     def syssessions(self) -> Relation:
         """msdb.dbo.syssessions: one row for each start of the Agent."""
         with self._lock:
-            return agent_views.syssessions(list(self._sessions))
+            return relation("session_id int!, agent_start_date datetime!", list(enumerate(self._sessions, 1)))
 
 
 def _next_cleanup(now: datetime.datetime) -> datetime.datetime:

@@ -26,16 +26,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import (
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.results import plain
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
-    Bounds,
-    Context,
-    Expr,
-    Relation,
-    Scope,
-    Source,
-    constant,
-    only,
-)
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Relation, Scope, Source, constant, only
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

@@ -14,16 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, opera
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
-    FLOAT,
-    INT,
-    decimal,
-    duck,
-    kind,
-    nvarchar,
-    varbinary,
-    varchar,
-)
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import FLOAT, INT, decimal, duck, kind, nvarchar, varbinary, varchar
 from airflow_provider_mssql_cdc.sandbox.types import MAX
 
 _ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}

@@ -11,54 +11,12 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 
-STARTERS = frozenset(
-    [
-        "SELECT",
-        "INSERT",
-        "UPDATE",
-        "DELETE",
-        "MERGE",
-        "WITH",
-        "DECLARE",
-        "SET",
-        "IF",
-        "BEGIN",
-        "EXEC",
-        "EXECUTE",
-        "PRINT",
-        "RAISERROR",
-        "THROW",
-        "COMMIT",
-        "ROLLBACK",
-        "SAVE",
-        "USE",
-        "CREATE",
-        "ALTER",
-        "DROP",
-        "TRUNCATE",
-        "GRANT",
-        "REVOKE",
-        "DENY",
-        "WHILE",
-        "RETURN",
-        "KILL",
-        "WAITFOR",
-        "BREAK",
-        "CONTINUE",
-        "RECONFIGURE",
-        "REVERT",
-        "DBCC",
-        "OPEN",
-        "FETCH",
-        "CLOSE",
-        "DEALLOCATE",
-        "GOTO",
-        "CHECKPOINT",
-        "BULK",
-        "ELSE",
-        "END",
-    ]
-)
+STARTERS = frozenset((
+    "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "DECLARE", "SET", "IF", "BEGIN", "EXEC", "EXECUTE",
+    "PRINT", "RAISERROR", "THROW", "COMMIT", "ROLLBACK", "SAVE", "USE", "CREATE", "ALTER", "DROP", "TRUNCATE",
+    "GRANT", "REVOKE", "DENY", "WHILE", "RETURN", "KILL", "WAITFOR", "BREAK", "CONTINUE", "RECONFIGURE", "REVERT",
+    "DBCC", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GOTO", "CHECKPOINT", "BULK", "ELSE", "END",
+))  # fmt: skip
 QUERIES = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"})
 
 

@@ -15,22 +15,11 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 # options of SQL-92 behaviour that are ON for every modern client, and change nothing in what the sandbox supports
-_ANSI = frozenset(
-    [
-        "ANSI_NULLS",
-        "ANSI_WARNINGS",
-        "ANSI_PADDING",
-        "ANSI_NULL_DFLT_ON",
-        "ANSI_NULL_DFLT_OFF",
-        "ANSI_DEFAULTS",
-        "ARITHABORT",
-        "CONCAT_NULL_YIELDS_NULL",
-        "QUOTED_IDENTIFIER",
-        "NUMERIC_ROUNDABORT",
-        "CURSOR_CLOSE_ON_COMMIT",
-        "ARITHIGNORE",
-    ]
-)
+_ANSI = frozenset((
+    "ANSI_NULLS", "ANSI_WARNINGS", "ANSI_PADDING", "ANSI_NULL_DFLT_ON", "ANSI_NULL_DFLT_OFF", "ANSI_DEFAULTS",
+    "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "QUOTED_IDENTIFIER", "NUMERIC_ROUNDABORT", "CURSOR_CLOSE_ON_COMMIT",
+    "ARITHIGNORE",
+))  # fmt: skip
 _DEFAULTS = {**dict.fromkeys(_ANSI, True), "ANSI_NULL_DFLT_OFF": False, "NUMERIC_ROUNDABORT": False,
              "CURSOR_CLOSE_ON_COMMIT": False, "ANSI_DEFAULTS": False, "ARITHIGNORE": False}  # fmt: skip
 # switching these would change results in ways that are not simulated

@@ -13,30 +13,11 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, Source, only
 
-_HARMLESS_HINTS = frozenset(
-    [
-        "nolock",
-        "readuncommitted",
-        "readcommitted",
-        "readcommittedlock",
-        "repeatableread",
-        "serializable",
-        "holdlock",
-        "rowlock",
-        "paglock",
-        "tablock",
-        "tablockx",
-        "updlock",
-        "xlock",
-        "nowait",
-        "forceseek",
-        "forcescan",
-        "index",
-        "noexpand",
-        "keepidentity",
-        "readpast",
-    ]
-)
+_HARMLESS_HINTS = frozenset((
+    "nolock", "readuncommitted", "readcommitted", "readcommittedlock", "repeatableread", "serializable", "holdlock",
+    "rowlock", "paglock", "tablock", "tablockx", "updlock", "xlock", "nowait", "forceseek", "forcescan", "index",
+    "noexpand", "keepidentity", "readpast",
+))  # fmt: skip
 
 
 def bound_source(relation: Relation, alias: str, name: str) -> Source:

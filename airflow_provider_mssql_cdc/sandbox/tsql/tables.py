@@ -16,12 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
-    TableSpec,
-    check_columns,
-    data_type,
-    elements,
-)
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import TableSpec, check_columns, data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr

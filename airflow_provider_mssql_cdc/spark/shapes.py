@@ -121,6 +121,8 @@ class TableShape:
         no update with its mask bit on. Where such an event lies before the one that left the LOB out, its value is
         carried forward and the copy's is not needed; where it lies after, the copy may hold the newer value.
         """
+        if not staged.count(window).unknown:
+            return self.known_in_mirror(copied)
         lobs = F.array(*map(F.lit, self.lobs))
         begins = (F.col("_op") == "I") | F.col("_moved")
         may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.reader import raw_schema
 from airflow_provider_mssql_cdc.spark.session import table_session
@@ -261,3 +262,28 @@ def test_a_new_mirror_takes_a_lob_from_the_copy_or_is_refused(spark, tmp_path):
         _, window, copy, staged = first_loads(session, tmp_path / str(number), [name], history=False)
         with pytest.raises(TargetError, match="CDC left out the value of doc, old text of h=0, id=2"):
             SHAPE.mirror_rows(staged, window, copy)
+
+
+def test_a_new_mirror_of_a_table_without_lobs(spark, tmp_path):
+    columns = tuple(Column(n, n, name, "int") for n, name in enumerate(("id", "n"), start=1))
+    spec = model.table_spec(columns=columns, key=("id",))
+    mappings, session = map_columns(spec.name, spec.schema), table_session(spark)
+    window = Window(model.lsn(10), model.lsn(90))
+    changes = [(20, 1, 2, 1, 10), (30, 1, 4, 2, 20), (40, 1, 1, 3, 3)]
+    raw = [
+        (model.lsn(at).value, command, model.lsn(at).value, op, b"\3", 1, None, *row)
+        for at, command, op, *row in changes
+    ]
+    staged = stage(
+        session.createDataFrame(raw, raw_schema(mappings)).coalesce(1),
+        spec.schema,
+        mappings,
+        [window],
+        str(tmp_path / "events"),
+        history=False,
+    )
+    copy = session.createDataFrame([(2, 2), (3, 3), (4, 4)], "id INT, n INT")
+
+    found = TableShape(spec, mappings, "UTC").mirror_rows(staged, window, copy).collect()
+
+    assert sorted(map(tuple, found)) == [(1, 10), (2, 20), (4, 4)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -40,28 +39,6 @@ _COMPUTED = (
 )
 
 
-class WriteEnvironment(Protocol):
-    """What DML needs of its session beyond compiling expressions."""
-
-    def target(self, parts: tuple[str, str, str], permission: str = "INSERT") -> tuple[Database, TableEntry]:
-        """The table to write to, the database of a user table locked; 208, 229, or 259 for catalogue objects."""
-
-    def fetch(self, sql: str, schema: pa.Schema | None = None) -> pa.Table:
-        """Run a query in the session's transaction; its types, if they are known, make it quicker for few rows."""
-
-    def staged(self, name: str, rows: pa.Table) -> Any:
-        """A context in which a query can read rows under a name."""
-
-    def writer(self, database: Database, entry: TableEntry) -> RowWriter:
-        """What applies the rows."""
-
-    def identity_insert(self, entry: TableEntry) -> bool:
-        """Whether SET IDENTITY_INSERT is ON for the table."""
-
-    def inserted_identity(self, value: int) -> None:
-        """Note the last identity value for SCOPE_IDENTITY()."""
-
-
 @dataclasses.dataclass(slots=True)
 class Written:
     """What a statement did: how many rows, and what its OUTPUT clause returns."""
@@ -70,17 +47,17 @@ class Written:
     output: tuple[list[tuple[str, Expr]], pa.Table] | None = None
 
 
-def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: Given | None = None) -> Written:
+def insert(ctx: Context, node: exp.Expr, source: Given | None = None) -> Written:
     """Run an INSERT.
 
     :param source: what the rows are made of, if the statement does not say it
     """
     only(node, "this", "expression", "default", "returning", "with_", "limit")
     schema = node.this if isinstance(node.this, exp.Schema) else None
-    database, entry = env.target(table_parts(schema.this if schema else node.this))
+    database, entry = ctx.env.target(table_parts(schema.this if schema else node.this))
     table = entry.table
     listed = [_column(table, name.name) for name in schema.expressions] if schema else None
-    identity_given = env.identity_insert(entry)
+    identity_given = ctx.env.identity_insert(entry)
     columns = listed or [
         c
         for c in table.columns
@@ -96,19 +73,19 @@ def insert(ctx: Context, env: WriteEnvironment, node: exp.Expr, source: Given | 
         if c.computed is None and c.type.name != "rowversion" and (not c.identity or c.column_id in given)
     ]
     full = f"{database.name}.{table.schema}.{table.name}"
-    arrays, number = _new_values(ctx, env, node, columns, stored, full, source)
-    complete = _complete(ctx, env, database, entry, arrays, number)
-    count = env.writer(database, entry).insert(complete)
+    arrays, number = _new_values(ctx, node, columns, stored, full, source)
+    complete = _complete(ctx, database, entry, arrays, number)
+    count = ctx.env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)
     if identity is not None and count:
         last = int(complete.column(identity.name)[count - 1].as_py())
         if identity.column_id in given:
             database.note_identity(entry, last)
-        env.inserted_identity(last)
-    return Written(count, _output(ctx, env, node, table, None, complete))
+        ctx.env.inserted_identity(last)
+    return Written(count, _output(ctx, node, table, None, complete))
 
 
-def insert_rows(ctx: Context, env: WriteEnvironment, target: exp.Expr, types: list[SqlType], rows: pa.Table) -> Written:
+def insert_rows(ctx: Context, target: exp.Expr, types: list[SqlType], rows: pa.Table) -> Written:
     """Insert the rows of OUTPUT INTO or of INSERT ... EXEC.
 
     :raises SqlError: 213 where their columns are not as many as the target's
@@ -118,9 +95,9 @@ def insert_rows(ctx: Context, env: WriteEnvironment, target: exp.Expr, types: li
     if 0 < rows.num_rows <= _FEW:  # what is known need not be worked out, which takes DuckDB long for many columns
         values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
         source = [[constant(plain(v), type_) for v, type_ in zip(line, types, strict=True)] for line in values]
-    with env.staged(_GIVEN, rows.rename_columns(names)):
+    with ctx.env.staged(_GIVEN, rows.rename_columns(names)):
         try:
-            return insert(ctx, env, exp.Insert(this=target), source)
+            return insert(ctx, exp.Insert(this=target), source)
         except SqlError as error:
             if error.number not in (109, 110):
                 raise
@@ -157,7 +134,6 @@ def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bo
 
 def _new_values(
     ctx: Context,
-    env: WriteEnvironment,
     node: exp.Expr,
     columns: list[ColumnDef],
     stored: list[ColumnDef],
@@ -189,13 +165,11 @@ def _new_values(
     check_count(len(exprs), len(columns))
     values = {**defaults, **{column.column_id: expr for column, expr in zip(columns, exprs, strict=True)}}
     items = [f"{assign(values[column.column_id], column, full)} AS c{column.column_id}" for column in stored]
-    fetched = env.fetch(query.limited(ctx, node, f"SELECT {', '.join(items) or '1 AS none'}{text}"))
+    fetched = ctx.env.fetch(query.limited(ctx, node, f"SELECT {', '.join(items) or '1 AS none'}{text}"))
     return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
 
 
-def _complete(
-    ctx: Context, env: WriteEnvironment, database: Database, entry: TableEntry, arrays: dict[int, Any], count: int
-) -> pa.Table:
+def _complete(ctx: Context, database: Database, entry: TableEntry, arrays: dict[int, Any], count: int) -> pa.Table:
     """Rows with identity, rowversion and computed columns, in the table's Arrow schema."""
     for column in entry.table.columns:
         if column.column_id in arrays or column.computed is not None:
@@ -204,10 +178,10 @@ def _complete(
             arrays[column.column_id] = pa.array(database.new_rowversions(count), pa.binary())
         else:
             arrays[column.column_id] = pa.array(database.identities(entry, count)).cast(column.type.arrow)
-    return computed(ctx, env, entry.table, arrays, count)
+    return computed(ctx, entry.table, arrays, count)
 
 
-def computed(ctx: Context, env: WriteEnvironment, table: TableDef, arrays: dict[int, Any], count: int) -> pa.Table:
+def computed(ctx: Context, table: TableDef, arrays: dict[int, Any], count: int) -> pa.Table:
     """The table's rows from their stored columns; computed ones are worked out."""
     derived = [column for column in table.columns if column.computed is not None]
     if derived:
@@ -215,8 +189,8 @@ def computed(ctx: Context, env: WriteEnvironment, table: TableDef, arrays: dict[
         staged = pa.Table.from_arrays([arrays[c.column_id] for c in stored], [f"c{c.column_id}" for c in stored])
         exprs = [compile_computed(ctx, column.computed or "", stored) for column in derived]
         items = ", ".join(f"{expr.to(c.type)} AS c{c.column_id}" for expr, c in zip(exprs, derived, strict=True))
-        with env.staged(_STAGED, staged):
-            values = env.fetch(f"SELECT {items} FROM {_STAGED}")
+        with ctx.env.staged(_STAGED, staged):
+            values = ctx.env.fetch(f"SELECT {items} FROM {_STAGED}")
         for position, column in enumerate(derived):
             arrays[column.column_id] = values.column(position)
     columns = [_typed(arrays[c.column_id], c.type.arrow) for c in table.columns]
@@ -277,22 +251,22 @@ def _affected_schema(table: TableDef, changed: tuple[int, ...] = ()) -> pa.Schem
     return pa.schema([(ROW_ID, pa.int64()), *names, *((f"a{number}", types[number]) for number in changed)])
 
 
-def delete(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
+def delete(ctx: Context, node: exp.Expr) -> Written:
     """Run a DELETE."""
     only(node, "this", "from_", "where", "returning", "with_", "limit")
     scope, text, relation, alias = _modified(ctx, node)
-    database, entry = env.target(relation.parts, "DELETE")
-    rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
+    database, entry = ctx.env.target(relation.parts, "DELETE")
+    rows = ctx.env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
     before = _images(entry.table, rows, "c")
-    count = env.writer(database, entry).delete(rows.column(ROW_ID), before)
-    return Written(count, _output(ctx, env, node, entry.table, before, None))
+    count = ctx.env.writer(database, entry).delete(rows.column(ROW_ID), before)
+    return Written(count, _output(ctx, node, entry.table, before, None))
 
 
-def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
+def update(ctx: Context, node: exp.Expr) -> Written:
     """Run an UPDATE: all new values are worked out from the old rows before any is written."""
     only(node, "this", "expressions", "from_", "where", "returning", "with_", "limit")
     scope, text, relation, alias = _modified(ctx, node)
-    database, entry = env.target(relation.parts, "UPDATE")
+    database, entry = ctx.env.target(relation.parts, "UPDATE")
     table = entry.table
     full = f"{database.name}.{table.schema}.{table.name}"
     sets: dict[int, str] = {}
@@ -306,7 +280,7 @@ def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
         expr = default_of(ctx, column) if is_default or isinstance(value, exp.Var) else scalar(ctx, scope, value)
         sets[column.column_id] = assign(expr, column, full)
     more = [f"{sql} AS a{column_id}" for column_id, sql in sets.items()]
-    rows = env.fetch(_affected(ctx, scope, node, text, relation, alias, more), _affected_schema(table, tuple(sets)))
+    rows = ctx.env.fetch(_affected(ctx, scope, node, text, relation, alias, more), _affected_schema(table, tuple(sets)))
     before = _images(table, rows, "c")
     arrays: dict[int, Any] = {}
     for column in table.columns:
@@ -314,14 +288,14 @@ def update(ctx: Context, env: WriteEnvironment, node: exp.Expr) -> Written:
         arrays[column.column_id] = rows.column(f"{prefix}{column.column_id}")
         if column.type.name == "rowversion":
             arrays[column.column_id] = pa.array(database.new_rowversions(rows.num_rows), pa.binary())
-    after = computed(ctx, env, table, arrays, rows.num_rows)
+    after = computed(ctx, table, arrays, rows.num_rows)
     changed = {
         c.name.casefold()
         for c in table.columns
         if c.column_id in sets or c.computed is not None or c.type.name == "rowversion"
     }
-    count = env.writer(database, entry).update(rows.column(ROW_ID), before, after, changed)
-    return Written(count, _output(ctx, env, node, table, before, after))
+    count = ctx.env.writer(database, entry).update(rows.column(ROW_ID), before, after, changed)
+    return Written(count, _output(ctx, node, table, before, after))
 
 
 def _check_updated(column: ColumnDef, table: TableDef) -> None:
@@ -341,7 +315,6 @@ def _images(table: TableDef, rows: pa.Table, prefix: str) -> pa.Table:
 
 def _output(
     ctx: Context,
-    env: WriteEnvironment,
     node: exp.Expr,
     table: TableDef,
     before: pa.Table | None,
@@ -360,10 +333,10 @@ def _output(
             arrays += rows.columns
             names += [f"{prefix}{c.column_id}" for c in table.columns]
     columns = query.projections(ctx, scope, clause)
-    with env.staged(_STAGED, pa.Table.from_arrays(arrays, names)):
+    with ctx.env.staged(_STAGED, pa.Table.from_arrays(arrays, names)):
         items = ", ".join(f"{expr.to(expr.type)} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
-        found = env.fetch(f"SELECT {items} FROM {_STAGED}")
+        found = ctx.env.fetch(f"SELECT {items} FROM {_STAGED}")
     if clause.args.get("into"):
-        insert_rows(ctx, env, clause.args["into"], [expr.type for _, expr in columns], found)
+        insert_rows(ctx, clause.args["into"], [expr.type for _, expr in columns], found)
         return None
     return columns, found

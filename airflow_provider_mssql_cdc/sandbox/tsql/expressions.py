@@ -89,8 +89,8 @@ def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _parameter(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if isinstance(node.this, exp.Parameter):
-        return ctx.environment.global_variable(node.this.name.lower())
-    type_, value = ctx.environment.variable(node.name)
+        return ctx.env.global_variable(node.this.name.lower())
+    type_, value = ctx.env.variable(node.name)
     return constant(value, type_)
 
 

@@ -44,7 +44,7 @@ def call(
         if not low <= len(arguments) <= high:
             raise SqlError(174, f"The {name} function requires {low} argument(s).", severity=15)
         return function(arguments)
-    found = ctx.environment.function(parts, arguments)
+    found = ctx.env.function(parts, arguments)
     if found is not None:
         return found
     if len(parts) > 1:

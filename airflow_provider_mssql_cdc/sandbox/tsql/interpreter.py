@@ -45,7 +45,7 @@ _STARTS_IMPLICIT = frozenset(
 )
 
 
-_WRITES: dict[type, Callable[[Context, Environment, Any], dml.Written]] = {
+_WRITES: dict[type, Callable[[Context, Any], dml.Written]] = {
     exp.Insert: dml.insert,
     exp.Update: dml.update,
     exp.Delete: dml.delete,
@@ -173,9 +173,7 @@ class Interpreter:
         run = _WRITES.get(type(tree))
         if run is None:
             raise unsupported(f"the statement {tree.key.upper()}")
-        written: dml.Written = self.atomically(
-            lambda: run(self.context(), self.env, tree), single=not tree.args.get("returning")
-        )
+        written: dml.Written = self.atomically(lambda: run(self.context(), tree), single=not tree.args.get("returning"))
         if written.output is not None:
             columns, rows = written.output
             yield ResultSet(result_columns(columns), iter(rows.to_batches(65536)))
@@ -207,7 +205,7 @@ class Interpreter:
             self._inserting = False
 
         def write() -> int:
-            return sum(dml.insert_rows(self.context(), self.env, tree.this, *each).count for each in found)
+            return sum(dml.insert_rows(self.context(), tree.this, *each).count for each in found)
 
         yield self._wrote(self.atomically(write), "INSERT")
 

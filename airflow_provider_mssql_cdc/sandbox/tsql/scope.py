@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -14,6 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
 NOT_CONSTANT = object()
 
@@ -149,31 +152,6 @@ class Relation:
         return self.parts[2]
 
 
-class Environment(Protocol):
-    """What a statement needs of its session: variables, the catalogue, and functions over both."""
-
-    def variable(self, name: str) -> tuple[SqlType, Any]:
-        """A variable's type and value; 137 where it was not declared."""
-
-    def global_variable(self, name: str) -> Expr:
-        """@@name."""
-
-    def relation(self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None]) -> Relation:
-        """A table or view by (database, schema, name); 208 where there is none."""
-
-    def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
-        """A table-valued function called with constants."""
-
-    def rows(self, columns: list[tuple[Column, str]], batches: list[pa.RecordBatch]) -> str:
-        """The DuckDB name under which this statement reads rows; columns with their DuckDB names."""
-
-    def function(self, parts: tuple[str, ...], arguments: list[Expr]) -> Expr | None:
-        """A metadata or system function; None where there is none of that name."""
-
-    def evaluate(self, expr: Expr) -> Any:
-        """The value of a constant expression, in Arrow form."""
-
-
 @dataclass(slots=True)
 class Context:
     """One statement's compilation.
@@ -181,7 +159,7 @@ class Context:
     :param target: what the statement writes to, in lower case
     """
 
-    environment: Environment
+    env: Environment
     target: str = ""
     aliases: int = 0
 
@@ -196,7 +174,7 @@ class Context:
             return expr.value
         if not expr.constant:
             raise unsupported(f"{what} that depends on rows")
-        return self.environment.evaluate(expr)
+        return self.env.evaluate(expr)
 
 
 def only(node: exp.Expr, *allowed: str) -> None:

@@ -105,7 +105,7 @@ class SqlSession:
                 elif column.identity and rows.num_rows:
                     database.note_identity(entry, pc.max(values).as_py())
                 arrays[column.column_id] = in_ticks(column.type, values).cast(column.type.arrow)
-            complete = dml.computed(self._interpreter.context(), self._env, table, arrays, rows.num_rows)
+            complete = dml.computed(self._interpreter.context(), table, arrays, rows.num_rows)
             check(table, database.name, complete)
             return self._env.writer(database, entry).insert(complete)
 

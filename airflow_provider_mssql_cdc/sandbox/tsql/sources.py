@@ -196,7 +196,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if common is not None:
         return _derived(ctx, scope, node, alias, common(bounds), clause)
     low, high = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", (None, None)))
-    relation = ctx.environment.relation(parts, (low, high))
+    relation = ctx.env.relation(parts, (low, high))
     return _place(scope, node, relation, alias, name, clause)
 
 
@@ -213,7 +213,7 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     call = node.this
     arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
     database, schema, _ = table_parts(node)
-    relation = ctx.environment.table_function((database, schema, call.name), arguments)
+    relation = ctx.env.table_function((database, schema, call.name), arguments)
     return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 
@@ -256,7 +256,7 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
         return f"({inner.sql}) AS {alias}"
     named = [(Column(name, expr.type, expr.nullable), f"k{i}") for i, (name, expr) in enumerate(inner.columns, 1)]
     batches = inner.direct()
-    relation = Relation(ctx.environment.rows(named, batches), named, lambda low, high: batches)
+    relation = Relation(ctx.env.rows(named, batches), named, lambda low, high: batches)
     clause.relations[alias] = relation
     return f"{relation.source} AS {alias}"
 

@@ -62,7 +62,6 @@ def shop(plain: Database) -> Database:
             " ORDER BY id DESC) x ORDER BY c.id",
             [(1, Decimal("7.50")), (2, Decimal("1.25"))],
             id="apply",
-            marks=gap("the sandbox does not know APPLY"),
         ),
         pytest.param(
             "WITH big AS (SELECT c, total FROM dbo.o WHERE total > 2), n (k) AS (SELECT COUNT(*) FROM big)"
@@ -116,7 +115,6 @@ def shop(plain: Database) -> Database:
         pytest.param("SELECT a = id, [b c] = 2 FROM dbo.c WHERE id = 1", [(1, 2)], id="alias-by-equals"),
         pytest.param(
             "SELECT STRING_AGG(name, ',') WITHIN GROUP (ORDER BY id DESC) FROM dbo.c", [("Cid,Bob,Ann",)], id="agg",
-            marks=gap("the sandbox does not know WITHIN GROUP"),
         ),
     ],
 )  # fmt: skip
@@ -295,10 +293,7 @@ def test_tsql_update_sees_the_old_values(shop: Database) -> None:
         "DELETE FROM dbo.o WHERE c IN (SELECT id FROM dbo.c WHERE name = N'Ann')",
         "DELETE FROM o FROM dbo.o AS o JOIN dbo.c AS c ON c.id = o.c WHERE c.name = N'Ann'",
         "DELETE TOP (2) FROM dbo.o WHERE c = 1",
-        pytest.param(
-            "WITH a AS (SELECT * FROM dbo.o WHERE c = 1) DELETE FROM a",
-            marks=gap("the sandbox does not delete through common table expressions"),
-        ),
+        "WITH a AS (SELECT * FROM dbo.o WHERE c = 1) DELETE FROM a",
     ],
 )
 def test_tsql_delete_from(shop: Database, statement: str) -> None:

@@ -48,6 +48,14 @@ def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
             embedded.close()
 
 
+@gap("the sandbox has no switch for versions")
+@pytest.mark.parametrize("version", ["2016", "2017", "azure", "nonsense"])
+def test_82_other_versions_are_refused(server: Server, version: str) -> None:
+    server.only_embedded("it has one version")
+    with pytest.raises(ValueError, match=version):
+        Embedded(version=version)
+
+
 def test_82_version_is_one_that_has_cdc(db: Database) -> None:
     major = db.major()
     name = {15: "2019", 16: "2022", 17: "2025"}[major]

@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.client import Row
 from tests.conformance.database import Database
 from tests.conformance.not_built import right_or_refused
-from tests.conformance.servers import Server, gap
+from tests.conformance.servers import Server
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,11 @@ def test_tsql_batch_is_checked_before_anything_runs(plain: Database) -> None:
     assert plain.value("SELECT OBJECT_ID('dbo.t')") is None
 
 
-_LAX = gap("the sandbox's parser takes it")
-
-
 @pytest.mark.parametrize(
     "statement",
     [
-        pytest.param("SELECT 1 LIMIT 5", marks=_LAX),
-        pytest.param("SELECT 1::int", marks=_LAX),
+        "SELECT 1 LIMIT 5",
+        "SELECT 1::int",
         "SHOW TABLES",
         "CREATE TABLE dbo.x AS SELECT 1",
     ],
@@ -112,7 +109,6 @@ def test_tsql_what_is_not_known_is_refused(server: Server, plain: Database, stat
         ("SELECT ISNUMERIC('1e5')", 1),
     ],
 )
-@gap("the sandbox says that SQL Server has no such function")
 def test_tsql_functions_that_are_not_known_are_refused_plainly(plain: Database, query: str, value: object) -> None:
     right_or_refused(plain, query, value)
 
@@ -211,7 +207,6 @@ def test_tsql_snapshot_isolation_of_readers(plain: Database) -> None:
     assert reader.run("SELECT id, a FROM dbo.t ORDER BY id") == [(1, 2), (2, 2)]
 
 
-@gap("the sandbox gives snapshots in a database that does not allow them")
 def test_tsql_snapshot_isolation_must_be_allowed_memory(plain: Database) -> None:
     plain.run("CREATE TABLE dbo.t (id int PRIMARY KEY)")
     assert plain.number("SET TRANSACTION ISOLATION LEVEL SNAPSHOT BEGIN TRAN SELECT id FROM dbo.t") == 3952

@@ -322,6 +322,15 @@ def shown_ticks(sql: str, source: SqlType) -> str:
     return f"t_ticks({sql})" if source.name == "datetime" else to_ticks(sql, source)
 
 
+# docs (CAST and CONVERT): the styles that show a day, with the year in two and in four digits
+_DAYS = {
+    1: "%m/%d/%y", 101: "%m/%d/%Y", 2: "%y.%m.%d", 102: "%Y.%m.%d", 3: "%d/%m/%y", 103: "%d/%m/%Y",
+    4: "%d.%m.%y", 104: "%d.%m.%Y", 5: "%d-%m-%y", 105: "%d-%m-%Y", 6: "%d %b %y", 106: "%d %b %Y",
+    7: "%b %d, %y", 107: "%b %d, %Y", 10: "%m-%d-%y", 110: "%m-%d-%Y", 11: "%y/%m/%d", 111: "%Y/%m/%d",
+    12: "%y%m%d",
+}  # fmt: skip
+
+
 def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
     old = source.name in ("datetime", "smalldatetime")
     if style == 0 and not old:
@@ -343,8 +352,15 @@ def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
         if old:  # a zero fraction is left out
             shown = f"CASE WHEN ({ticks} // 10000) % 1000 = 0 THEN left({shown}, 19) ELSE {shown} END"
         return f"replace({shown}, ' ', 'T')" + (f" || {offset}" if has_offset else "")
+    stamp = f"t_timestamp({ticks})"
+    if style in _DAYS and source.name != "time" and not has_offset:
+        return f"strftime({stamp}, '{_DAYS[style]}')"
+    if style in (8, 24, 108) and not has_offset:
+        return f"strftime({stamp}, '%H:%M:%S')"
+    if style in (13, 14, 113, 114) and old:
+        day = "%d %b %Y " if style in (13, 113) else ""
+        return f"strftime({stamp}, '{day}%H:%M:%S:') || right({shown}, 3)"
     if style in (0, 100) and old:
-        stamp = f"t_timestamp({ticks})"
         return (
             f"strftime({stamp}, '%b ') || lpad(strftime({stamp}, '%-d'), 2, ' ') || strftime({stamp}, ' %Y ') "
             f"|| lpad(strftime({stamp}, '%-I'), 2, ' ') || strftime({stamp}, ':%M%p')"

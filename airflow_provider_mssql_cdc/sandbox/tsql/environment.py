@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Princip
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
 from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
-from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DATABASES, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -219,11 +219,12 @@ class Environment:
     def relation(self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None]) -> Relation:
         """A table, view or change table to read from."""
         database, schema = self.database_named(parts[0]), parts[1] or "dbo"
-        self._see_snapshot()
         full = ".".join(filter(None, parts))
         local = self.local(parts[2])
         if local is not None:
             return self._stored(self.register(local.rows), local.entry, "tempdb")
+        if schema.casefold() not in ("sys", "information_schema"):
+            self._see_snapshot(database)
         if schema.casefold() == "cdc":
             found = changes.change_relation(self, database, parts[2], bounds, full)
             if not self.may_select(database, "cdc", parts[2]) and found.batches is not None:
@@ -289,7 +290,14 @@ class Environment:
         finally:
             self.manager.connection.unregister(name)
 
-    def _see_snapshot(self) -> None:
+    def _see_snapshot(self, database: Database) -> None:
+        allowed = database.snapshot_isolation or database.name in SYSTEM_DATABASES
+        if self.isolation is IsolationLevel.SNAPSHOT and not allowed:
+            message = (
+                f"Snapshot isolation transaction failed accessing database '{database.name}' because snapshot "
+                "isolation is not allowed in this database. Use ALTER DATABASE to allow snapshot isolation."
+            )
+            raise SqlError(3952, message)
         if self.trancount and self.isolation in _SNAPSHOTS:
             self.manager.snapshot()
 

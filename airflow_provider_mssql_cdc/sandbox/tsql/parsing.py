@@ -42,7 +42,7 @@ def _compound(operator: type[exp.Expr]) -> Callable[..., exp.Expr]:
 
 class _Tokenizer(TSQL.Tokenizer):
     KEYWORDS: ClassVar[dict[str, Any]] = {
-        **TSQL.Tokenizer.KEYWORDS,
+        **{text: token for text, token in TSQL.Tokenizer.KEYWORDS.items() if text not in ("LIMIT", "::")},
         **{text: token for text, (token, _) in _COMPOUND.items()},
         "SYSTEM_USER": TokenType.CURRENT_ROLE,  # the login, while CURRENT_USER is the user in the database
     }

@@ -57,6 +57,16 @@ CASES: list[tuple[str, Any, SqlType]] = [
     ("LEN(N'a😀')", 3, _INT),
     ("DATALENGTH(N'a😀')", 6, _INT),
     ("DATALENGTH('ab ')", 3, _INT),
+    *(
+        (f"CONVERT(varchar(30), CAST('2024-02-09T13:04:05.677' AS datetime), {style})", shown, SqlType("varchar", 30))
+        for style, shown in {
+            1: "02/09/24", 101: "02/09/2024", 2: "24.02.09", 102: "2024.02.09", 103: "09/02/2024", 104: "09.02.2024",
+            105: "09-02-2024", 106: "09 Feb 2024", 107: "Feb 09, 2024", 108: "13:04:05", 110: "02-09-2024",
+            111: "2024/02/09", 12: "240209", 113: "09 Feb 2024 13:04:05:677", 114: "13:04:05:677",
+        }.items()
+    ),
+    ("CONVERT(char(10), CAST('2024-02-09' AS date), 103)", "09/02/2024", SqlType("char", 10)),
+    ("CONVERT(varchar(8), CAST('13:04:05.9' AS time), 108)", "13:04:05", SqlType("varchar", 8)),
     ("UPPER('aé') + LOWER('B')", "AÉb", SqlType("varchar", 3)),
     ("SUBSTRING('abcdef', 2, 3)", "bcd", SqlType("varchar", 3)),
     ("SUBSTRING('abc', 0, 2)", "a", SqlType("varchar", 2)),

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pytest
-from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conformance.client import Client, SqlServerError
@@ -49,9 +48,6 @@ class Server(Protocol):
 
         :param reason: why a real server cannot do it
         """
-
-    def only_real(self, reason: str) -> None:
-        """Skip the test on the sandbox."""
 
     def capture(self, database: str, admin: Client) -> None:
         """Have everything captured that is committed."""
@@ -106,9 +102,6 @@ class Embedded:
 
     def only_embedded(self, reason: str) -> Embedded:
         return self
-
-    def only_real(self, reason: str) -> None:
-        pytest.skip(f"the sandbox: {reason}")
 
     def capture(self, database: str, admin: Client) -> None:
         while self.sandbox.step(database):
@@ -173,6 +166,9 @@ class Real:
     """
 
     def __init__(self, uri: str) -> None:
+        # Airflow takes seconds to import, and the sandbox needs nothing of it
+        from airflow.providers.common.compat.sdk import Connection
+
         given = Connection.from_uri(uri, conn_id="conformance")
         self.address = {
             "host": given.host,
@@ -186,9 +182,6 @@ class Real:
 
     def only_embedded(self, reason: str) -> Embedded:
         pytest.skip(f"a real server: {reason}")
-
-    def only_real(self, reason: str) -> None:
-        pass
 
     def capture(self, database: str, admin: Client) -> None:
         """Wait for two scans that found nothing: the second began after everything was committed."""

@@ -148,7 +148,6 @@ def test_a3_2_disabling_a_database_drops_everything_but_the_gating_role(t: Datab
     assert t.max_lsn() is None
 
 
-@gap("the sandbox takes msdb.dbo.cdc_jobs away with the last job of the server")
 def test_a3_2_cdc_jobs_stays_without_rows(t: Database) -> None:
     t.run("EXEC sys.sp_cdc_disable_db")
     assert t.run("SELECT * FROM msdb.dbo.cdc_jobs WHERE database_id = DB_ID()") == []

@@ -8,7 +8,6 @@ import pytest
 
 from tests.conformance.client import Row, literal
 from tests.conformance.database import Database
-from tests.conformance.servers import gap
 
 _INSERT = "INSERT INTO dbo.t VALUES (1, 'x', 1)"
 _AGAIN = "INSERT INTO dbo.t VALUES (1, 'z', 3)"
@@ -136,10 +135,6 @@ def _create(db: Database) -> list[str]:
     return [message.text for message in db.messages]
 
 
-_NO_OPTION = gap("the sandbox does not know sp_configure 'clr enabled'")
-
-
-@_NO_OPTION
 @pytest.mark.usefixtures("clr")
 @pytest.mark.parametrize(
     ("present", "batches", "wanted"),
@@ -162,7 +157,6 @@ def test_18_all_with_mask(db: Database, present: bool, batches: list[str], wante
     assert _net(db, low, "all with mask", "__$operation, __$update_mask") == wanted
 
 
-@_NO_OPTION
 @pytest.mark.usefixtures("no_clr")
 def test_81_without_clr_the_client_is_told_and_masks_are_null(db: Database) -> None:
     notes = _create(db)

@@ -105,7 +105,6 @@ def test_81_messages_are_no_errors(db: Database) -> None:
     assert {message.severity for message in db.messages} <= {0, 10}
 
 
-@gap("the sandbox says 22969 though sys.configurations shows clr enabled as 1")
 def test_81_masks_are_told_off_only_where_clr_is(db: Database) -> None:
     db.run("CREATE TABLE dbo.t (id int PRIMARY KEY)")
     clr = db.value("SELECT CAST(value_in_use AS int) FROM sys.configurations WHERE name = 'clr enabled'")

@@ -47,6 +47,7 @@ class Sandbox:
     :param agent_running: whether SQL Server Agent runs, and with it the capture and cleanup jobs
     :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
     :param clock: the server's local time, naive; UTC by default
+    :param utc_offset: of the local time, in minutes
     """
 
     def __init__(
@@ -61,12 +62,13 @@ class Sandbox:
         agent_running: bool = True,
         encryption: Literal["off", "on"] = "off",
         clock: Callable[[], datetime.datetime] | None = None,
+        utc_offset: int = 0,
     ) -> None:
         self.host, self.user = host, user
         self.password = password if password is not None else secrets.token_urlsafe(16)
         self.database = database
         self._agent_running = agent_running
-        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval)
+        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval, utc_offset)
         self._server = TdsServer(_Backend(self.instance), host=host, port=port, encryption=encryption)
         if database is not None:
             self.instance.create_database(database)

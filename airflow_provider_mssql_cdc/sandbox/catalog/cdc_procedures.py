@@ -70,6 +70,8 @@ def _enable_table(interpreter: Interpreter, database: Database, given: Bound) ->
     _require_enabled(database)
     if given.flag("@enable_extended_ddl_handling"):
         raise error(22874)
+    clr = bool(interpreter.env.instance.configuration["clr enabled"])
+    database.cdc.switches = dataclasses.replace(database.cdc.switches, clr_enabled=clr)
     texts = ("capture_instance", "role_name", "index_name", "captured_column_list", "filegroup_name")
 
     def action() -> Any:
@@ -130,6 +132,7 @@ def _settings(given: Bound) -> Settings:
 
 def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     database.cdc.add_job(given.text("@job_type"), _settings(given))
+    interpreter.env.instance.agent.cdc_used = True
     if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
         return None
     return interpreter.env.instance.agent.start_job(database.cdc)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.catalog.objects import CLUSTERED_ORDER, METADATA
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -15,8 +16,6 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import Relation
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
-METADATA_TABLES = ("change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping")
-CLUSTERED_ORDER = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
 _ALL, _NET = "fn_cdc_get_all_changes_", "fn_cdc_get_net_changes_"
 
 
@@ -31,7 +30,7 @@ def change_relation(
     wanted = name.casefold()
     if not database.cdc.enabled:
         raise SqlError(208, f"Invalid object name '{full}'.")
-    if wanted in METADATA_TABLES:
+    if wanted in METADATA:
         return env.arrow_relation(*database.cdc.relation(wanted))
     instance = change_table_instance(database, name)
     if instance is None:

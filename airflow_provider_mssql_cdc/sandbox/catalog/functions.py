@@ -58,16 +58,6 @@ def global_variable(env: Environment, name: str) -> Expr:
     return constant(value, type_)
 
 
-def _local(env: Environment) -> datetime.datetime:
-    return env.instance.clock()
-
-
-def _offset(env: Environment) -> int:
-    """The server's offset from UTC in minutes, by the difference of its clock to UTC."""
-    utc = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    return round((env.instance.clock() - utc).total_seconds() / 60 / 15) * 15
-
-
 def _ticks(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1) * 10
 
@@ -78,14 +68,14 @@ def _getdate(moment: datetime.datetime) -> Expr:
 
 
 def _clock(env: Environment, name: str) -> Expr:
-    now = _local(env)
-    utc = now - datetime.timedelta(minutes=_offset(env))
+    now, offset = env.instance.clock(), env.instance.utc_offset
+    utc = now - datetime.timedelta(minutes=offset)
     if name == "getdate":
         return _getdate(now)
     if name == "getutcdate":
         return _getdate(utc)
     if name == "sysdatetimeoffset":
-        return constant((_ticks(utc), _offset(env)), SqlType("datetimeoffset", 0, 0, 7))
+        return constant((_ticks(utc), offset), SqlType("datetimeoffset", 0, 0, 7))
     return constant(_ticks(now if name == "sysdatetime" else utc), SqlType("datetime2", 0, 0, 7))
 
 
@@ -123,16 +113,15 @@ def _database_argument(env: Environment, arguments: list[Expr], position: int) -
     return next((d for d in env.instance.storage.databases.values() if d.database_id == number), None)
 
 
-def _object_name(env: Environment, arguments: list[Expr]) -> Expr:
-    database = _database_argument(env, arguments, 1)
-    names = {o.object_id: o.name for o in objects.all_objects(env, database)} if database else {}
-    return _lookup(names, arguments[0])
+def _object_part(attribute: str) -> Callable[[Any, list[Expr]], Expr]:
+    """OBJECT_NAME and OBJECT_SCHEMA_NAME."""
 
+    def function(env: Environment, arguments: list[Expr]) -> Expr:
+        database = _database_argument(env, arguments, 1)
+        found = objects.all_objects(env, database) if database else []
+        return _lookup({each.object_id: getattr(each, attribute) for each in found}, arguments[0])
 
-def _object_schema_name(env: Environment, arguments: list[Expr]) -> Expr:
-    database = _database_argument(env, arguments, 1)
-    names = {o.object_id: o.schema for o in objects.all_objects(env, database)} if database else {}
-    return _lookup(names, arguments[0])
+    return function
 
 
 def _object_id(env: Environment, arguments: list[Expr]) -> Expr:
@@ -286,8 +275,8 @@ def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]
 
 _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     **SECURITY_FUNCTIONS,
-    "object_name": _object_name,
-    "object_schema_name": _object_schema_name,
+    "object_name": _object_part("name"),
+    "object_schema_name": _object_part("schema"),
     "object_id": _object_id,
     "schema_name": _schema_name,
     "schema_id": _schema_id,
@@ -322,5 +311,5 @@ _METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "error_procedure": _caught("procedure", _NAME),
     "app_name": lambda env, arguments: constant(env.info.login.app_name, _NAME),
     "host_name": lambda env, arguments: constant(env.info.login.host_name, _NAME),
-    "current_timezone_id": lambda env, arguments: constant("UTC" if _offset(env) == 0 else None, _NAME),
+    "current_timezone_id": lambda env, arguments: constant("UTC" if env.instance.utc_offset == 0 else None, _NAME),
 }

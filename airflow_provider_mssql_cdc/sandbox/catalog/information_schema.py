@@ -62,8 +62,8 @@ def _schemata(env: Environment, database: Database) -> Relation:
 def _keys(env: Environment, database: Database) -> list[tuple[objects.DbObject, str, str, tuple[str, ...]]]:
     found = []
     for each in objects.tables(env, database):
-        for index in each.entry.table.indexes if each.entry else ():
-            if index.primary_key or index.name in (each.entry.unique_constraints if each.entry else ()):
+        for index in each.entry.table.indexes:
+            if index.primary_key or index.name in each.entry.unique_constraints:
                 found.append((each, index.name, "PRIMARY KEY" if index.primary_key else "UNIQUE", index.columns))
     return found
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
 CDC_SCHEMA_ID = 100
-_CDC_TABLES = ("change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping")
+# the metadata tables of schema cdc and their unique indexes, the clustered one first
+METADATA: dict[str, list[tuple[str, ...]]] = {
+    "change_tables": [("object_id",), ("capture_instance",)],
+    "captured_columns": [("object_id", "column_name")],
+    "index_columns": [("object_id", "index_ordinal", "column_id")],
+    "ddl_history": [("object_id", "ddl_lsn")],
+    "lsn_time_mapping": [("start_lsn",)],
+}
+CLUSTERED_ORDER = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
+_NO_TABLE = TableEntry(TableDef(0, "", "", ()), datetime.datetime.min, datetime.datetime.min, 1)
 _TYPE_NAMES = {
     "U": "USER_TABLE",
     "PK": "PRIMARY_KEY_CONSTRAINT",
@@ -36,7 +46,11 @@ def collation(type_: SqlType, given: str | None = None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DbObject:
-    """A row of sys.objects, with its columns if it is a table."""
+    """A row of sys.objects.
+
+    :param entry: the definition of a table, also of CDC's own
+    :param tracked: whether a table has a capture instance
+    """
 
     object_id: int
     name: str
@@ -46,14 +60,18 @@ class DbObject:
     modified: datetime.datetime
     parent: int = 0
     is_ms_shipped: bool = False
-    columns: tuple[ColumnDef, ...] = ()
-    entry: TableEntry | None = None
+    entry: TableEntry = _NO_TABLE
     tracked: bool = False
 
     @property
     def type_desc(self) -> str:
         """The type in words."""
         return _TYPE_NAMES[self.type]
+
+    @property
+    def columns(self) -> tuple[ColumnDef, ...]:
+        """The columns of a table."""
+        return self.entry.table.columns
 
 
 def schemas(env: Environment, database: Database) -> dict[str, int]:
@@ -64,54 +82,59 @@ def schemas(env: Environment, database: Database) -> dict[str, int]:
     return known
 
 
-def _columns(columns: list[Column]) -> tuple[ColumnDef, ...]:
-    return tuple(ColumnDef(i, column.name, column.type, column.nullable) for i, column in enumerate(columns, 1))
-
-
-def _user_table(entry: TableEntry, *, tracked: bool = False) -> DbObject:
+def _table(entry: TableEntry, *, tracked: bool = False, shipped: bool = False) -> DbObject:
     table, times = entry.table, (entry.created, entry.modified)
-    return DbObject(
-        table.object_id, table.name, table.schema, "U", *times, columns=table.columns, entry=entry, tracked=tracked
-    )
+    return DbObject(table.object_id, table.name, table.schema, "U", *times, 0, shipped, entry, tracked)
 
 
 def tables(env: Environment, database: Database) -> list[DbObject]:
     """User tables and the tables of CDC that the session may see."""
-    found, tracked = [], database.cdc.tracked()
-    for entry in env.catalog(database).tables.values():
-        table = entry.table
-        if env.may_select(database, table.schema, table.name):
-            found.append(_user_table(entry, tracked=table.object_id in tracked))
-    return found + cdc_tables(env, database)
+    tracked = database.cdc.tracked()
+    found = [_table(e, tracked=number in tracked) for number, e in env.catalog(database).tables.items()]
+    found += cdc_tables(database)
+    metadata = {each.object_id for each in found if each.is_ms_shipped and each.name in METADATA}
+    return [t for t in found if t.object_id in metadata or env.may_select(database, t.schema, t.name)]
 
 
-def cdc_tables(env: Environment, database: Database) -> list[DbObject]:
+def cdc_tables(database: Database) -> list[DbObject]:
     """The tables of schema cdc."""
     if not database.cdc.enabled:
         return []
-    when = database.created
+    cdc, when = database.cdc, database.created
     found = [
-        DbObject(
-            object_id_of(database.database_id, name), name, "cdc", "U", when, when, 0, True,
-            _columns(database.cdc.relation(name)[0]),
-        )
-        for name in _CDC_TABLES
-    ]  # fmt: skip
-    for instance in database.cdc.instances:
-        name = f"{instance.capture_instance}_CT"
-        if env.may_select(database, "cdc", name):
-            columns = _columns(database.cdc.change_columns(instance.capture_instance))
-            number, when = instance.change_table_object_id, instance.create_date
-            found.append(DbObject(number, name, "cdc", "U", when, when, 0, True, columns))
+        _cdc_table(object_id_of(database.database_id, name), name, cdc.relation(name)[0], keys, when)
+        for name, keys in METADATA.items()
+    ]
+    for each in cdc.instances:
+        keys: list[tuple[str, ...]] = [CLUSTERED_ORDER]
+        if each.supports_net_changes:
+            keys.append((*(key.name for key in each.key), *CLUSTERED_ORDER))
+        name = f"{each.capture_instance}_CT"
+        found.append(_cdc_table(each.change_table_object_id, name, each.change_columns, keys, each.create_date))
     return found
+
+
+def _cdc_table(
+    number: int, name: str, columns: list[Column], keys: Sequence[tuple[str, ...]], when: datetime.datetime
+) -> DbObject:
+    """A table of schema cdc; the first of its unique indexes is the clustered one."""
+    indexes = [
+        IndexDef(f"{name}_{'idx' if i else 'clustered_idx'}", key, unique=True, clustered=not i)
+        for i, key in enumerate(keys)
+    ]
+    defined = tuple(ColumnDef(i, column.name, column.type, column.nullable) for i, column in enumerate(columns, 1))
+    table = TableDef(number, "cdc", name, defined, tuple(indexes))
+    return _table(TableEntry(table, when, when, len(columns) + 1), shipped=True)
 
 
 def all_objects(env: Environment, database: Database) -> list[DbObject]:
     """Tables, their constraints, and the generated functions."""
     found = tables(env, database)
     for each in list(found):
-        if each.entry is not None:
-            found += _constraints(each, each.entry)
+        found += _constraints(each, each.entry)
+    for kind_ in ("all", "net") if database.cdc.enabled else ():
+        name, when = f"fn_cdc_get_{kind_}_changes_...", database.created
+        found.append(DbObject(object_id_of(database.database_id, name), name, "cdc", "IF", when, when))
     for instance in database.cdc.instances:
         kinds = ["all", "net"] if instance.supports_net_changes else ["all"]
         for kind_ in kinds:
@@ -153,7 +176,7 @@ def find(env: Environment, name: str) -> DbObject | None:
     schema = schema or "dbo"
     if wanted.startswith("#"):
         local = env.manager.temporary.get(wanted.casefold()) if database.name == "tempdb" else None
-        return None if local is None else _user_table(local.entry)
+        return None if local is None else _table(local.entry)
     for each in all_objects(env, database):
         if (each.schema.casefold(), each.name.casefold()) == (schema.casefold(), wanted.casefold()):
             return each

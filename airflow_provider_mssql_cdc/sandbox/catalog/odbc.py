@@ -145,7 +145,7 @@ def sp_pkeys(env: Environment, database: Database, given: Bound) -> Relation:
     )
     data = []
     for each in objects.tables(env, database):
-        key = each.entry.table.primary_key if each.entry is not None else None
+        key = each.entry.table.primary_key
         if key and _same(given.text("@table_owner"), each.schema) and _same(given.text("@table_name"), each.name):
             data += [
                 [database.name, each.schema, each.name, name, i, key.name] for i, name in enumerate(key.columns, 1)

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ResultSet, ReturnStatus, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -50,20 +51,16 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
 
 
 def _configure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    configuration = interpreter.env.instance.configuration
-    name, value = given.text("@configname"), given.value("@configvalue")
-    if name is None or value is None:
-        raise unsupported("sp_configure without a name and a value")
+    wanted, value = (given.text("@configname") or "").casefold(), given.value("@configvalue")
+    found = [name for name in OPTIONS if name.casefold().startswith(wanted)]  # a part that is enough to tell it
+    if value is None or len(found) != 1:
+        raise unsupported(f"sp_configure '{wanted}'")
     if not interpreter.env.principal.sysadmin:
         raise SqlError(15247, "User does not have permission to perform this action.")
-    if name.casefold() == "show advanced options":
-        configuration.show_advanced = bool(value)
-    elif name.casefold() == "max text repl size (b)" or name.casefold() == "max text repl size":
-        if not -1 <= int(value) <= 2147483647:
-            raise SqlError(15129, f"'{value}' is not a valid value for configuration option '{name}'.")
-        configuration.max_text_repl_size = int(value)
-    else:
-        raise unsupported(f"sp_configure '{name}'")
+    name, (_, _, low, high, _) = found[0], OPTIONS[found[0]]
+    if not low <= int(value) <= high:
+        raise SqlError(15129, f"'{value}' is not a valid value for configuration option '{name}'.")
+    interpreter.env.instance.configuration[name] = int(value)
     text = f"Configuration option '{name}' changed. Run the RECONFIGURE statement to install."
     yield Message(15457, text, 0)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
+from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
@@ -36,7 +37,8 @@ def _databases(env: Environment, database: Database) -> Relation:
                 "MULTI_USER",
                 False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1,
                 "FULL",
-                False, False, False, False, False, 0, "NOTHING", each.cdc.enabled, False, 0, 0, "DISABLED",
+                False, False, False, False, False, *((6, "REPLICATION") if each.cdc.backlog else (0, "NOTHING")),
+                each.cdc.enabled, False, 0, 0, "DISABLED",
             ]
         )  # fmt: skip
     return relation(spec, data)
@@ -61,12 +63,10 @@ def _configurations(env: Environment, database: Database) -> Relation:
         "configuration_id int!, name nvarchar(35)!, value int, minimum int, maximum int, value_in_use int, "
         "description nvarchar(255)!, is_dynamic bit!, is_advanced bit!"
     )
-    configuration = env.instance.configuration
-    size, advanced = configuration.max_text_repl_size, int(configuration.show_advanced)
+    current = env.instance.configuration
     data = [
-        [518, "show advanced options", advanced, 0, 1, advanced, "show advanced options", True, False],
-        [1536, "max text repl size (B)", size, -1, 2147483647, size, "Maximum size of replicated text.", True, False],
-        [1562, "clr enabled", 1, 0, 1, 1, "CLR user code execution enabled in the server", True, False],
+        [number, name, current[name], low, high, current[name], description, True, False]
+        for name, (number, _, low, high, description) in OPTIONS.items()
     ]
     return relation(spec, data)
 
@@ -147,10 +147,8 @@ def msdb(env: Environment, name: str) -> Relation | None:
     """A table of msdb.dbo; cdc_jobs is there once a database used CDC."""
     agent = env.instance.agent
     if name == "cdc_jobs":
-        found = [d.cdc.relation("cdc_jobs") for d in env.instance.storage.databases.values() if d.cdc.jobs]
-        if not found:
-            return None
-        return found[0][0], pa.concat_tables([table for _, table in found])
+        found = [d.cdc.relation("cdc_jobs") for d in env.instance.storage.databases.values()]
+        return (found[0][0], pa.concat_tables([table for _, table in found])) if agent.cdc_used else None
     views = {"sysjobs": agent.sysjobs, "sysjobactivity": agent.sysjobactivity, "syssessions": agent.syssessions}
     view = views.get(name)
     return None if view is None else view()

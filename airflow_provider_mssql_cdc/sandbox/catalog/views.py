@@ -89,7 +89,7 @@ _COLUMN_COLUMNS = (
 def column_row(each: objects.DbObject, column: Any) -> list[Any]:
     """A row of sys.columns."""
     type_ = system_types.system_type(column.type)
-    names = each.entry.default_names if each.entry is not None else {}
+    names = each.entry.default_names
     default = object_id_of(each.object_id, names[column.name]) if column.name in names else 0
     return [
         each.object_id, column.name, column.column_id, type_.system_type_id, type_.user_type_id,
@@ -128,7 +128,7 @@ def index_rows(env: Environment, database: Database) -> list[tuple[objects.DbObj
     """(table, index_id, index or None for a heap) of every index."""
     found: list[tuple[objects.DbObject, int, Any]] = []
     for each in objects.tables(env, database):
-        indexes = each.entry.table.indexes if each.entry else ()
+        indexes = each.entry.table.indexes
         clustered = [index for index in indexes if index.clustered]
         found += [(each, 1, index) for index in clustered] or [(each, 0, None)]
         found += [(each, i, index) for i, index in enumerate((x for x in indexes if not x.clustered), 2)]
@@ -146,12 +146,12 @@ def _indexes(env: Environment, database: Database) -> Relation:
     data = []
     for each, number, index in index_rows(env, database):
         names = ("HEAP", "CLUSTERED", "NONCLUSTERED")
-        constraints = each.entry.unique_constraints if each.entry else frozenset()
         data.append(
             [
                 each.object_id, index and index.name, number, min(number, 2), names[min(number, 2)],
                 bool(index and index.unique), 1, False, bool(index and index.primary_key),
-                bool(index and index.name in constraints), 0, False, False, False, True, True, False, None, False,
+                bool(index and index.name in each.entry.unique_constraints), 0, False, False, False, True, True,
+                False, None, False,
             ]
         )  # fmt: skip
     return relation(spec, data)
@@ -187,7 +187,7 @@ def _default_constraints(env: Environment, database: Database) -> Relation:
     data = []
     for table in objects.tables(env, database):
         for column in table.columns:
-            if table.entry is not None and column.name in table.entry.default_names:
+            if column.name in table.entry.default_names:
                 number = object_id_of(table.object_id, table.entry.default_names[column.name])
                 each = next(o for o in objects.all_objects(env, database) if o.object_id == number)
                 data.append([*_object_row(each, ids), column.column_id, f"({column.default})", False])
@@ -201,7 +201,7 @@ def _identity_columns(env: Environment, database: Database) -> Relation:
     data = []
     for each in objects.tables(env, database):
         for column in each.columns:
-            if column.identity and each.entry is not None:
+            if column.identity:
                 last = database.last_identity(each.object_id)
                 data.append([*column_row(each, column), *each.entry.identity, last, False])
     return relation(spec, data)
@@ -221,7 +221,7 @@ def _computed_columns(env: Environment, database: Database) -> Relation:
 def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, int]]:
     counts = {}
     for each in objects.tables(env, database):
-        if each.entry is not None:
+        if not each.is_ms_shipped:
             table = f"{database.duck}.main.{each.entry.storage}"
             counts[each.object_id] = env.fetchall(f"SELECT count(*) FROM {table}")[0][0]
         elif each.name.endswith("_CT"):

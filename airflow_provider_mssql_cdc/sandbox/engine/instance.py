@@ -19,12 +19,12 @@ VERSION_TEXT = (
 )
 
 
-@dataclass(slots=True)
-class Configuration:
-    """sp_configure: the options the sandbox honours."""
-
-    max_text_repl_size: int = 65536
-    show_advanced: bool = False
+# by name: configuration_id, default, minimum, maximum, description
+OPTIONS = {
+    "show advanced options": (518, 0, 0, 1, "show advanced options"),
+    "max text repl size (B)": (1536, 65536, -1, 2147483647, "Maximum size of replicated text."),
+    "clr enabled": (1562, 0, 0, 1, "CLR user code execution enabled in the server"),
+}
 
 
 @dataclass(slots=True)
@@ -57,15 +57,21 @@ class Instance:
 
     :param user: the sysadmin login
     :param clock: the server's local time, naive
+    :param utc_offset: of the local time, in minutes
     """
 
     def __init__(
-        self, user: str, password: str, clock: Callable[[], datetime.datetime], capture_interval: float | None
+        self,
+        user: str,
+        password: str,
+        clock: Callable[[], datetime.datetime],
+        capture_interval: float | None,
+        utc_offset: int = 0,
     ) -> None:
-        self.clock = clock
+        self.clock, self.utc_offset = clock, utc_offset
         self.storage = Storage(clock)
         self.agent = Agent(clock=clock, capture_interval=capture_interval)
-        self.configuration = Configuration()
+        self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()
         self.logins: dict[str, Principal] = {user.casefold(): Principal(user, password, True)}
         self.sessions: dict[int, SessionInfo] = {}

@@ -350,7 +350,7 @@ class Environment:
         if local is not None:
             name = self.register(local.rows)
             return LocalWriter(self.manager, database, local, name, lambda after: self.keep(entry.table.name, after))
-        return RowWriter(self.manager, database, entry, self.instance.configuration.max_text_repl_size)
+        return RowWriter(self.manager, database, entry, self.instance.configuration["max text repl size (B)"])
 
     def identity_insert(self, entry: TableEntry) -> bool:
         """SET IDENTITY_INSERT"""

@@ -63,11 +63,13 @@ class Agent:
     """The Agent of a server, at first stopped. Safe to use from several threads.
 
     :param clock: the server's local time, naive
+    :ivar cdc_used: whether msdb.dbo.cdc_jobs is there: since the first job of any database
     :param capture_interval: seconds between two cycles of a capture job; None takes the job's polling interval
     """
 
     def __init__(self, *, clock: Callable[[], datetime.datetime], capture_interval: float | None = None) -> None:
         self.services_visible = True
+        self.cdc_used = False
         self._clock, self._interval = clock, capture_interval
         self._lock = threading.RLock()
         self._databases: dict[str, _Attached] = {}
@@ -204,6 +206,7 @@ class Agent:
     def start_created(self, database: CdcState) -> list[Message]:
         """Start the jobs that enabling a table has created; with the Agent stopped the client is only told so."""
         messages: list[Message] = []
+        self.cdc_used = True
         known = self._attached(database).database
         for job in known.jobs:
             if self._running:

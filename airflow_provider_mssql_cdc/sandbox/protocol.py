@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.messages import MESSAGES, NOTICES, SEVERITIES, STATES
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 
@@ -25,6 +26,26 @@ class SqlError(Exception):
         super().__init__(text)
         self.number, self.text, self.severity, self.state = number, text, severity, state
         self.procedure, self.line = procedure, line
+
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        *arguments: object,
+        severity: int | None = None,
+        state: int | None = None,
+        procedure: str = "",
+        line: int = 1,
+    ) -> SqlError:
+        """One of SQL Server's own messages.
+
+        :param arguments: what the text carries, in order
+        :param severity: the message's own if None, as the state
+        """
+        severity = SEVERITIES.get(number, 16) if severity is None else severity
+        state = STATES.get(number, 1) if state is None else state
+        text = MESSAGES[number].format(*arguments)
+        return cls(number, text, severity=severity, state=state, procedure=procedure, line=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +80,12 @@ class Message:
     state: int = 1
     procedure: str = ""
     line: int = 1
+
+    @classmethod
+    def notice(cls, number: int, *arguments: object, procedure: str = "") -> Message:
+        """A message of severity 10, which no client takes for an exception."""
+        text = NOTICES.get(number) or MESSAGES[number]
+        return cls(number, text.format(*arguments), severity=10, procedure=procedure)
 
 
 @dataclass(frozen=True, slots=True)

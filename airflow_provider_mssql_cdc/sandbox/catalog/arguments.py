@@ -39,7 +39,7 @@ class Bound:
         try:
             return None if value is None else int(value)
         except ValueError:
-            raise SqlError(8114, "Error converting data type nvarchar to int.", state=5) from None
+            raise SqlError.of(8114) from None
 
     def flag(self, name: str) -> bool | None:
         """A bit value."""
@@ -75,19 +75,16 @@ def bind(procedure: str, signature: str, arguments: list[Argument]) -> Bound:
         if argument.name:
             name = argument.name.casefold()
             if name not in names:
-                raise SqlError(8145, f"{argument.name} is not a parameter for procedure {procedure}.", state=2)
+                raise SqlError.of(8145, argument.name, procedure)
         elif position < len(names):
             name = names[position]
         else:
-            raise SqlError(8144, f"Procedure or function {procedure} has too many arguments specified.", state=2)
+            raise SqlError.of(8144, procedure)
         if not argument.default:
             bound.values[name] = argument.value
         if argument.output:
             bound.positions[name] = position
     for parameter in parameters:
         if parameter.endswith("!") and parameter[:-1] not in bound.values:
-            message = (
-                f"Procedure or function '{procedure}' expects parameter '{parameter[:-1]}', which was not supplied."
-            )
-            raise SqlError(201, message, state=4)
+            raise SqlError.of(201, procedure, parameter[:-1])
     return bound

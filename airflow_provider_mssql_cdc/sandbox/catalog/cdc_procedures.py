@@ -10,12 +10,11 @@ from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnValue
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
 
@@ -40,7 +39,7 @@ def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Re
     catalog = interpreter.env.catalog(database)
     taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
     if not database.cdc.enabled and "cdc" in taken:
-        raise error(22906, database.name)
+        raise SqlError.of(22906, database.name)
     return _with_lock(interpreter, database, database.cdc.enable)
 
 
@@ -52,24 +51,24 @@ def _table(interpreter: Interpreter, database: Database, given: Bound, procedure
     schema, name = given.text("@source_schema"), given.text("@source_name")
     for parameter, value in (("@source_schema", schema), ("@source_name", name)):
         if not value:
-            raise error(22963, parameter, procedure=procedure)
+            raise SqlError.of(22963, parameter, procedure=procedure)
     if str(schema).casefold() == "cdc":
-        raise error(22974, procedure=procedure)
+        raise SqlError.of(22974, procedure=procedure)
     entry = interpreter.env.catalog(database).find(str(schema), str(name))
     if entry is None:
-        raise error(22931, schema, name, procedure=procedure)
+        raise SqlError.of(22931, schema, name, procedure=procedure)
     return entry.table
 
 
 def _require_enabled(database: Database) -> None:
     if not database.cdc.enabled:
-        raise error(22901, database.name)
+        raise SqlError.of(22901, database.name)
 
 
 def _enable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     _require_enabled(database)
     if given.flag("@enable_extended_ddl_handling"):
-        raise error(22874)
+        raise SqlError.of(22874)
     clr = bool(interpreter.env.instance.configuration["clr enabled"])
     database.cdc.switches = dataclasses.replace(database.cdc.switches, clr_enabled=clr)
     texts = ("capture_instance", "role_name", "index_name", "captured_column_list", "filegroup_name")
@@ -120,7 +119,7 @@ def _described(show: Callable[[CdcDatabase, str | None], Relation]) -> Callable[
         name = given.text("@capture_instance")
         instance = database.cdc.instance(name)
         if instance is not None and not changes.may_read_changes(interpreter.env, database, instance):
-            raise error(22981)
+            raise SqlError.of(22981)
         return show(database.cdc, name)
 
     return procedure

@@ -29,12 +29,12 @@ def change_relation(
     """
     wanted = name.casefold()
     if not database.cdc.enabled:
-        raise SqlError(208, f"Invalid object name '{full}'.")
+        raise SqlError.of(208, full)
     if wanted in METADATA:
         return env.arrow_relation(*database.cdc.relation(wanted))
     instance = change_table_instance(database, name)
     if instance is None:
-        raise SqlError(208, f"Invalid object name '{full}'.")
+        raise SqlError.of(208, full)
     columns = [(column, f"x{i}") for i, column in enumerate(database.cdc.change_columns(instance.capture_instance), 1)]
     batches = database.cdc.change_rows(instance.capture_instance, *bounds)
 
@@ -76,13 +76,11 @@ def change_function(
     if instance is None:
         return None
     if len(arguments) != 3:
-        message = f"An insufficient number of arguments were supplied for the procedure or function cdc.{name}."
-        raise SqlError(313, message, state=3)
+        raise SqlError.of(313, name)
     kind = "all" if lowered.startswith(_ALL) else "net"
     if not may_read_changes(env, database, instance):
         shown = f"fn_cdc_get_{kind}_changes_..."
-        message = f"The SELECT permission was denied on the object '{shown}', database '{database.name}', schema 'cdc'."
-        raise SqlError(229, message, severity=14, state=5)
+        raise SqlError.of(229, "SELECT", shown, database.name, "cdc")
     low, high = (lsn_argument(value) for value in arguments[:2])
     read = database.cdc.all_changes if kind == "all" else database.cdc.net_changes
     columns, batches = read(instance.capture_instance, low, high, arguments[2])
@@ -99,5 +97,5 @@ def lsn_argument(value: Any) -> bytes | None:
     if isinstance(value, int):
         return value.to_bytes(10)
     if not isinstance(value, bytes):
-        raise SqlError(206, "Operand type clash: varchar is incompatible with binary", state=2)
+        raise SqlError.of(206, "varchar", "binary")
     return value[:10].ljust(10, b"\x00")

@@ -53,7 +53,7 @@ def global_variable(env: Environment, name: str) -> Expr:
         "dbts": (env.current.last_rowversion, varbinary(8)),
     }
     if name not in known:
-        raise SqlError(137, f'Must declare the scalar variable "@@{name}".', severity=15, state=2)
+        raise SqlError.of(137, f"@@{name}")
     value, type_ = known[name]
     return constant(value, type_)
 

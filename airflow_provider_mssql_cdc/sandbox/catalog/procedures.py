@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -28,14 +27,14 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
     schema = parts[-2].casefold() if len(parts) > 1 else "sys"
     known = _PROCEDURES.get(name)
     if known is None or schema not in ("sys", "dbo", ""):
-        raise SqlError(2812, f"Could not find stored procedure '{'.'.join(parts)}'.", state=62)
+        raise SqlError.of(2812, ".".join(parts))
     database = interpreter.env.database_named(parts[-3] if len(parts) > 2 else "")
     bound = bind(parts[-1], known.signature, arguments)
     try:
         if known.right == "sysadmin" and not interpreter.env.principal.sysadmin:
-            raise error(22902)
+            raise SqlError.of(22902)
         if known.right == "db_owner" and not interpreter.env.is_owner(database):
-            raise error(22904)
+            raise SqlError.of(22904)
         result = known.run(interpreter, database, bound)
         if isinstance(result, tuple):
             columns, table = result
@@ -56,10 +55,10 @@ def _configure(interpreter: Interpreter, database: Database, given: Bound) -> It
     if value is None or len(found) != 1:
         raise unsupported(f"sp_configure '{wanted}'")
     if not interpreter.env.principal.sysadmin:
-        raise SqlError(15247, "User does not have permission to perform this action.")
+        raise SqlError.of(15247)
     name, (_, _, low, high, _) = found[0], OPTIONS[found[0]]
     if not low <= int(value) <= high:
-        raise SqlError(15129, f"'{value}' is not a valid value for configuration option '{name}'.")
+        raise SqlError.of(15129, value, name)
     interpreter.env.instance.configuration[name] = int(value)
     text = f"Configuration option '{name}' changed. Run the RECONFIGURE statement to install."
     yield Message(15457, text, 0)

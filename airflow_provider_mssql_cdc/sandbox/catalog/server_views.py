@@ -108,7 +108,7 @@ def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
         if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
             "VIEW SERVER PERFORMANCE STATE"
         ):
-            raise SqlError(262, f"VIEW DATABASE STATE permission denied in database '{database.name}'.", severity=14)
+            raise SqlError.of(262, "VIEW DATABASE STATE", database.name)
         return database.cdc.relation(name)
 
     return view

@@ -99,12 +99,11 @@ class Instance:
         """
         principal = self.logins.get(login.user.casefold())
         if principal is None or principal.password != login.password:
-            raise SqlError(18456, f"Login failed for user '{login.user}'.", severity=14)
+            raise SqlError.of(18456, login.user)
         name = login.database or principal.default_database
         database = self.storage.databases.get(name.casefold())
         if database is None or not self.may_use(principal, database):
-            message = f'Cannot open database "{name}" requested by the login. The login failed.'
-            raise SqlError(4060, message, severity=11)
+            raise SqlError.of(4060, name)
         return principal, database
 
     def may_use(self, principal: Principal, database: Database) -> bool:

@@ -116,11 +116,7 @@ class RowWriter:
         for column in self._table.columns:
             if not column.nullable and column.computed is None and rows.column(column.name).null_count:
                 full = f"{self._database.name}.{self._table.schema}.{self._table.name}"
-                message = (
-                    f"Cannot insert the value NULL into column '{column.name}', table '{full}'; "
-                    f"column does not allow nulls. {verb} fails."
-                )
-                raise SqlError(515, message, state=2)
+                raise SqlError.of(515, column.name, full, verb)
         if self._database.cdc.is_tracked(self._table.object_id):
             check_lob_size(self._limit, self._table, rows)
 
@@ -180,16 +176,8 @@ class RowWriter:
         table = f"{self._table.schema}.{self._table.name}"
         if index.primary_key or index.name in self._entry.unique_constraints:
             word = "PRIMARY KEY" if index.primary_key else "UNIQUE KEY"
-            message = (
-                f"Violation of {word} constraint '{index.name}'. Cannot insert duplicate key in object '{table}'. "
-                f"The duplicate key value is ({shown})."
-            )
-            return SqlError(2627, message, severity=14)
-        message = (
-            f"Cannot insert duplicate key row in object '{table}' with unique index '{index.name}'. "
-            f"The duplicate key value is ({shown})."
-        )
-        return SqlError(2601, message, severity=14)
+            return SqlError.of(2627, word, index.name, table, shown)
+        return SqlError.of(2601, table, index.name, shown)
 
 
 def staged(table: TableDef, rows: pa.Table, ids: pa.Array | None) -> pa.Table:

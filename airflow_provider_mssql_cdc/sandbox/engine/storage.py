@@ -87,9 +87,9 @@ class WriteLock:
             while self._owner not in (None, owner):
                 left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
                 if left <= 0:
-                    raise SqlError(1222, "Lock request time out period exceeded.", state=51)
+                    raise SqlError.of(1222)
                 if cancelled():
-                    raise SqlError(3617, "The operation was cancelled.", severity=11)
+                    raise SqlError.of(3617)
                 self._condition.wait(left)
             self._owner = owner
 
@@ -205,8 +205,7 @@ class Storage:
         """
         with self._lock:
             if name.casefold() in self.databases:
-                message = f"Database '{name}' already exists. Choose a different database name."
-                raise SqlError(1801, message, state=3)
+                raise SqlError.of(1801, name)
             used = {database.database_id for database in self.databases.values()}
             database = Database(name, next(i for i in itertools.count(1) if i not in used), self)
             self._connection.cursor().execute(f"ATTACH ':memory:' AS {database.duck}")
@@ -221,10 +220,9 @@ class Storage:
         with self._lock:
             database = self.databases.get(name.casefold())
             if database is None:
-                message = f"Cannot drop the database '{name}', because it does not exist or you do not have permission."
-                raise SqlError(3701, message, severity=11)
+                raise SqlError.of(3701, "database", name, state=1)
             if name.casefold() in SYSTEM_DATABASES:
-                raise SqlError(3708, f"Cannot drop the database '{name}' because it is a system database.")
+                raise SqlError.of(3708, name)
             if database.cdc.enabled:
                 database.cdc.disable()
             self.databases = {key: value for key, value in self.databases.items() if key != name.casefold()}
@@ -237,8 +235,7 @@ class Storage:
         """
         found = self.databases.get(name.casefold())
         if found is None:
-            message = f"Database '{name}' does not exist. Make sure that the name is entered correctly."
-            raise SqlError(911, message)
+            raise SqlError.of(911, name)
         return found
 
     def close(self) -> None:

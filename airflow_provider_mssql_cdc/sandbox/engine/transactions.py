@@ -118,11 +118,7 @@ class TransactionManager:
         seen = transaction.snapshot_version.get(database.duck)
         if seen is not None and seen != database.version:
             database.write_lock.release(self)
-            message = (
-                "Snapshot isolation transaction aborted due to update conflict: the database was changed by another "
-                "transaction after the snapshot was taken."
-            )
-            raise SqlError(3960, message)
+            raise SqlError.of(3960)
         transaction.database, transaction.catalog = database, database.catalog
         transaction.begin_time = self.storage.clock()
         if not transaction.in_duckdb and not transaction.single:

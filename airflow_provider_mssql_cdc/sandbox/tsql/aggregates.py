@@ -34,7 +34,7 @@ def aggregate(
 ) -> Expr:
     """Compile an aggregate; with ``over`` as a window function."""
     if len(nodes) != 1:
-        raise SqlError(174, f"The {name} function requires 1 argument(s).", severity=15)
+        raise SqlError.of(174, name, 1)
     node, distinct = nodes[0], ""
     if isinstance(node, exp.Distinct):
         if len(node.expressions) != 1:
@@ -42,7 +42,7 @@ def aggregate(
         node, distinct = node.expressions[0], "DISTINCT "
     if isinstance(node, exp.Star):
         if name not in ("count", "count_big"):
-            raise SqlError(102, "Incorrect syntax near '*'.", severity=15)
+            raise SqlError.of(102, "*")
         return _count(name, f"count(*) {over}")
     groups, scope.groups = scope.groups, None  # an aggregate's argument sees the rows, not the groups
     try:
@@ -50,7 +50,7 @@ def aggregate(
     finally:
         scope.groups = groups
     if value.untyped:
-        raise SqlError(8117, f"Operand data type NULL is invalid for {name} operator.")
+        raise SqlError.of(8117, "NULL", name)
     if name in ("count", "count_big"):
         counted = operators.key(value.sql, value.type) if distinct else value.sql
         return _count(name, f"count({distinct}{counted}) {over}")
@@ -62,7 +62,7 @@ def aggregate(
 def string_agg(value: Expr, separator: Expr, order: str) -> Expr:
     """STRING_AGG; ``order`` is the text of WITHIN GROUP (docs: what is no string becomes nvarchar(4000))."""
     if kind(separator.type) != "str":
-        raise SqlError(8117, f"Operand data type {display(separator.type)} is invalid for string_agg operator.")
+        raise SqlError.of(8117, display(separator.type), "string_agg")
     type_ = nvarchar(4000)
     if kind(value.type) == "str":
         longest = 4000 if is_unicode(value.type) else 8000
@@ -78,7 +78,7 @@ def _count(name: str, sql: str) -> Expr:
 
 def _extreme(name: str, value: Expr, over: str) -> Expr:
     if kind(value.type) == "bit":
-        raise SqlError(8117, f"Operand data type bit is invalid for {name} operator.")
+        raise SqlError.of(8117, "bit", name)
     if kind(value.type) in ("str", "guid") or value.type.name == "datetimeoffset":
         # ties under the collation are broken by the value, so that the answer is always the same
         sql = f"arg_{name}({value.sql}, {operators.sort_key(value)}) {over}"
@@ -90,7 +90,7 @@ def _extreme(name: str, value: Expr, over: str) -> Expr:
 def _total(name: str, value: Expr, distinct: str, over: str) -> Expr:
     family = kind(value.type)
     if family not in ("int", "dec", "float"):
-        raise SqlError(8117, f"Operand data type {display(value.type)} is invalid for {name} operator.")
+        raise SqlError.of(8117, display(value.type), name)
     result: SqlType
     if family == "int":
         result = BIGINT if value.type == BIGINT else INT

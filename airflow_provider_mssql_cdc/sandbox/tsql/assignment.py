@@ -26,11 +26,7 @@ def assign(expr: Expr, column: ColumnDef, table: str) -> str:
         return literal(None, target)
     pair = (kind(expr.type), kind(target))
     if pair in _NO_IMPLICIT:
-        message = (
-            f"Implicit conversion from data type {display(expr.type)} to {display(target)} is not allowed. "
-            "Use the CONVERT function to run this query."
-        )
-        raise SqlError(257, message, state=3)
+        raise SqlError.of(257, display(expr.type), display(target))
     try:
         if target.length not in (0, MAX) and target.name not in LOB_NAMES:
             return _fitted(expr, column, table)
@@ -38,8 +34,7 @@ def assign(expr: Expr, column: ColumnDef, table: str) -> str:
     except SqlError as error:
         if error.number != 529:
             raise
-        message = f"Operand type clash: {display(expr.type)} is incompatible with {display(target)}"
-        raise SqlError(206, message, state=2) from None
+        raise SqlError.of(206, display(expr.type), display(target)) from None
 
 
 def _fitted(expr: Expr, column: ColumnDef, table: str) -> str:

@@ -201,7 +201,7 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
 
 def _text(argument: Argument | None, name: str) -> str:
     if argument is None or not isinstance(argument.value, str):
-        raise SqlError(214, f"Procedure expects parameter '{name}' of type 'ntext/nchar/nvarchar'.", state=2)
+        raise SqlError.of(214, name)
     return argument.value
 
 
@@ -246,7 +246,7 @@ def _run_text(
         )
         if index is None or index >= len(expected):
             shown = argument.name or "(unnamed)"
-            raise SqlError(8145, f"{shown} is not a parameter for procedure .", state=2)
+            raise SqlError.of(8145, shown, "")
         name, type_, output = expected[index]
         variables[name.casefold()] = (type_, _as_type(interpreter, argument, type_))
         if output and argument.output:
@@ -291,7 +291,7 @@ def _sp_prepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator
 def _prepared(interpreter: Interpreter, handle: Any) -> tuple[str, str]:
     found = interpreter.prepared.statements.get(handle)
     if found is None:
-        raise SqlError(8179, f"Could not find prepared statement with handle {handle}.")
+        raise SqlError.of(8179, handle)
     return found
 
 

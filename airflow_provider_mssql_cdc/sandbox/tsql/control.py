@@ -129,8 +129,7 @@ def wait_for(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome
     text = token.name if token.kind == "string" else str(interpreter.env.variable(token.text[1:])[1])
     match = _DELAY.fullmatch(text)
     if match is None:
-        message = f"Incorrect time syntax in time string '{text}' used with WAITFOR."
-        raise SqlError(148, message, severity=15, line=token.line)
+        raise SqlError.of(148, text, line=token.line)
     seconds = int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3] or 0)
     interpreter.env.cancelled.wait(seconds)
     yield RowCount()

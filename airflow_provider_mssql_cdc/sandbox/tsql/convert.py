@@ -59,8 +59,7 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         return _from_ticks(f"({_BASE_1900} + CAST({sql} AS BIGINT) * {_DAY})", target)
     if "float" in pair or "dec" in pair or pair == ("time", "bin"):
         raise unsupported(f"conversion from {display(source)} to {display(target)}")
-    message = f"Explicit conversion from data type {display(source)} to {display(target)} is not allowed."
-    raise SqlError(529, message, state=2)
+    raise SqlError.of(529, display(source), display(target))
 
 
 _NUMERIC = ("bit", "int", "dec", "float")
@@ -294,8 +293,7 @@ def _to_temporal(sql: str, source: SqlType, target: SqlType) -> str:
     if source.name == target.name and target.scale >= source.scale:
         return sql
     if {source.name, target.name} == {"date", "time"}:
-        message = f"Explicit conversion from data type {source.name} to {target.name} is not allowed."
-        raise SqlError(529, message, state=2)
+        raise SqlError.of(529, source.name, target.name)
     converted = _from_ticks(to_ticks(sql, source), target)
     return f"CASE WHEN {sql} IS NOT NULL THEN {converted} END" if target.name == "datetimeoffset" else converted
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, shown_ticks, to_ticks, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, duck, kind
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, display, duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 Compile = Callable[[Context, Scope, Any], Expr]
@@ -36,7 +36,7 @@ _TICKS = {
 def _part(node: exp.Expr) -> str:
     part = _PARTS.get(node.name.lower()) if isinstance(node, exp.Column | exp.Var | exp.Identifier) else None
     if part is None:
-        raise SqlError(155, f"'{node.name}' is not a recognized datepart option.", severity=15)
+        raise SqlError.of(155, node.name)
     return part
 
 
@@ -64,7 +64,7 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
     elif part in _TICKS:
         moved = f"({ticks} + {number} * {_TICKS[part]})"
     else:
-        raise SqlError(9810, f"The datepart {part} is not supported by date function dateadd.")
+        raise SqlError.of(9810, part, "dateadd", display(value.type))
     if value.type.name == "datetimeoffset":
         offset = f"({value.sql}).offset_minutes"
         sql = (
@@ -96,7 +96,7 @@ def _datediff(type_: SqlType) -> Callable[..., Expr]:
             unit = _TICKS[part]
             sql = f"(({last}) + {shift}) // {unit} - (({first}) + {shift}) // {unit}"
         else:
-            raise SqlError(9810, f"The datepart {part} is not supported by date function datediff.")
+            raise SqlError.of(9810, part, "datediff", display(start.type))
         return Expr(f"CAST({sql} AS {duck(type_)})", type_, True, constant=start.constant and end.constant)
 
     return function
@@ -114,9 +114,7 @@ def _datepart_of(part: str, value: Expr) -> Expr:
         sql = f"date_part('dow', t_timestamp({ticks})) + 1"  # DATEFIRST 7: Sunday is 1
     elif part == "tzoffset":
         if value.type.name not in ("datetimeoffset", "datetime2"):
-            raise SqlError(
-                9810, f"The datepart tzoffset is not supported by date function datepart for {value.type.name}."
-            )
+            raise SqlError.of(9810, "tzoffset", "datepart", value.type.name)
         sql = f"({value.sql}).offset_minutes" if value.type.name == "datetimeoffset" else "0"
     else:
         raise unsupported(f"DATEPART({part})")

@@ -210,11 +210,7 @@ def check_columns(columns: list[ColumnSpec], table: str) -> None:
     seen = set()
     for column in columns:
         if column.name.casefold() in seen:
-            message = (
-                f"Column names in each table must be unique. Column name '{column.name}' in table "
-                f"'{table}' is specified more than once."
-            )
-            raise SqlError(2705, message, state=3)
+            raise SqlError.of(2705, column.name, table)
         seen.add(column.name.casefold())
     if sum(column.identity is not None for column in columns) > 1:
-        raise SqlError(2744, f"Multiple identity columns specified for table '{table}'.", state=2)
+        raise SqlError.of(2744, table)

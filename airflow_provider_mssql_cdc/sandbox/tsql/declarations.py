@@ -28,8 +28,7 @@ def declare(interpreter: Interpreter, statement: Statement) -> None:
         cursor.take("AS")
         name = token.text[1:]
         if name.casefold() in interpreter.env.variables:
-            message = f"The variable name '{token.text}' has already been declared."
-            raise SqlError(134, message, severity=15, line=token.line)
+            raise SqlError.of(134, token.text, line=token.line)
         if cursor.take("TABLE"):
             spec = elements(sub_cursor(cursor, cursor.group()))
             interpreter.env.keep(token.text, tables.local_table(interpreter, token.text, spec))
@@ -84,7 +83,7 @@ def _use(interpreter: Interpreter, name: str) -> Iterator[Outcome]:
 
 def _require_no_transaction(interpreter: Interpreter, what: str) -> None:
     if interpreter.env.trancount:
-        raise SqlError(226, f"{what} statement not allowed within multi-statement transaction.", state=6)
+        raise SqlError.of(226, what)
 
 
 def _create_database(interpreter: Interpreter, statement: Statement) -> None:
@@ -99,7 +98,7 @@ def _create_database(interpreter: Interpreter, statement: Statement) -> None:
 
 def _require_sysadmin(interpreter: Interpreter, what: str, database: str) -> None:
     if not interpreter.env.principal.sysadmin:
-        raise SqlError(262, f"{what} permission denied in database '{database}'.", severity=14)
+        raise SqlError.of(262, what, database)
 
 
 def _drop_database(interpreter: Interpreter, statement: Statement) -> None:
@@ -150,7 +149,7 @@ def _create_schema(interpreter: Interpreter, statement: Statement) -> None:
         catalog = transaction.catalog
         assert catalog is not None
         if catalog.schema_name(name) is not None:
-            raise SqlError(2714, f"There is already an object named '{name}' in the database.", state=6)
+            raise SqlError.of(2714, name)
         number = max([4, *catalog.schemas.values()]) + 1
         tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
 
@@ -172,12 +171,10 @@ def _drop_schema(interpreter: Interpreter, statement: Statement) -> None:
         if known is None:
             if lenient:
                 return
-            message = f"Cannot drop the schema '{name}', because it does not exist or you do not have permission."
-            raise SqlError(15151, message)
+            raise SqlError.of(15151, "drop", "schema", name)
         used = [entry for entry in catalog.tables.values() if entry.table.schema == known]
         if used:
-            message = f"Cannot drop schema '{name}' because it is being referenced by object '{used[0].table.name}'."
-            raise SqlError(3729, message)
+            raise SqlError.of(3729, name, used[0].table.name)
         schemas = {key: value for key, value in catalog.schemas.items() if key != known}
         tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
 

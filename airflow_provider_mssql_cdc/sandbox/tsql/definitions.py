@@ -45,12 +45,12 @@ def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
     indexes, columns = list(table.indexes), list(table.columns)
     for key in keys:
         if key.primary_key and any(index.primary_key for index in indexes):
-            raise SqlError(1779, f"Table '{table.name}' already has a primary key defined on it.", state=0)
+            raise SqlError.of(1779, table.name)
         names = []
         for wanted in key.columns:
             found = next((c for c in columns if c.name.casefold() == wanted.casefold()), None)
             if found is None:
-                raise SqlError(1911, f"Column name '{wanted}' does not exist in the target table or view.")
+                raise SqlError.of(1911, wanted)
             names.append(found.name)
             if key.primary_key:
                 columns[columns.index(found)] = dataclasses.replace(found, nullable=False)
@@ -62,8 +62,7 @@ def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
         has_clustered = any(index.clustered for index in indexes)
         clustered = key.clustered if key.clustered is not None else key.primary_key and not has_clustered
         if clustered and has_clustered:
-            message = f"Cannot create more than one clustered index on table '{table.name}'."
-            raise SqlError(1902, message, state=3)
+            raise SqlError.of(1902, table.name)
         indexes.append(IndexDef(name, tuple(names), key.unique, key.primary_key, clustered))
     return dataclasses.replace(table, columns=tuple(columns), indexes=tuple(indexes))
 
@@ -115,11 +114,7 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
     table = entry.table
     for column in spec.columns:
         if any(known.name.casefold() == column.name.casefold() for known in table.columns):
-            message = (
-                f"Column names in each table must be unique. Column name '{column.name}' in table "
-                f"'{table.name}' is specified more than once."
-            )
-            raise SqlError(2705, message, state=4)
+            raise SqlError.of(2705, column.name, table.name, state=4)
     columns = list(table.columns)
     for offset, column in enumerate(spec.columns):
         columns.append(_column(column, entry.next_column_id + offset, columns, computed_type))
@@ -144,14 +139,14 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
 def _find(table: TableDef, name: str) -> ColumnDef:
     found = next((c for c in table.columns if c.name.casefold() == name.casefold()), None)
     if found is None:
-        raise SqlError(4924, f"ALTER TABLE failed because column '{name}' does not exist in table '{table.name}'.")
+        raise SqlError.of(4924, name, table.name)
     return found
 
 
 def _with_default(table: TableDef, default: DefaultSpec) -> TableDef:
     column = _find(table, default.column)
     if column.default is not None:
-        raise SqlError(1781, "Column already has a DEFAULT bound to it.")
+        raise SqlError.of(1781)
     return replace_column(table, column, dataclasses.replace(column, default=default.expression))
 
 
@@ -169,7 +164,7 @@ def drop_column(entry: TableEntry, name: str, now: datetime.datetime) -> tuple[T
     users = [index.name for index in entry.table.indexes if column.name in index.columns]
     users += [entry.default_names[column.name]] if column.name in entry.default_names else []
     if users:
-        raise SqlError(5074, f"The object '{users[0]}' is dependent on column '{column.name}'.")
+        raise SqlError.of(5074, users[0], column.name)
     table = dataclasses.replace(entry.table, columns=tuple(c for c in entry.table.columns if c is not column))
     return dataclasses.replace(entry, table=table, modified=now), f"DROP COLUMN c{column.column_id}"
 
@@ -184,10 +179,10 @@ def alter_column(
     column = _find(entry.table, name)
     if column.computed is not None or column.type.name == "rowversion":
         word = "COMPUTED" if column.computed else "timestamp"
-        raise SqlError(4928, f"Cannot alter column '{column.name}' because it is '{word}'.")
+        raise SqlError.of(4928, column.name, word)
     users = [index.name for index in entry.table.indexes if column.name in index.columns]
     if users and type_ != column.type:
-        raise SqlError(5074, f"The object '{users[0]}' is dependent on column '{column.name}'.")
+        raise SqlError.of(5074, users[0], column.name)
     physical = f"c{column.column_id}"
     new = dataclasses.replace(column, type=type_, nullable=nullable)
     table = replace_column(entry.table, column, new)

@@ -101,35 +101,27 @@ def insert_rows(ctx: Context, target: exp.Expr, types: list[SqlType], rows: pa.T
         except SqlError as error:
             if error.number not in (109, 110):
                 raise
-            raise SqlError(213, "Column name or number of supplied values does not match table definition.") from None
+            raise SqlError.of(213) from None
 
 
 def _column(table: TableDef, name: str) -> ColumnDef:
     for column in table.columns:
         if column.name.casefold() == name.casefold():
             return column
-    raise SqlError(207, f"Invalid column name '{name}'.")
+    raise SqlError.of(207, name)
 
 
 def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:
     for column in columns:
         if columns.count(column) > 1:
-            message = (
-                f"The column name '{column.name}' is specified more than once in the SET clause or column "
-                "list of an INSERT."
-            )
-            raise SqlError(264, message)
+            raise SqlError.of(264, column.name)
         if column.computed is not None:
             message = _COMPUTED.format(column.name)
             raise SqlError(271, message)
         if column.type.name == "rowversion":
-            raise SqlError(273, "Cannot insert an explicit value into a timestamp column.")
+            raise SqlError.of(273)
         if column.identity and not identity_given:
-            message = (
-                f"Cannot insert explicit value for identity column in table '{table.name}' when "
-                "IDENTITY_INSERT is set to OFF."
-            )
-            raise SqlError(544, message)
+            raise SqlError.of(544, table.name)
 
 
 def _new_values(
@@ -225,7 +217,7 @@ def _modified(ctx: Context, node: exp.Expr) -> tuple[Scope, str, Relation, str]:
     if len(named) == 1:
         return scope, clause.sql, clause.relations[named[0]], named[0]
     if len(named) > 1:
-        raise SqlError(8154, f"The table '{name.name}' is ambiguous.", severity=15)
+        raise SqlError.of(8154, name.name)
     # docs (UPDATE): a target that FROM does not name is joined to it
     scope = Scope()
     query.declare_ctes(ctx, scope, node)
@@ -300,12 +292,12 @@ def update(ctx: Context, node: exp.Expr) -> Written:
 
 def _check_updated(column: ColumnDef, table: TableDef) -> None:
     if column.identity:
-        raise SqlError(8102, f"Cannot update identity column '{column.name}'.")
+        raise SqlError.of(8102, column.name)
     if column.computed is not None:
         message = _COMPUTED.format(column.name)
         raise SqlError(271, message)
     if column.type.name == "rowversion":
-        raise SqlError(272, "Cannot update a timestamp column.")
+        raise SqlError.of(272)
 
 
 def _images(table: TableDef, rows: pa.Table, prefix: str) -> pa.Table:

@@ -39,22 +39,15 @@ def translated(error: duckdb.Error) -> SqlError:
         severity = 14 if raised[1] in ("229",) else 16
         return SqlError(int(raised[1]), raised[2].strip(), severity=severity)
     if isinstance(error, duckdb.InterruptException):
-        return SqlError(3617, "The operation was cancelled by the client.", severity=11)
+        return SqlError.of(3617)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
-        return SqlError(8115, "Arithmetic overflow error converting expression to data type.", state=2)
+        return SqlError.of(8115)
     if "must appear in the GROUP BY" in text:
-        message = (
-            "A column is invalid in the select list because it is not contained in either an aggregate "
-            "function or the GROUP BY clause."
-        )
-        return SqlError(8120, message)
+        return SqlError.of(8120)
     if "More than one row returned by a subquery" in text:
-        return SqlError(
-            512,
-            "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
-        )
+        return SqlError.of(512)
     if "aggregate" in text.lower() and "WHERE" in text:
-        return SqlError(147, "An aggregate may not appear in the WHERE clause.", severity=15)
+        return SqlError.of(147)
     return SqlError(50000, f"not supported by the sandbox: {text.splitlines()[0]}")
 
 
@@ -93,11 +86,7 @@ class Environment:
             return self.current
         database = self.instance.storage.database(name)
         if not self.instance.may_use(self.principal, database):
-            message = (
-                f'The server principal "{self.principal.name}" is not able to access the database "{name}" '
-                "under the current security context."
-            )
-            raise SqlError(916, message, severity=14)
+            raise SqlError.of(916, self.principal.name, name)
         return database
 
     def catalog(self, database: Database) -> Catalog:
@@ -120,13 +109,13 @@ class Environment:
         if name.startswith("#"):
             found = self.manager.temporary.get(name.casefold())
             if found is None:
-                raise SqlError(208, f"Invalid object name '{name}'.")
+                raise SqlError.of(208, name)
             return found
         if not name.startswith("@"):
             return None
         type_, value = self.variables.get(name[1:].casefold(), (None, None))
         if type_ != TABLE:
-            raise SqlError(1087, f'Must declare the table variable "{name}".', severity=15, state=2)
+            raise SqlError.of(1087, name)
         return value
 
     def keep(self, name: str, local: LocalTable | None) -> None:
@@ -153,11 +142,11 @@ class Environment:
         if local is not None:
             return self.instance.storage.database("tempdb"), local.entry
         if parts[1].casefold() in ("sys", "information_schema", "cdc"):
-            raise SqlError(259, "Ad hoc updates to system catalogs are not allowed.")
+            raise SqlError.of(259)
         self.manager.enter(self.database_named(parts[0]))
         found = self.table(parts)
         if found is None:
-            raise SqlError(208, f"Invalid object name '{'.'.join(filter(None, parts))}'.")
+            raise SqlError.of(208, ".".join(filter(None, parts)))
         if not self.permitted(found[0], permission, found[1].table.schema, found[1].table.name):
             raise self._denied(permission, found[1].table.name, found[0], found[1].table.schema)
         return found
@@ -209,10 +198,7 @@ class Environment:
                 return
 
     def _denied(self, right: str, name: str, database: Database, schema: str) -> SqlError:
-        message = (
-            f"The {right} permission was denied on the object '{name}', database '{database.name}', schema '{schema}'."
-        )
-        return SqlError(229, message, severity=14, state=5)
+        return SqlError.of(229, right, name, database.name, schema)
 
     # Reading
 
@@ -239,7 +225,7 @@ class Environment:
         if key not in self._views:
             view = views.find(self, database, schema, parts[2])
             if view is None:
-                raise SqlError(208, f"Invalid object name '{full}'.")
+                raise SqlError.of(208, full)
             self._views[key] = self.arrow_relation(*view)
         return self._views[key]
 
@@ -264,7 +250,7 @@ class Environment:
         found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments)
         if found is None:
             full = ".".join(filter(None, parts))
-            raise SqlError(208, f"Invalid object name '{full}'.")
+            raise SqlError.of(208, full)
         return self.arrow_relation(*found)
 
     def register(self, rows: pa.Table) -> str:
@@ -293,11 +279,7 @@ class Environment:
     def _see_snapshot(self, database: Database) -> None:
         allowed = database.snapshot_isolation or database.name in SYSTEM_DATABASES
         if self.isolation is IsolationLevel.SNAPSHOT and not allowed:
-            message = (
-                f"Snapshot isolation transaction failed accessing database '{database.name}' because snapshot "
-                "isolation is not allowed in this database. Use ALTER DATABASE to allow snapshot isolation."
-            )
-            raise SqlError(3952, message)
+            raise SqlError.of(3952, database.name)
         if self.trancount and self.isolation in _SNAPSHOTS:
             self.manager.snapshot()
 
@@ -369,7 +351,7 @@ class Environment:
         """
         found = self.variables.get(name.casefold())
         if found is None or found[0] == TABLE:
-            raise SqlError(137, f'Must declare the scalar variable "@{name}".', severity=15, state=2)
+            raise SqlError.of(137, f"@{name}")
         return found
 
     def global_variable(self, name: str) -> Expr:

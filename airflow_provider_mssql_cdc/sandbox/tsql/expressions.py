@@ -44,7 +44,7 @@ def _scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if handler is not None:
         return handler(ctx, scope, node)
     if isinstance(node, (exp.Predicate, exp.Connector, exp.Not)):
-        raise SqlError(102, "Incorrect syntax near a condition where a value is expected.", severity=15)
+        raise SqlError.of(102, node.sql(dialect="tsql")[:30])
     raise unsupported(f"the expression {node.sql(dialect='tsql')[:100]}")
 
 
@@ -101,7 +101,7 @@ def _negative(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         value = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
         return dataclasses.replace(constant(value, inner.type), literal=inner.literal)
     if kind(inner.type) not in ("int", "dec", "float"):
-        raise SqlError(8117, f"Operand data type {inner.type.name} is invalid for minus operator.")
+        raise SqlError.of(8117, inner.type.name, "minus")
     return Expr(f"CAST(-({inner.sql}) AS {duck(inner.type)})", inner.type, inner.nullable, constant=inner.constant)
 
 
@@ -169,10 +169,7 @@ def _subquery(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this")
     inner = ctx_query(ctx, scope, node.this)
     if len(inner.columns) != 1:
-        message = (
-            "Only one expression can be specified in the select list when the subquery is not introduced with EXISTS."
-        )
-        raise SqlError(116, message)
+        raise SqlError.of(116)
     _, column = inner.columns[0]
     return Expr(f"({inner.sql})", column.type, True, constant=not inner.correlated)
 
@@ -203,7 +200,7 @@ def _dotted(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         walk = walk.this
     parts.insert(0, walk.name)
     if not isinstance(node.expression, exp.Anonymous):
-        raise SqlError(4104, f'The multi-part identifier "{node.sql(dialect="tsql")}" could not be bound.')
+        raise SqlError.of(4104, node.sql(dialect="tsql"))
     return functions.call(ctx, scope, (*parts, call.name), call.expressions, scalar, predicate)
 
 
@@ -257,7 +254,7 @@ def _collate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     inner = scalar(ctx, scope, node.this)
     name = node.expression.name.lower()
     if kind(inner.type) != "str":
-        raise SqlError(447, f"Expression type {inner.type.name} is invalid for COLLATE clause.")
+        raise SqlError.of(447, inner.type.name)
     if name.endswith(("_bin", "_bin2")):
         return dataclasses.replace(inner, binary_collation=True)
     if name in ("database_default", "catalog_default") or "_ci_as" in name:
@@ -320,8 +317,7 @@ def predicate(ctx: Context, scope: Scope, node: exp.Expr) -> str:
     if isinstance(node, exp.Escape) and isinstance(node.this, exp.Like):
         return _like(ctx, scope, node.this, node.expression)
     if isinstance(node, exp.Column | exp.Literal | exp.Anonymous | exp.Parameter | exp.Case | exp.Cast):
-        message = "An expression of non-boolean type specified in a context where a condition is expected."
-        raise SqlError(4145, message, severity=15)
+        raise SqlError.of(4145)
     raise unsupported(f"the condition {node.sql(dialect='tsql')[:100]}")
 
 
@@ -339,7 +335,7 @@ def _in(ctx: Context, scope: Scope, node: exp.Expr) -> str:
     if node.args.get("query"):
         inner = ctx_query(ctx, scope, node.args["query"].this)
         if len(inner.columns) != 1:
-            raise SqlError(116, "Only one expression can be specified in the select list of a subquery of IN.")
+            raise SqlError.of(116)
         alias = ctx.alias()
         _, column = inner.columns[0]
         one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"))

@@ -58,21 +58,17 @@ def call(
     if len(parts) == 1 and name in SCALAR_FUNCTIONS:
         low, high, function = SCALAR_FUNCTIONS[name]
         if not low <= len(arguments) <= high:
-            raise SqlError(174, f"The {name} function requires {low} argument(s).", severity=15)
+            raise SqlError.of(174, name, low)
         return function(arguments)
     found = ctx.env.function(parts, arguments)
     if found is not None:
         return found
     if len(parts) > 1:
         shown = ".".join(parts)
-        message = (
-            f'Cannot find either column "{parts[0]}" or the user-defined function or aggregate "{shown}", '
-            "or the name is ambiguous."
-        )
-        raise SqlError(4121, message)
+        raise SqlError.of(4121, parts[0], shown)
     if name in _LACKING:
         raise unsupported(f"the function {name.upper()}")
-    raise SqlError(195, f"'{parts[0]}' is not a recognized built-in function name.", severity=15)
+    raise SqlError.of(195, parts[0], "built-in function name")
 
 
 def _iif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
@@ -93,7 +89,7 @@ def _choice(branches: list[tuple[str, Expr]], default: Expr) -> Expr:
 def _coalesce(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
     values = [scalar(ctx, scope, node) for node in nodes]
     if all(value.untyped for value in values):
-        raise SqlError(4127, "At least one of the arguments to COALESCE must be an expression that is not NULL.")
+        raise SqlError.of(4127)
     target = operators.common_type(*values)
     sql = f"coalesce({', '.join(value.to(target) for value in values)})"
     nullable = all(value.nullable for value in values)
@@ -102,7 +98,7 @@ def _coalesce(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, pre
 
 def _isnull(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
     if len(nodes) != 2:
-        raise SqlError(174, "The isnull function requires 2 argument(s).", severity=15)
+        raise SqlError.of(174, "isnull", 2)
     first, second = (scalar(ctx, scope, node) for node in nodes)
     if first.untyped:
         return second
@@ -139,5 +135,5 @@ def window(ctx: Context, scope: Scope, node: exp.Expr, over: str, is_ordered: bo
         raise unsupported("this window function")
     name = node.name.lower()
     if name in ("row_number", "rank", "dense_rank", "ntile") and not is_ordered:
-        raise SqlError(4112, f"The function '{name.upper()}' must have an OVER clause with ORDER BY.", severity=15)
+        raise SqlError.of(4112, name.upper())
     return aggregates.window(ctx, scope, name, node.expressions, over, scalar)

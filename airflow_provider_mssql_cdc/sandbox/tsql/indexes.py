@@ -67,17 +67,9 @@ def drop_index(interpreter: Interpreter, statement: Statement) -> None:
         if index is None:
             if lenient:
                 return
-            message = (
-                f"Cannot drop the index '{entry.table.name}.{name}', because it does not exist or you do "
-                "not have permission."
-            )
-            raise SqlError(3701, message, severity=11, state=7)
+            raise SqlError.of(3701, "index", f"{entry.table.name}.{name}", state=7)
         if index.primary_key or index.name in entry.unique_constraints:
-            message = (
-                f"An explicit DROP INDEX is not allowed on index '{entry.table.name}.{name}'. It is being "
-                "used for PRIMARY KEY constraint enforcement."
-            )
-            raise SqlError(3723, message, state=4)
+            raise SqlError.of(3723, entry.table.name, name)
         after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
         assert after is not None
         database.cdc.check_ddl(entry.table, after.table, "drop_index")

@@ -59,7 +59,7 @@ def check_count(given: int, wanted: int) -> None:
 def query_rows(ctx: Context, node: exp.Expr) -> tuple[list[Expr], str]:
     """INSERT ... SELECT: expressions for the target columns, and the FROM text they read."""
     if node.expression is None:
-        raise SqlError(102, "Incorrect syntax near 'INSERT'.", severity=15)
+        raise SqlError.of(102, "INSERT")
     alias, scope = ctx.alias(), Scope()
     query.declare_ctes(ctx, scope, node)
     compiled = query.compile_query(ctx, scope, node.expression)

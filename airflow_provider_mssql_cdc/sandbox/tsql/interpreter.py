@@ -189,7 +189,7 @@ class Interpreter:
         head, call = statement.split(place)
         tree = parse(f"{head} SELECT NULL", statement.line)
         if self._inserting:
-            raise SqlError(8164, "An INSERT EXEC statement cannot be nested.")
+            raise SqlError.of(8164)
         found: list[tuple[list[SqlType], pa.Table]] = []
         self._inserting = True
         try:
@@ -297,7 +297,7 @@ class Interpreter:
         """An expression of T-SQL as a typed constant."""
         tree = parse(f"SELECT {text}", line)
         if len(tree.expressions) != 1:
-            raise SqlError(102, "Incorrect syntax near ','.", severity=15, line=line)
+            raise SqlError.of(102, ",", line=line)
         return scalar(self.context(), Scope(), tree.expressions[0])
 
     def assign(self, name: str, value: Any, expr: Expr) -> None:
@@ -329,7 +329,7 @@ class Interpreter:
 
     def _return(self, statement: Statement) -> Iterator[Outcome]:
         if len(statement.tokens) > 1:
-            raise SqlError(178, "A RETURN statement with a return value cannot be used in this context.", severity=15)
+            raise SqlError.of(178)
         yield from ()
         raise Returned
 

@@ -91,7 +91,7 @@ def _comment_end(text: str, start: int, line: int) -> int:
         position = match.end()
         if depth == 0:
             return position
-    raise SqlError(113, "Missing end comment mark '*/'.", severity=15, line=line)
+    raise SqlError.of(113, line=line)
 
 
 def _check_closed(text: str, kind: str, line: int) -> None:
@@ -100,13 +100,12 @@ def _check_closed(text: str, kind: str, line: int) -> None:
         return
     inner = text[text.index("'") + 1 if kind == "string" else 1 :]
     if not inner.endswith(closing) or (len(inner) - len(inner.rstrip(closing))) % 2 == 0:
-        message = f"Unclosed quotation mark after the character string '{inner[:30]}'."
-        raise SqlError(105, message, severity=15, line=line)
+        raise SqlError.of(105, inner[:30], line=line)
 
 
 def syntax_error(token: Token) -> SqlError:
     """Error 102 (156 at a keyword is not told apart) at a token."""
-    return SqlError(102, f"Incorrect syntax near '{token.text}'.", severity=15, line=token.line)
+    return SqlError.of(102, token.text, line=token.line)
 
 
 class Cursor:

@@ -27,11 +27,7 @@ def key(sql: str, type_: SqlType, *, binary_collation: bool = False) -> str:
     """What stands for a value in equality, grouping, DISTINCT and ORDER BY."""
     if kind(type_) == "str":
         if type_.name in ("text", "ntext", "xml"):
-            message = (
-                "The text, ntext, and image data types cannot be compared or sorted, except when using IS "
-                "NULL or LIKE operator."
-            )
-            raise SqlError(306, message, state=2)
+            raise SqlError.of(306)
         return f"rtrim({sql}, ' ')" if binary_collation else f"t_key({sql})"
     if type_.name in ("datetimeoffset",):
         return f"({sql}).utc_ticks"
@@ -98,7 +94,7 @@ def _concatenate(left: Expr, right: Expr) -> Expr:
     else:
         name = "nvarchar" if wide.name in ("nvarchar", "nchar", "sysname") else "varchar"
     if wide.name in ("text", "ntext", "image", "xml"):
-        raise SqlError(402, f"The data types {wide.name} and {wide.name} are incompatible in the add operator.")
+        raise SqlError.of(402, wide.name, wide.name, "add")
     lengths = [128 if side.type.name == "sysname" else side.type.length for side in (left, right)]
     length = MAX if MAX in lengths else min(sum(lengths), _STRING_CAPS[name])
     result = SqlType(name, length)
@@ -123,8 +119,7 @@ def calculate(operator: str, left: Expr, right: Expr) -> Expr:
     if kinds & {"time", "guid"} or kinds == {"bin"} or kinds == {"str"}:
         if operator in "+-" and left.type.name in _DAY_UNITS and kind(right.type) == "int":
             return Expr(f"({left.sql} {operator} to_days(CAST({right.sql} AS INTEGER)))", left.type, True)
-        names = f"{display(left.type)} and {display(right.type)}"
-        raise SqlError(402, f"The data types {names} are incompatible in the {operator} operator.")
+        raise SqlError.of(402, display(left.type), display(right.type), operator)
     numbers = []
     for side, other in ((left, right), (right, left)):
         if kind(side.type) in ("str", "bin"):
@@ -147,7 +142,7 @@ def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
         if operator == "/" and result.name in ("money", "smallmoney"):
             raise unsupported("division of money")
         if operator == "%" and kind(result) == "float":
-            raise SqlError(402, f"The data types {display(left.type)} and {display(right.type)} are incompatible.")
+            raise SqlError.of(402, display(left.type), display(right.type), operator)
         symbol = "//" if operator == "/" and kind(result) == "int" else operator
         sql = f"CAST(({one} {symbol} {other}) AS {duck(result)})"
     return Expr(sql, result, left.nullable or right.nullable, constant=constant)
@@ -200,7 +195,7 @@ def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
     if kind(result) == "bit" and operator != "xor":
         result = SqlType("tinyint")
     if kind(result) != "int":
-        raise SqlError(402, f"The data types {display(left.type)} and {display(right.type)} are incompatible.")
+        raise SqlError.of(402, display(left.type), display(right.type), operator)
     one, other = left.to(result), right.to(result)
     sql = f"xor({one}, {other})" if operator == "xor" else f"({one} {operator} {other})"
     return Expr(f"CAST({sql} AS {duck(result)})", result, left.nullable or right.nullable)

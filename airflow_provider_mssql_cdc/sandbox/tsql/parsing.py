@@ -145,13 +145,11 @@ def parse(text: str, line: int = 1) -> exp.Expr:
     except ParseError as error:
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()
-        raise SqlError(
-            102, f"Incorrect syntax near '{near}'.", severity=15, line=line + int(detail.get("line") or 1) - 1
-        ) from None
+        raise SqlError.of(102, near, line=line + int(detail.get("line") or 1) - 1) from None
     except TokenError:
-        raise SqlError(105, "Unclosed quotation mark after the character string.", severity=15, line=line) from None
+        raise SqlError.of(105, "", line=line) from None
     if len(trees) != 1 or trees[0] is None:
-        raise SqlError(102, "Incorrect syntax near ';'.", severity=15, line=line)
+        raise SqlError.of(102, ";", line=line)
     return trees[0]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def _require_owner(interpreter: Interpreter) -> None:
     if not interpreter.env.is_owner(interpreter.env.current):
-        raise SqlError(15247, "User does not have permission to perform this action.")
+        raise SqlError.of(15247)
 
 
 def _change(interpreter: Interpreter, **changes: object) -> None:
@@ -53,10 +53,10 @@ def create_login(interpreter: Interpreter, statement: Statement) -> None:
     cursor.take(",", "CHECK_POLICY", "=", "OFF")
     cursor.end()
     if not interpreter.env.principal.sysadmin:
-        raise SqlError(15247, "User does not have permission to perform this action.")
+        raise SqlError.of(15247)
     logins = interpreter.env.instance.logins
     if name.casefold() in logins:
-        raise SqlError(15025, f"The server principal '{name}' already exists.")
+        raise SqlError.of(15025, name)
     logins[name.casefold()] = Principal(name, password)
 
 
@@ -76,9 +76,9 @@ def create_user(interpreter: Interpreter, statement: Statement) -> None:
     _require_owner(interpreter)
     users = _catalog(interpreter).users
     if name.casefold() in {user.casefold() for user in users}:
-        raise SqlError(15023, f"User, group, or role '{name}' already exists in the current database.")
+        raise SqlError.of(15023, name)
     if login and login.casefold() not in interpreter.env.instance.logins:
-        raise SqlError(15007, f"'{login}' is not a valid login or you do not have permission.")
+        raise SqlError.of(15007, login)
     _change(interpreter, users={**users, name: login})
 
 
@@ -101,7 +101,7 @@ def add_role(interpreter: Interpreter, name: str) -> None:
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
     if name.casefold() in {each.casefold() for each in (*catalog.users, *catalog.roles, *FIXED_ROLES)}:
-        raise SqlError(15023, f"User, group, or role '{name}' already exists in the current database.")
+        raise SqlError.of(15023, name)
     _change(interpreter, roles={**_catalog(interpreter).roles, name: frozenset()})
 
 
@@ -119,10 +119,9 @@ def drop_principal(interpreter: Interpreter, statement: Statement) -> None:
     if name not in {each.casefold() for each in held}:
         if lenient:
             return
-        message = f"Cannot drop the {word} '{name}', because it does not exist or you do not have permission."
-        raise SqlError(15151, message)
+        raise SqlError.of(15151, "drop", word, name)
     if word == "role" and catalog.roles[next(each for each in held if each.casefold() == name)]:
-        raise SqlError(15144, "The role has members. It must be empty before it can be dropped.")
+        raise SqlError.of(15144)
     kept = {key: value for key, value in held.items() if key.casefold() != name}
     roles = kept if word == "role" else catalog.roles
     roles = {role: frozenset(m for m in members if m.casefold() != name) for role, members in roles.items()}
@@ -154,12 +153,10 @@ def change_member(interpreter: Interpreter, role: str, member: str, *, add: bool
     catalog = _catalog(interpreter)
     known = next((name for name in (*catalog.roles, *FIXED_ROLES) if name.casefold() == role.casefold()), None)
     if known is None:
-        message = f"Cannot alter the role '{role}', because it does not exist or you do not have permission."
-        raise SqlError(15151, message)
+        raise SqlError.of(15151, "alter", "role", role)
     found = next((name for name in (*catalog.users, *catalog.roles) if name.casefold() == member.casefold()), None)
     if found is None:
-        message = f"Cannot add the principal '{member}', because it does not exist or you do not have permission."
-        raise SqlError(15151, message)
+        raise SqlError.of(15151, "add", "principal", member)
     members = catalog.roles.get(known, frozenset())
     changed = members | {found} if add else members - {found}
     _change(interpreter, roles={**catalog.roles, known: changed})
@@ -218,8 +215,7 @@ def _check_grantee(interpreter: Interpreter, grantee: str) -> None:
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
     if grantee.casefold() not in {name.casefold() for name in (*catalog.users, *catalog.roles, "public")}:
-        message = f"Cannot find the user '{grantee}', because it does not exist or you do not have permission."
-        raise SqlError(15151, message)
+        raise SqlError.of(15151, "find", "user", grantee)
 
 
 def _change_right(interpreter: Interpreter, right: Right, verb: str) -> None:
@@ -233,8 +229,7 @@ def _change_right(interpreter: Interpreter, right: Right, verb: str) -> None:
 def _change_login(interpreter: Interpreter, name: str, permission: str, verb: str) -> None:
     login = interpreter.env.instance.logins.get(name.casefold())
     if login is None or not interpreter.env.principal.sysadmin:
-        message = f"Cannot find the login '{name}', because it does not exist or you do not have permission."
-        raise SqlError(15151, message)
+        raise SqlError.of(15151, "find", "login", name)
     login.rights = login.rights | {permission} if verb == "GRANT" else login.rights - {permission}
 
 
@@ -257,13 +252,13 @@ def execute_as(interpreter: Interpreter, statement: Statement) -> None:
     if word == "LOGIN":
         login = env.instance.logins.get(token.name.casefold())
         if login is None or not env.principal.sysadmin:
-            raise SqlError(15406, f"Cannot execute as the server principal {reason}")
+            raise SqlError.of(15406, reason)
         env.execute_as(login)
         return
     users = env.catalog(env.current).users
     user = next((name for name in users if name.casefold() == token.name.casefold()), None)
     if user is None or not env.is_owner(env.current):
-        raise SqlError(15517, f"Cannot execute as the database principal {reason}")
+        raise SqlError.of(15517, reason)
     # a user without a login has only a SID to go by on the server
     env.execute_as(Principal(users[user] or f"S-1-9-3-{env.current.database_id}-{user}", "", user=user))
 

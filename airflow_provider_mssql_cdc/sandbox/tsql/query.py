@@ -70,7 +70,7 @@ def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
             query = compile_query(ctx, inner, cte.this, bounds)
             names = [column.name for column in cte.args["alias"].args.get("columns") or []]
             if names and len(names) != len(query.columns):
-                raise SqlError(8158, f"'{cte.alias}' has more columns than were specified in the column list.")
+                raise SqlError.of(8158, cte.alias)
             if names:
                 query.columns = [(label, expr) for label, (_, expr) in zip(names, query.columns, strict=True)]
             return query
@@ -152,11 +152,7 @@ def _group(ctx: Context, scope: Scope, node: exp.Expr | None) -> str:
     for item in node.expressions:
         expr = scalar(ctx, scope, item)
         if expr.constant:
-            raise SqlError(
-                164,
-                "Each GROUP BY expression must contain at least one column that is not an outer reference.",
-                severity=15,
-            )
+            raise SqlError.of(164)
         key = operators.key(expr.sql, expr.type)
         keys.append(key)
         if key != expr.sql:
@@ -177,11 +173,7 @@ def projections(ctx: Context, scope: Scope, node: exp.Expr) -> list[tuple[str, E
         elif isinstance(item, exp.Alias):
             columns.append((item.alias, scalar(ctx, scope, item.this)))
         elif isinstance(item, exp.EQ) and isinstance(item.this, exp.Parameter):
-            message = (
-                "A SELECT statement that assigns a value to a variable must not be combined with "
-                "data-retrieval operations."
-            )
-            raise SqlError(141, message, severity=15)
+            raise SqlError.of(141)
         else:
             expr = scalar(ctx, scope, item)
             columns.append((item.name if isinstance(item, exp.Column) else "", expr))
@@ -200,16 +192,12 @@ def _order_item(ctx: Context, scope: Scope, item: exp.Expr, columns: list[tuple[
     if isinstance(target, exp.Literal) and not target.args["is_string"]:
         position = int(target.name)
         if not 1 <= position <= len(columns):
-            raise SqlError(
-                108,
-                f"The ORDER BY position number {position} is out of range of the number of items in the select list.",
-                severity=15,
-            )
+            raise SqlError.of(108, position)
         return columns[position - 1][1]
     if isinstance(target, exp.Column) and not target.args.get("table"):
         named = [expr for name, expr in columns if name.lower() == target.name.lower()]
         if named and len({expr.sql for expr in named}) > 1:
-            raise SqlError(209, f"Ambiguous column name '{target.name}'.")
+            raise SqlError.of(209, target.name)
         if named:
             return named[0]
     return scalar(ctx, scope, target)
@@ -225,8 +213,7 @@ def _order_by_output(node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
         else:
             matches = [i for i, (label, _) in enumerate(columns, 1) if label.lower() == name]
             if not matches or not isinstance(item.this, exp.Column):
-                message = "ORDER BY items must appear in the select list if SELECT DISTINCT is specified."
-                raise SqlError(145, message, severity=15)
+                raise SqlError.of(145)
             index = matches[0]
         parts.append(ordered(dataclasses.replace(columns[index - 1][1], sql=f"k{index}"), item))
     return ", ".join(parts)
@@ -243,7 +230,7 @@ def _limit(ctx: Context, node: exp.Expr) -> str:
         text += f" LIMIT {_rows(ctx, amount)}"
     if offset is not None:
         if not node.args.get("order"):
-            raise SqlError(102, "Incorrect syntax near 'OFFSET'.", severity=15)
+            raise SqlError.of(102, "OFFSET")
         text += f" OFFSET {_rows(ctx, offset.expression)}"
     return text
 
@@ -256,11 +243,7 @@ def limited(ctx: Context, node: exp.Expr, sql: str) -> str:
 def _rows(ctx: Context, node: Any) -> int:
     value = ctx.value(scalar(ctx, Scope(), node), "TOP or OFFSET")
     if not isinstance(value, int) or value < 0:
-        raise SqlError(
-            1060,
-            "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.",
-            severity=15,
-        )
+        raise SqlError.of(1060)
     return value
 
 
@@ -272,11 +255,7 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
         for part in _parts(node, everything)
     ]
     if len({len(side.columns) for side in sides}) > 1:
-        raise SqlError(
-            205,
-            "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "
-            "number of expressions in their target lists.",
-        )
+        raise SqlError.of(205)
     columns, casts = [], []
     for (name, first), *others in zip(*(side.columns for side in sides), strict=True):
         exprs = [first, *(expr for _, expr in others)]

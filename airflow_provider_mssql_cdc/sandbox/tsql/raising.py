@@ -41,11 +41,7 @@ def raise_error(interpreter: Interpreter, statement: Statement) -> Iterator[Outc
     if not isinstance(first, str):
         raise _by_number(int(first), severity, state)
     if severity > 18 and not (interpreter.env.principal.sysadmin and "LOG" in options):
-        message = (
-            "Error severity levels greater than 18 can only be specified by members of the sysadmin role, using the "
-            "WITH LOG option."
-        )
-        raise SqlError(2754, message)
+        raise SqlError.of(2754)
     text = formatted(first, arguments)
     if severity > 10:
         raise SqlError(50000, text, severity=severity, state=state, line=statement.line)
@@ -82,15 +78,10 @@ def _options(cursor: Cursor) -> set[str]:
 def _by_number(number: int, severity: int, state: int) -> SqlError:
     if number < 13000 or number == 50000:
         allowed = "The number must be from 13000 through 2147483647 and it cannot be 50000."
-        return SqlError(2732, f"Error number {number} is invalid. {allowed}")
+        return SqlError.of(2732, number, allowed)
     if number < 50000:
         return unsupported("RAISERROR with the number of a system message")
-    message = (
-        f"Error {number}, severity {severity}, state {state} was raised, but no message with that error number was "
-        "found in sys.messages. If error is larger than 50000, make sure the user-defined message is added using "
-        "sp_addmessage."
-    )
-    return SqlError(18054, message)
+    return SqlError.of(18054, number, severity, state)
 
 
 def formatted(text: str, arguments: list[tuple[Any, SqlType]]) -> str:
@@ -105,11 +96,7 @@ def formatted(text: str, arguments: list[tuple[Any, SqlType]]) -> str:
             return None
         place, (value, type_) = left.pop(0)
         if value is not None and kind(type_) not in kinds:
-            message = (
-                f"The data type of substitution parameter {place} does not match the expected type of the format "
-                "specification."
-            )
-            raise SqlError(2786, message)
+            raise SqlError.of(2786, place)
         return value
 
     def filled(match: re.Match[str]) -> str:
@@ -137,11 +124,7 @@ def throw(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
     """
     if len(statement.tokens) == 1:
         if not interpreter.env.caught:
-            message = (
-                "To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement "
-                "inside a CATCH block, or add error parameters to the THROW statement."
-            )
-            raise SqlError(10704, message, severity=15)
+            raise SqlError.of(10704)
         old = interpreter.env.caught[-1]
         raise Thrown(
             old.number, old.text, severity=old.severity, state=old.state, procedure=old.procedure, line=old.line
@@ -151,10 +134,6 @@ def throw(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
         raise syntax_error(statement.tokens[-1])
     number, text, state = (value for value, _ in values)
     if not 50000 <= int(number) <= 2147483647:
-        message = (
-            f"Error number {number} in the THROW statement is outside the valid range. Specify an error number in the "
-            "valid range of 50000 to 2147483647."
-        )
-        raise SqlError(35100, message, state=10)
+        raise SqlError.of(35100, number)
     yield from ()
     raise Thrown(int(number), str(text), severity=16, state=int(state), line=statement.line)

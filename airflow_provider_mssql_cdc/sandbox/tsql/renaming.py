@@ -29,18 +29,13 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
         try:
             database, catalog, entry = existing(interpreter, full)
         except SqlError:
-            message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
-            raise SqlError(15248, message, severity=11) from None
+            raise SqlError.of(15248) from None
         table = entry.table
         if column:
             after = _renamed_column(table, column, new)
         else:
             if catalog.find(table.schema, new) is not None:
-                message = (
-                    f"The new name '{new}' is already in use as a object name and would cause a duplicate "
-                    "that is not permitted."
-                )
-                raise SqlError(15335, message, severity=11)
+                raise SqlError.of(15335, new)
             after = dataclasses.replace(table, name=new)
         database.cdc.check_ddl(table, after, "rename")
         changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
@@ -53,8 +48,7 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
 def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
     known = next((c for c in table.columns if c.name.casefold() == column.casefold()), None)
     if known is None:
-        message = "Either the parameter @objname is ambiguous or the claimed @objtype is wrong."
-        raise SqlError(15248, message, severity=11)
+        raise SqlError.of(15248)
     changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))
     indexes = tuple(
         dataclasses.replace(i, columns=tuple(new if c == known.name else c for c in i.columns)) for i in table.indexes

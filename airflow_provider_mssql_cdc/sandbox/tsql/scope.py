@@ -89,15 +89,15 @@ class Scope:
         sources = [source for source in self.sources if not prefix or source.alias.lower() == prefix]
         found = [expr for source in sources for label, expr in source.columns if label.lower() == wanted]
         if len(found) > 1:
-            raise SqlError(209, f"Ambiguous column name '{name}'.")
+            raise SqlError.of(209, name)
         if found:
             return found[0]
         if self.parent is not None:
             self.correlated = True
             return self.parent.column(name, qualifier)
         if prefix and not sources:
-            raise SqlError(4104, f'The multi-part identifier "{qualifier}.{name}" could not be bound.')
-        raise SqlError(207, f"Invalid column name '{name}'.")
+            raise SqlError.of(4104, f"{qualifier}.{name}")
+        raise SqlError.of(207, name)
 
     def cte(self, name: str) -> Callable[[Bounds], Query] | None:
         """The common table expression of that name, here or in an enclosing query."""

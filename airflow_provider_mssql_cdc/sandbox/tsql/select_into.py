@@ -39,12 +39,7 @@ def select_into(interpreter: Interpreter, tree: exp.Expr) -> int:
     env = interpreter.env
     query = compile_query(interpreter.context(), Scope(), shaped)
     if not all(name for name, _ in query.columns):
-        message = (
-            "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. "
-            'For other statements, look for empty alias names. Aliases defined as "" or [] are not allowed. '
-            "Change the alias to a valid name."
-        )
-        raise SqlError(1038, message, severity=15, state=5)
+        raise SqlError.of(1038)
     if any(expr.type.name == "rowversion" for _, expr in query.columns):
         raise unsupported("rowversion in SELECT INTO")
     spec = TableSpec(

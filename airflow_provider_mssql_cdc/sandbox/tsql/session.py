@@ -90,7 +90,7 @@ class SqlSession:
             given = {column.casefold(): rows.column(column) for column in rows.column_names}
             unknown = set(given) - {column.name.casefold() for column in table.columns}
             if unknown:
-                raise SqlError(207, f"Invalid column name '{sorted(unknown)[0]}'.")
+                raise SqlError.of(207, sorted(unknown)[0])
             arrays: dict[int, Any] = {}
             for column in table.columns:
                 if column.computed is not None:

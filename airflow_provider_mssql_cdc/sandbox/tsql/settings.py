@@ -97,16 +97,13 @@ def _identity_insert(interpreter: Interpreter, cursor: Cursor) -> None:
     full = (parts[0] if len(parts) > 2 else "", parts[-2] if len(parts) > 1 else "", parts[-1])
     found = interpreter.env.table(full)
     if found is None:
-        raise SqlError(
-            1088,
-            f'Cannot find the object "{".".join(parts)}" because it does not exist or you do not have permissions.',
-        )
+        raise SqlError.of(1088, ".".join(parts))
     on = cursor.take("ON")
     if not on:
         cursor.expect("OFF")
     table = found[1].table
     if on and not any(column.identity for column in table.columns):
-        raise SqlError(8106, f"Table '{table.name}' does not have the identity property. Cannot perform SET operation.")
+        raise SqlError.of(8106, table.name)
     interpreter.env.identity_insert_table = table.object_id if on else None
 
 
@@ -154,5 +151,5 @@ def _option(interpreter: Interpreter, name: str, cursor: Cursor) -> Iterator[Out
         if value not in _DATE_OPTIONS[name]:
             raise unsupported(f"SET {name} {value}", cursor.token.line)
     elif name not in _TEXT_OPTIONS:
-        raise SqlError(195, f"'{name}' is not a recognized SET option.", severity=15)
+        raise SqlError.of(195, name, "SET option")
     yield from ()

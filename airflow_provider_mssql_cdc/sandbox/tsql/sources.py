@@ -176,7 +176,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias", "joins")
         if not node.alias:
-            raise SqlError(102, "Incorrect syntax near ')'.", severity=15)
+            raise SqlError.of(102, ")")
         from airflow_provider_mssql_cdc.sandbox.tsql import query
 
         # a derived table does not see the other items of its FROM clause
@@ -230,7 +230,7 @@ def _rename(source: Source, node: exp.Expr) -> None:
     names = [column.name for column in alias.args.get("columns") or []] if alias else []
     if names:
         if len(names) != len(source.columns):
-            raise SqlError(8158, f"'{source.alias}' has more columns than were specified in the column list.")
+            raise SqlError.of(8158, source.alias)
         source.columns = [(name, expr) for name, (_, expr) in zip(names, source.columns, strict=True)]
 
 
@@ -248,7 +248,7 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
     _rename(source, node)
     for name, _ in source.columns:
         if not name:
-            raise SqlError(8155, f"No column name was specified for column 1 of '{source.alias}'.")
+            raise SqlError.of(8155, source.alias)
     scope.sources.append(source)
     if inner.base is not None:
         clause.relations[alias], clause.labels[alias] = inner.base, source.alias
@@ -265,7 +265,7 @@ def values(ctx: Context, scope: Scope, node: exp.Values) -> Query:
     """A VALUES list; each column has the common type of its rows."""
     rows = [[scalar(ctx, scope, value) for value in row.expressions] for row in node.expressions]
     if len({len(row) for row in rows}) != 1:
-        raise SqlError(10709, "The number of columns for each row in a table value constructor must be the same.")
+        raise SqlError.of(10709)
     columns = []
     for position in range(len(rows[0])):
         items = [row[position] for row in rows]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, stored_name
@@ -41,7 +40,7 @@ def define(interpreter: Interpreter, catalog: Catalog, operation: Operation | No
 def parts_of(cursor: Cursor) -> tuple[str, str, str]:
     parts = cursor.dotted()
     if len(parts) > 3:
-        raise SqlError(117, "The object name contains more than the maximum number of prefixes.", severity=15)
+        raise SqlError.of(117)
     database, schema, name = ("", "", *parts)[-3:]
     if name.startswith("##"):
         raise unsupported("global temporary tables", cursor.token.line)
@@ -54,11 +53,10 @@ def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Datab
     if not env.permitted(database, "ALTER", parts[1] or "dbo", parts[2]):
         if parts[2] and env.catalog(database).find(parts[1] or "dbo", parts[2]) is not None:
             name = ".".join(filter(None, parts))
-            message = f'Cannot find the object "{name}" because it does not exist or you do not have permissions.'
-            raise SqlError(1088, message, state=13)
-        raise SqlError(262, f"CREATE TABLE permission denied in database '{database.name}'.", severity=14)
+            raise SqlError.of(1088, name, state=13)
+        raise SqlError.of(262, "CREATE TABLE", database.name)
     if database.cdc.enabled and not env.is_owner(database) and not env.user_in_role(database, "db_ddladmin"):
-        raise error(22914)
+        raise SqlError.of(22914)
     transaction = interpreter.env.manager.enter(database)
     assert transaction.catalog is not None
     return database, transaction.catalog
@@ -75,8 +73,7 @@ def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Dat
     entry = catalog.find(parts[1] or "dbo", parts[2])
     if entry is None:
         name = ".".join(filter(None, parts))
-        message = f'Cannot find the object "{name}" because it does not exist or you do not have permissions.'
-        raise SqlError(4902, message)
+        raise SqlError.of(4902, name)
     return database, catalog, entry
 
 
@@ -118,18 +115,15 @@ def create(interpreter: Interpreter, parts: tuple[str, str, str], spec: TableSpe
     """
     if parts[2].startswith("#"):
         if parts[2].casefold() in interpreter.env.manager.temporary:
-            raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
+            raise SqlError.of(2714, parts[2])
         interpreter.env.keep(parts[2], local_table(interpreter, parts[2], spec))
         return
     database, catalog = _enter(interpreter, parts)
     schema = catalog.schema_name(parts[1] or "dbo")
     if schema is None:
-        message = (
-            f'The specified schema name "{parts[1]}" either does not exist or you do not have permission to use it.'
-        )
-        raise SqlError(2760, message)
+        raise SqlError.of(2760, parts[1])
     if catalog.find(schema, parts[2]) is not None:
-        raise SqlError(2714, f"There is already an object named '{parts[2]}' in the database.", state=6)
+        raise SqlError.of(2714, parts[2])
     entry = _defined(interpreter, schema, parts[2], spec)
     sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
     define(interpreter, replaced(catalog, entry), Operation(sql))
@@ -200,12 +194,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
             changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}")
             continue
         if not column.nullable and column.default is None and has_rows:
-            message = (
-                "ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT "
-                f"definition specified. Column '{column.name}' cannot be added to non-empty table "
-                f"'{entry.table.name}'."
-            )
-            raise SqlError(4901, message)
+            raise SqlError.of(4901, column.name, entry.table.name)
         fill = ""
         if column.default is not None and not column.nullable:
             expr = default_of(interpreter.context(), column)
@@ -221,8 +210,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
 def _check_not_null(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
     for column in entry.table.columns:
         if index.primary_key and column.name in index.columns and column.nullable:
-            message = f"Cannot define PRIMARY KEY constraint on nullable column in table '{entry.table.name}'."
-            raise SqlError(8111, message)
+            raise SqlError.of(8111, entry.table.name)
 
 
 def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
@@ -242,11 +230,7 @@ def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry
     sql = f"SELECT 1 FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
     if interpreter.env.fetchall(sql):
         full = f"{entry.table.schema}.{entry.table.name}"
-        message = (
-            "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the "
-            f"object name '{full}' and the index name '{index.name}'."
-        )
-        raise SqlError(1505, message)
+        raise SqlError.of(1505, full, index.name)
 
 
 def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> None:
@@ -262,7 +246,7 @@ def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> 
         if is_constraint:
             changed = definitions.drop_index(after, name, now)
             if changed is None and not lenient:
-                raise SqlError(3728, f"'{name}' is not a constraint.")
+                raise SqlError.of(3728, name)
             after = changed or after
         elif not lenient or any(c.name.casefold() == name.casefold() for c in after.table.columns):
             after, sql = definitions.drop_column(after, name, now)
@@ -290,11 +274,7 @@ def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: 
     checked = assign(Expr(stored, old.type), new, full)  # values that no longer fit are an error
     rows = interpreter.env.fetch(f"SELECT {checked} AS v FROM {stored_name(database, entry)}")
     if not nullable and rows.column(0).null_count:
-        message = (
-            f"Cannot insert the value NULL into column '{new.name}', table '{full}'; column does not allow "
-            "nulls. UPDATE fails."
-        )
-        raise SqlError(515, message, state=2)
+        raise SqlError.of(515, new.name, full, "UPDATE")
     if kind(old.type) == kind(type_) == "bin" and sql:
         sql = f"ALTER COLUMN {stored} TYPE {duck(type_)} USING {checked}"
     _apply(interpreter, place, after, sql, text, "alter")
@@ -320,8 +300,7 @@ def drop_table(interpreter: Interpreter, statement: Statement) -> None:
             if lenient:
                 return
             name = ".".join(filter(None, parts))
-            message = f"Cannot drop the table '{name}', because it does not exist or you do not have permission."
-            raise SqlError(3701, message, severity=11, state=5)
+            raise SqlError.of(3701, "table", name)
         object_id = entry.table.object_id
         database.cdc.check_ddl(entry.table, None, "drop")
         left = {key: value for key, value in catalog.tables.items() if key != object_id}

@@ -47,8 +47,7 @@ class Transactions:
     def commit(self) -> Iterator[Outcome]:
         """COMMIT: only the outermost one counts."""
         if not self.env.trancount:
-            message = "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION."
-            raise SqlError(3902, message)
+            raise SqlError.of(3902)
         if self.env.doomed:
             raise uncommittable(3930)
         if self.env.trancount > 1:
@@ -59,20 +58,19 @@ class Transactions:
     def rollback(self, name: str = "") -> Iterator[Outcome]:
         """ROLLBACK: all, whatever the nesting; or to a save point."""
         if not self.env.trancount:
-            message = "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION."
-            raise SqlError(3903, message)
+            raise SqlError.of(3903)
         if self.env.doomed and name and name.casefold() != self._name.casefold():
             raise uncommittable(3931)
         if name and self.env.manager.rollback_to(name):
             return
         if name and name.casefold() != self._name.casefold():
-            raise SqlError(6401, f"Cannot roll back {name}. No transaction or savepoint of that name was found.")
+            raise SqlError.of(6401, name)
         yield from self.end("rollback")
 
     def save(self, name: str) -> None:
         """SAVE TRANSACTION"""
         if not self.env.trancount:
-            raise SqlError(628, "Cannot issue SAVE TRANSACTION when there is no active transaction.")
+            raise SqlError.of(628)
         if self.env.doomed:
             raise uncommittable(3931)
         self.env.manager.save(name)

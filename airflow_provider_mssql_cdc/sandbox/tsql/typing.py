@@ -142,7 +142,7 @@ def arithmetic(operator: str, left: SqlType, right: SqlType) -> SqlType:
     """The type of ``left operator right`` for two numbers (docs: precision, scale and length)."""
     wider = common(left, right)
     if kind(wider) == "bit":
-        raise SqlError(402, f"The data types bit and bit are incompatible in the {_OPERATOR_NAMES[operator]} operator.")
+        raise SqlError.of(402, "bit", "bit", _OPERATOR_NAMES[operator])
     if kind(wider) in ("int", "float") or wider.name in ("money", "smallmoney"):
         return wider
     a, b = as_decimal(left), as_decimal(right)
@@ -194,29 +194,29 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
     if name == "sysname":
         return SYSNAME
     if name not in _KIND:
-        raise SqlError(2715, f"Column, parameter, or variable #1: Cannot find data type {name}.", line=line)
+        raise SqlError.of(2715, name, line=line)
     numbers = [MAX if argument.lower() == "max" else int(argument) for argument in arguments]
     if name in _LENGTH_LIMITS:
         length = numbers[0] if numbers else default_length
         if (length == MAX and not name.startswith("var") and name != "nvarchar") or (
             length != MAX and not 1 <= length <= _LENGTH_LIMITS[name]
         ):
-            raise SqlError(1001, f"Line {line}: Length or precision specification {length} is invalid.", severity=15)
+            raise SqlError.of(1001, line, length)
         return SqlType(name, length)
     if name == "decimal":
         precision, scale = ([*numbers, 18, 0])[:2] if not numbers else (numbers[0], ([*numbers, 0])[1])
         if not 1 <= precision <= 38:
-            raise SqlError(2750, f"Column or parameter #1: Specified column precision {precision} is invalid.")
+            raise SqlError.of(2750, precision)
         if not 0 <= scale <= precision:
-            raise SqlError(2751, f"Column or parameter #1: Specified column scale {scale} exceeds the precision.")
+            raise SqlError.of(2751, scale)
         return decimal(precision, scale)
     if name == "float":
         return REAL if numbers and numbers[0] <= 24 else FLOAT
     if name in ("time", "datetime2", "datetimeoffset"):
         scale = numbers[0] if numbers else 7
         if not 0 <= scale <= 7:
-            raise SqlError(1002, f"Line {line}: Specified scale {scale} is invalid.", severity=15)
+            raise SqlError.of(1002, line, scale)
         return SqlType(name, 0, 0, scale)
     if numbers:
-        raise SqlError(2716, f"Column, parameter, or variable #1: Cannot specify a column width on data type {name}.")
+        raise SqlError.of(2716, name)
     return SqlType(name)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import jobs
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice, printed
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
@@ -172,10 +171,10 @@ class Agent:
         job = self._job(database, wanted)
         with self._lock:
             if not self._running:
-                raise error(22022, "start", job.name, "the Agent is not running", procedure="sp_start_job")
+                raise SqlError.of(22022, "start", job.name, "the Agent is not running", procedure="sp_start_job")
             attached = self._attached(database)
             if attached.capture is not None and wanted == jobs.CAPTURE:
-                raise error(22022, "start", job.name, "the job is running already", procedure="sp_start_job")
+                raise SqlError.of(22022, "start", job.name, "the job is running already", procedure="sp_start_job")
             activity = Activity(job.job_id, len(self._sessions), to_datetime(self._clock()))
             attached.activities[wanted] = activity
             if wanted == jobs.CAPTURE:
@@ -190,7 +189,7 @@ class Agent:
                 database.cleanup_retention()
             finally:
                 activity.stop = to_datetime(self._clock())
-        return [printed(f"Job '{job.name}' started successfully.")]
+        return [Message(0, f"Job '{job.name}' started successfully.", severity=0)]
 
     def stop_job(self, database: CdcDatabase, job_type: str | None = jobs.CAPTURE) -> list[Message]:
         """sys.sp_cdc_stop_job; returns when the job has ended.
@@ -200,8 +199,8 @@ class Agent:
         wanted = jobs.job_type_of(job_type)
         job = self._job(database, wanted)
         if wanted == jobs.CLEANUP or not self._end_capture(database):
-            raise error(22022, "stop", job.name, "the job is not running", procedure="sp_stop_job")
-        return [printed(f"Job '{job.name}' stopped successfully.")]
+            raise SqlError.of(22022, "stop", job.name, "the job is not running", procedure="sp_stop_job")
+        return [Message(0, f"Job '{job.name}' stopped successfully.", severity=0)]
 
     def start_created(self, database: CdcState) -> list[Message]:
         """Start the jobs that enabling a table has created; with the Agent stopped the client is only told so."""
@@ -213,7 +212,7 @@ class Agent:
                 # The cleanup job has nothing to remove yet, but SQL Server starts it too.
                 messages += self.start_job(known, job.job_type)
             else:
-                messages.append(notice(22022, job.name))
+                messages.append(Message.notice(22022, job.name))
         return messages
 
     def drop(self, database: CdcState, job_type: str) -> None:
@@ -234,7 +233,7 @@ class Agent:
     def _job(self, database: CdcDatabase, job_type: str) -> jobs.Job:
         job = next((each for each in database.jobs if each.job_type == job_type), None)
         if job is None:
-            raise error(22997, job_type)
+            raise SqlError.of(22997, job_type)
         return job
 
     def _end_capture(self, database: CdcState) -> bool:

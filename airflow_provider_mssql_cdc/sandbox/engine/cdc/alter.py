@@ -7,7 +7,6 @@ from collections.abc import Callable
 import duckdb
 import pyarrow as pa
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
@@ -31,7 +30,7 @@ def converted(capture_instance: str, before: CapturedColumn, after: CapturedColu
             sql = assign(Expr("v", before.type), column, f"cdc.{capture_instance}_CT")
             rows = connection.sql(f"SELECT {sql} AS v FROM captured").to_arrow_table()
         except (duckdb.Error, SqlError) as reason:
-            raise error(22976, before.name, capture_instance, after.type.name, reason) from reason
+            raise SqlError.of(22976, before.name, capture_instance, after.type.name, reason) from reason
         return pa.concat_arrays(rows.column(0).cast(after.type.arrow).chunks)
 
     return convert

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import ZERO_LSN, to_hex
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 PROCEDURE = "sp_cdc_cleanup_change_table"
 
@@ -24,12 +24,12 @@ def by_mark(instance: CaptureInstance, mark: bytes | None, mapping: LsnTimeMappi
         return
     time = mapping.time_of(mark)
     if time is None:
-        raise error(22964, to_hex(mark), procedure=PROCEDURE)
+        raise SqlError.of(22964, to_hex(mark), procedure=PROCEDURE)
     newest = mapping.newest
     high = ZERO_LSN if newest is None else newest.start_lsn
     if not instance.start_lsn <= mark <= high:
         ends = to_hex(instance.start_lsn), to_hex(high)
-        raise error(22957, to_hex(mark), instance.capture_instance, *ends, procedure=PROCEDURE)
+        raise SqlError.of(22957, to_hex(mark), instance.capture_instance, *ends, procedure=PROCEDURE)
     # Commits of one moment stay together: the new mark is the first of them.
     _raise_to(instance, mapping.first_of_time(time))
 

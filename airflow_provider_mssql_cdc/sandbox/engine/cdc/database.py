@@ -9,7 +9,6 @@ from typing import Any
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import cleanup, ddl, jobs, lsn
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction, ScanResult, capture
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error, notice
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
@@ -43,10 +42,10 @@ class CdcDatabase(ChangeReader):
         :raises SqlError: 22989 for a system database
         """
         if self.name.casefold() in _SYSTEM_DATABASES:
-            raise error(22989, self.name, procedure="sp_cdc_enable_db_internal")
+            raise SqlError.of(22989, self.name, procedure="sp_cdc_enable_db_internal")
         with self._lock:
             if self.enabled:
-                return [notice(22905, self.name, procedure="sp_cdc_enable_db")]
+                return [Message.notice(22905, self.name, procedure="sp_cdc_enable_db")]
             self.enabled = True
             return []
 
@@ -54,7 +53,7 @@ class CdcDatabase(ChangeReader):
         """sys.sp_cdc_disable_db: everything goes; a database without CDC is told so at severity 10."""
         with self._scanning, self._lock:
             if not self.enabled:
-                return [notice(22901, self.name, procedure="sp_cdc_disable_db")]
+                return [Message.notice(22901, self.name, procedure="sp_cdc_disable_db")]
             self.enabled = False
             dropped = list(self._jobs)
             self._clear()
@@ -93,7 +92,7 @@ class CdcDatabase(ChangeReader):
                 self.switches.clr_enabled,
             )
             if planned.supports_net_changes and not self.switches.clr_enabled:
-                messages.append(notice(22969, procedure=PROCEDURE))
+                messages.append(Message.notice(22969, procedure=PROCEDURE))
             if first:
                 for job_type in (jobs.CAPTURE, jobs.CLEANUP):
                     self._jobs.setdefault(job_type, jobs.new_job(self.name, job_type, jobs.Settings(), self.switches))
@@ -110,13 +109,13 @@ class CdcDatabase(ChangeReader):
         with self._scanning, self._lock:
             self._require_enabled("sp_cdc_disable_table")
             if not capture_instance:
-                raise error(22963, "@capture_instance", procedure=procedure)
+                raise SqlError.of(22963, "@capture_instance", procedure=procedure)
             present = [key for key, each in self._instances.items() if each.source_object_id == table.object_id]
             if not present:
-                raise error(22985, table.schema, table.name, procedure=procedure)
+                raise SqlError.of(22985, table.schema, table.name, procedure=procedure)
             wanted = capture_instance.casefold()
             if wanted != "all" and wanted not in present:
-                raise error(22960, capture_instance, table.schema, table.name, procedure=procedure)
+                raise SqlError.of(22960, capture_instance, table.schema, table.name, procedure=procedure)
             dropped = self._remove([key for key in present if wanted in ("all", key)])
         self._drop_from_runner(dropped)
         return []
@@ -205,7 +204,7 @@ class CdcDatabase(ChangeReader):
             everything stays in the log
         """
         if not self._log_reader.acquire(blocking=False):
-            raise error(22903, 0, procedure="sp_replcmds")
+            raise SqlError.of(22903, 0, procedure="sp_replcmds")
         try:
             with self._scanning:
                 return self._scan(max_transactions, dummy)
@@ -278,7 +277,7 @@ class CdcDatabase(ChangeReader):
         self._require_enabled("sp_cdc_scan")
         jobs.Settings(maxtrans, maxscans, continuous, pollinginterval).check(jobs.CAPTURE)
         if pollinginterval and not continuous:
-            raise error(22999, procedure="sp_cdc_scan")
+            raise SqlError.of(22999, procedure="sp_cdc_scan")
         defaults = jobs.new_job(self.name, jobs.CAPTURE, jobs.Settings(maxtrans, maxscans), self.switches)
         moved = 0
         for _ in range(defaults.maxscans):
@@ -299,14 +298,14 @@ class CdcDatabase(ChangeReader):
         """
         with self._scanning, self._lock:
             if not self.enabled:
-                raise error(22910, self.name, procedure=cleanup.PROCEDURE)
+                raise SqlError.of(22910, self.name, procedure=cleanup.PROCEDURE)
             instance = self.instance(capture_instance)
             jobs.Settings(threshold=threshold).check(jobs.CLEANUP)
             if not capture_instance:
-                raise error(22963, "@capture_instance", procedure=cleanup.PROCEDURE)
+                raise SqlError.of(22963, "@capture_instance", procedure=cleanup.PROCEDURE)
             if instance is None:
                 number = self.switches.cleanup_unknown_instance_error
-                raise error(number, capture_instance, self.name, procedure=cleanup.PROCEDURE)
+                raise SqlError.of(number, capture_instance, self.name, procedure=cleanup.PROCEDURE)
             cleanup.by_mark(instance, low_water_mark, self._mapping)
             cleanup.trim(self.instances, self._mapping)
 
@@ -317,6 +316,6 @@ class CdcDatabase(ChangeReader):
         """
         with self._scanning, self._lock:
             if not self.enabled:
-                raise error(22910, self.name, procedure=cleanup.PROCEDURE)
+                raise SqlError.of(22910, self.name, procedure=cleanup.PROCEDURE)
             job = self._job(jobs.CLEANUP)
             cleanup.by_retention(self.instances, datetime.timedelta(minutes=job.retention), self._mapping)

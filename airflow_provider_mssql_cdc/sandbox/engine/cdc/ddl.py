@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance, is_lob
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 UNLIMITED = -1
 _TWO_BYTE = ("nvarchar", "ntext", "xml")
@@ -28,19 +28,19 @@ def check(instances: Sequence[CaptureInstance], before: TableDef, after: TableDe
         return
     wanted = kind.casefold().replace(" ", "_")
     if wanted.startswith("truncate"):
-        raise error(4711, before.name)
+        raise SqlError.of(4711, before.name)
     if after is None:
         return
     names = {column.column_id: column.name for column in after.columns}
     for column in before.columns:
         if names.get(column.column_id, column.name) != column.name:
-            raise error(4928, column.name, "REPLICATED", procedure="sp_rename")
+            raise SqlError.of(4928, column.name, "REPLICATED", procedure="sp_rename")
     used = {each.index_name.casefold() for each in instances if each.index_name is not None}
     kept = {index.name.casefold(): index for index in after.indexes}
     for index in before.indexes:
         if index.name.casefold() in used and kept.get(index.name.casefold()) != index:
             plain = not index.primary_key and wanted in ("drop_index", "alter_index")
-            raise error(22983 if plain else 22979, index.name, before.name)
+            raise SqlError.of(22983 if plain else 22979, index.name, before.name)
 
 
 def check_lob_size(limit: int, table: TableDef, images: pa.Table) -> None:
@@ -64,4 +64,4 @@ def check_lob_size(limit: int, table: TableDef, images: pa.Table) -> None:
             utf8 = (column.collation or "").upper().endswith("_UTF8")
             longest = longest if utf8 else pc.max(pc.utf8_length(values)).as_py() or 0
         if longest > limit:
-            raise error(7139, longest, limit)
+            raise SqlError.of(7139, longest, limit)

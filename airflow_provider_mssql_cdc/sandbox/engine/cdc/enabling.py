@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
     MOST_COLUMNS,
     RESERVED_NAMES,
@@ -13,6 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
     KeyColumn,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 PROCEDURE = "sp_cdc_enable_table_internal"
 _LONGEST_NAME = 100
@@ -54,14 +54,14 @@ def plan(
         22925, 22939, 22943, 22865
     """
     if table.schema.casefold() == "cdc":
-        raise error(22974, procedure=PROCEDURE)
+        raise SqlError.of(22974, procedure=PROCEDURE)
     if request.role_name == "":
-        raise error(22907, procedure=PROCEDURE)
+        raise SqlError.of(22907, procedure=PROCEDURE)
     name = _instance_name(table, request, present)
     if request.filegroup_name is not None and request.filegroup_name.casefold() != "primary":
-        raise error(22973, request.filegroup_name, database, procedure=PROCEDURE)
+        raise SqlError.of(22973, request.filegroup_name, database, procedure=PROCEDURE)
     if any(column.name in RESERVED_NAMES for column in table.columns):
-        raise error(22975, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22975, table.name, procedure=PROCEDURE)
     index = _identifying_index(table, request.index_name)
     columns = _captured_columns(table, request.captured_column_list)
     net_changes = request.supports_net_changes
@@ -76,13 +76,13 @@ def plan(
 def _instance_name(table: TableDef, request: Request, present: tuple[CaptureInstance, ...]) -> str:
     name = f"{table.schema}_{table.name}" if request.capture_instance is None else request.capture_instance
     if not name.strip():
-        raise error(22932, name, procedure=PROCEDURE)
+        raise SqlError.of(22932, name, procedure=PROCEDURE)
     if len(name) > _LONGEST_NAME:
-        raise error(22927, name, procedure=PROCEDURE)
+        raise SqlError.of(22927, name, procedure=PROCEDURE)
     if any(each.capture_instance.casefold() == name.casefold() for each in present):
-        raise error(22926, name, procedure=PROCEDURE)
+        raise SqlError.of(22926, name, procedure=PROCEDURE)
     if sum(each.source_object_id == table.object_id for each in present) >= _MOST_INSTANCES:
-        raise error(22962, table.schema, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22962, table.schema, table.name, procedure=PROCEDURE)
     return name
 
 
@@ -91,12 +91,12 @@ def _identifying_index(table: TableDef, index_name: str | None) -> IndexDef | No
         return table.primary_key
     index = next((each for each in table.indexes if each.name.casefold() == index_name.casefold()), None)
     if index is None:
-        raise error(22928, index_name, table.schema, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22928, index_name, table.schema, table.name, procedure=PROCEDURE)
     if not (index.unique or index.primary_key):
-        raise error(22929, index.name, table.schema, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22929, index.name, table.schema, table.name, procedure=PROCEDURE)
     nullable = {column.name.casefold() for column in table.columns if column.nullable}
     if not index.primary_key and any(name.casefold() in nullable for name in index.columns):
-        raise error(22838, index.name, table.schema, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22838, index.name, table.schema, table.name, procedure=PROCEDURE)
     return index
 
 
@@ -106,20 +106,20 @@ def _captured_columns(table: TableDef, listed: str | None) -> tuple[CapturedColu
         wanted = {name.casefold() for name in parse_column_list(listed)}
         columns = tuple(column for column in table.columns if column.name.casefold() in wanted)
         if not wanted or len(columns) != len(wanted):
-            raise error(22942, table.schema, table.name, procedure=PROCEDURE)
+            raise SqlError.of(22942, table.schema, table.name, procedure=PROCEDURE)
     if len(columns) > MOST_COLUMNS:
-        raise error(22925, len(columns), MOST_COLUMNS, procedure=PROCEDURE)
+        raise SqlError.of(22925, len(columns), MOST_COLUMNS, procedure=PROCEDURE)
     return tuple(CapturedColumn.of(column) for column in columns)
 
 
 def _check_net_changes(table: TableDef, index: IndexDef | None, columns: tuple[CapturedColumn, ...]) -> None:
     if index is None:
-        raise error(22939, procedure=PROCEDURE)
+        raise SqlError.of(22939, procedure=PROCEDURE)
     captured = {column.name.casefold() for column in columns}
     if any(name.casefold() not in captured for name in index.columns):
-        raise error(22943, procedure=PROCEDURE)
+        raise SqlError.of(22943, procedure=PROCEDURE)
     if len(index.columns) > _MOST_NET_KEY_COLUMNS:
-        raise error(22865, index.name, table.schema, table.name, procedure=PROCEDURE)
+        raise SqlError.of(22865, index.name, table.schema, table.name, procedure=PROCEDURE)
 
 
 def _key_column(table: TableDef, name: str) -> KeyColumn:
@@ -157,4 +157,4 @@ def _quoted_name(text: str) -> tuple[str, str]:
             return name, text[end + 1 :]
         name += close
         at = end + 2
-    raise error(22965, procedure=PROCEDURE)
+    raise SqlError.of(22965, procedure=PROCEDURE)

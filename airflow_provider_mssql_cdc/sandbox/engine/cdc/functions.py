@@ -17,12 +17,11 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import (
     START_LSN,
     UPDATE_MASK,
 )
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import insufficient_arguments
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn, CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import fixed_binary
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns as described
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import DELETE, INSERT, UPDATE_NEW, UPDATE_OLD, Ints
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 
 MERGE = 5
 _CHARACTERS = ("char", "varchar", "nchar", "nvarchar")
@@ -56,10 +55,10 @@ def check_range(
     """
     options = ("all", "all update old") if function == "all" else ("all", "all with mask", "all with merge")
     wanted = "" if option is None else option.strip().lower()
-    if from_lsn is None or to_lsn is None or high is None or wanted not in options:
-        raise insufficient_arguments(function)
-    if not low <= from_lsn <= to_lsn <= high:
-        raise insufficient_arguments(function)
+    known = from_lsn is not None and to_lsn is not None and high is not None and wanted in options
+    if not known or not low <= from_lsn <= to_lsn <= high:  # type: ignore[operator]
+        # The odd spaces are SQL Server's: the text names a placeholder function, not the instance's own.
+        raise SqlError.of(313, f"fn_cdc_get_{function}_changes_ ... ")
     return wanted
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, fields, replace
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 CAPTURE, CLEANUP = "capture", "cleanup"
 _LONGEST_POLLING = 86_400  # seconds; not reached
@@ -36,9 +36,9 @@ class Settings:
         """:raises SqlError: 22996, 22995, 22998, 22990, 22991, 22970, 22994, 22850"""
         capture = (self.maxtrans, self.maxscans, self.continuous, self.pollinginterval)
         if job_type == CLEANUP and any(value is not None for value in capture):
-            raise error(22996)
+            raise SqlError.of(22996)
         if job_type == CAPTURE and (self.retention is not None or self.threshold is not None):
-            raise error(22995)
+            raise SqlError.of(22995)
         for value, low, high, number in (
             (self.continuous, 0, 1, 22998),
             (self.pollinginterval, 0, _LONGEST_POLLING - 1, 22990),
@@ -48,7 +48,7 @@ class Settings:
             (self.threshold, 1, None, 22850),
         ):
             if value is not None and not (low <= value and (high is None or value <= high)):
-                raise error(number)
+                raise SqlError.of(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def job_type_of(text: str | None) -> str:
     """
     job_type = "" if text is None else text.strip().lower()
     if job_type not in (CAPTURE, CLEANUP):
-        raise error(22992, text)
+        raise SqlError.of(22992, text)
     return job_type
 
 

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import functions, jobs, lsn, metadata
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import COLUMNS as MAPPING_COLUMNS
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 
 _METADATA = {
     "change_tables": metadata.change_tables,
@@ -126,7 +125,7 @@ class ChangeReader(CdcState):
             name = f"fn_cdc_get_net_changes_{capture_instance}"
             instance = self._existing(capture_instance, name)
             if not instance.supports_net_changes:
-                raise error(208, f"cdc.{name}")
+                raise SqlError.of(208, f"cdc.{name}")
             columns = functions.net_columns(instance)
             option = functions.check_range(
                 "net", from_lsn, to_lsn, instance.start_lsn, self.max_lsn(), row_filter_option
@@ -154,7 +153,7 @@ class ChangeReader(CdcState):
             if wanted == "lsn_time_mapping":
                 return list(MAPPING_COLUMNS), self._mapping.table()
             if wanted not in _METADATA:
-                raise error(208, f"cdc.{name}")
+                raise SqlError.of(208, f"cdc.{name}")
             return _METADATA[wanted](self.instances)
 
     def help_change_data_capture(
@@ -167,7 +166,7 @@ class ChangeReader(CdcState):
         """
         self._require_enabled("sp_cdc_help_change_data_capture")
         if (schema is None) != (name is None):
-            raise error(22972, procedure="sp_cdc_help_change_data_capture")
+            raise SqlError.of(22972, procedure="sp_cdc_help_change_data_capture")
         shown = [
             each
             for each in self.instances
@@ -194,10 +193,10 @@ class ChangeReader(CdcState):
     def _described(self, capture_instance: str | None, procedure: str) -> CaptureInstance:
         self._require_enabled(procedure)
         if not capture_instance:
-            raise error(22963, "@capture_instance", procedure=procedure)
+            raise SqlError.of(22963, "@capture_instance", procedure=procedure)
         instance = self.instance(capture_instance)
         if instance is None:
-            raise error(22981, procedure=procedure)
+            raise SqlError.of(22981, procedure=procedure)
         return instance
 
 

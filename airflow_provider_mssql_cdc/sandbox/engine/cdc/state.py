@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.errors import error
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
     Job,
@@ -24,7 +23,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.protocol import Message
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 
 class JobRunner(Protocol):
@@ -87,16 +86,16 @@ class CdcState:
 
     def _require_enabled(self, procedure: str) -> None:
         if not self.enabled:
-            raise error(22901, self.name, procedure=procedure)
+            raise SqlError.of(22901, self.name, procedure=procedure)
 
     def _require_object(self, name: str) -> None:
         if not self.enabled:
-            raise error(208, f"cdc.{name}")
+            raise SqlError.of(208, f"cdc.{name}")
 
     def _existing(self, capture_instance: str, object_name: str) -> CaptureInstance:
         instance = self.instance(capture_instance)
         if instance is None:
-            raise error(208, f"cdc.{object_name}")
+            raise SqlError.of(208, f"cdc.{object_name}")
         return instance
 
     @property
@@ -108,7 +107,7 @@ class CdcState:
     def _job(self, job_type: str) -> Job:
         job = self._jobs.get(job_type)
         if job is None:
-            raise error(22997, job_type)
+            raise SqlError.of(22997, job_type)
         return job
 
     def help_jobs(self) -> Relation:
@@ -129,7 +128,7 @@ class CdcState:
             wanted = job_type_of(job_type)
             job = new_job(self.name, wanted, settings or Settings(), self.switches)
             if wanted in self._jobs:
-                raise error(22836, wanted, procedure="sp_cdc_add_job_internal")
+                raise SqlError.of(22836, wanted, procedure="sp_cdc_add_job_internal")
             self._jobs[wanted] = job
 
     def change_job(self, job_type: str | None, settings: Settings) -> None:

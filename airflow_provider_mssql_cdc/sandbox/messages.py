@@ -1,0 +1,256 @@
+"""SQL Server's messages by number: texts with the places of their arguments, severities, states.
+
+Where clients match on a text it is SQL Server's; some others say the same in few words.
+"""
+
+from __future__ import annotations
+
+MESSAGES: dict[int, str] = {
+    102: "Incorrect syntax near '{}'.",
+    105: "Unclosed quotation mark after the character string '{}'.",
+    108: "The ORDER BY position number {} is out of range of the number of items in the select list.",
+    113: "Missing end comment mark '*/'.",
+    116: "Only one expression can be specified in the select list when the subquery is not introduced with EXISTS.",
+    117: "The object name contains more than the maximum number of prefixes.",
+    134: "The variable name '{}' has already been declared.",
+    137: 'Must declare the scalar variable "{}".',
+    141: "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.",
+    145: "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.",
+    147: "An aggregate may not appear in the WHERE clause.",
+    148: "Incorrect time syntax in time string '{}' used with WAITFOR.",
+    155: "'{}' is not a recognized datepart option.",
+    164: "Each GROUP BY expression must contain at least one column that is not an outer reference.",
+    174: "The {} function requires {} argument(s).",
+    178: "A RETURN statement with a return value cannot be used in this context.",
+    195: "'{}' is not a recognized {}.",
+    201: "Procedure or function '{}' expects parameter '{}', which was not supplied.",
+    205: (
+        "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal number of expressions in"
+        " their target lists."
+    ),
+    206: "Operand type clash: {} is incompatible with {}",
+    207: "Invalid column name '{}'.",
+    208: "Invalid object name '{}'.",
+    209: "Ambiguous column name '{}'.",
+    213: "Column name or number of supplied values does not match table definition.",
+    214: "Procedure expects parameter '{}' of type 'ntext/nchar/nvarchar'.",
+    226: "{} statement not allowed within multi-statement transaction.",
+    229: "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
+    257: "Implicit conversion from data type {} to {} is not allowed. Use the CONVERT function to run this query.",
+    259: "Ad hoc updates to system catalogs are not allowed.",
+    262: "{} permission denied in database '{}'.",
+    264: "The column name '{}' is specified more than once in the SET clause or column list of an INSERT.",
+    271: (
+        'The column "{}" cannot be modified because it is either a computed column or is the result of a UNION '
+        "operator."
+    ),
+    272: "Cannot update a timestamp column.",
+    273: "Cannot insert an explicit value into a timestamp column.",
+    306: (
+        "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE "
+        "operator."
+    ),
+    313: "An insufficient number of arguments were supplied for the procedure or function cdc.{}.",
+    402: "The data types {} and {} are incompatible in the {} operator.",
+    447: "Expression type {} is invalid for COLLATE clause.",
+    512: "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
+    515: "Cannot insert the value NULL into column '{}', table '{}'; column does not allow nulls. {} fails.",
+    529: "Explicit conversion from data type {} to {} is not allowed.",
+    544: "Cannot insert explicit value for identity column in table '{}' when IDENTITY_INSERT is set to OFF.",
+    628: "Cannot issue SAVE TRANSACTION when there is no active transaction.",
+    911: "Database '{}' does not exist. Make sure that the name is entered correctly.",
+    916: 'The server principal "{}" is not able to access the database "{}" under the current security context.',
+    1001: "Line {}: Length or precision specification {} is invalid.",
+    1002: "Line {}: Specified scale {} is invalid.",
+    1038: (
+        "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. For"
+        ' other statements, look for empty alias names. Aliases defined as "" or [] are not allowed. Change the alias'
+        " to a valid name."
+    ),
+    1060: "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.",
+    1087: 'Must declare the table variable "{}".',
+    1088: 'Cannot find the object "{}" because it does not exist or you do not have permissions.',
+    1222: "Lock request time out period exceeded.",
+    1505: (
+        "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{}' and "
+        "the index name '{}'."
+    ),
+    1779: "Table '{}' already has a primary key defined on it.",
+    1781: "Column already has a DEFAULT bound to it.",
+    1801: "Database '{}' already exists. Choose a different database name.",
+    1902: "Cannot create more than one clustered index on table '{}'.",
+    1911: "Column name '{}' does not exist in the target table or view.",
+    2601: "Cannot insert duplicate key row in object '{}' with unique index '{}'. The duplicate key value is ({}).",
+    2627: (
+        "Violation of {} constraint '{}'. Cannot insert duplicate key in object '{}'. The duplicate key value is ({})."
+    ),
+    2705: "Column names in each table must be unique. Column name '{}' in table '{}' is specified more than once.",
+    2714: "There is already an object named '{}' in the database.",
+    2715: "Column, parameter, or variable #1: Cannot find data type {}.",
+    2716: "Column, parameter, or variable #1: Cannot specify a column width on data type {}.",
+    2732: "Error number {} is invalid. {}",
+    2744: "Multiple identity columns specified for table '{}'.",
+    2750: "Column or parameter #1: Specified column precision {} is invalid.",
+    2751: "Column or parameter #1: Specified column scale {} exceeds the precision.",
+    2754: (
+        "Error severity levels greater than 18 can only be specified by members of the sysadmin role, using the WITH "
+        "LOG option."
+    ),
+    2760: 'The specified schema name "{}" either does not exist or you do not have permission to use it.',
+    2786: "The data type of substitution parameter {} does not match the expected type of the format specification.",
+    2812: "Could not find stored procedure '{}'.",
+    3617: "The operation was cancelled by the client.",
+    3701: "Cannot drop the {} '{}', because it does not exist or you do not have permission.",
+    3708: "Cannot drop the database '{}' because it is a system database.",
+    3723: (
+        "An explicit DROP INDEX is not allowed on index '{}.{}'. It is being used for PRIMARY KEY constraint "
+        "enforcement."
+    ),
+    3728: "'{}' is not a constraint.",
+    3729: "Cannot drop schema '{}' because it is being referenced by object '{}'.",
+    3902: "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION.",
+    3903: "The ROLLBACK TRANSACTION request has no corresponding BEGIN TRANSACTION.",
+    3952: (
+        "Snapshot isolation transaction failed accessing database '{}' because snapshot isolation is not allowed in "
+        "this database. Use ALTER DATABASE to allow snapshot isolation."
+    ),
+    3960: (
+        "Snapshot isolation transaction aborted due to update conflict: the database was changed by another "
+        "transaction after the snapshot was taken."
+    ),
+    4060: 'Cannot open database "{}" requested by the login. The login failed.',
+    4104: 'The multi-part identifier "{}" could not be bound.',
+    4112: "The function '{}' must have an OVER clause with ORDER BY.",
+    4121: 'Cannot find either column "{}" or the user-defined function or aggregate "{}", or the name is ambiguous.',
+    4127: "At least one of the arguments to COALESCE must be an expression that is not NULL.",
+    4145: "An expression of non-boolean type specified in a context where a condition is expected.",
+    4711: "Table '{}' is tracked by Change Data Capture and cannot be truncated.",
+    4901: (
+        "ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT definition specified. "
+        "Column '{}' cannot be added to non-empty table '{}'."
+    ),
+    4902: 'Cannot find the object "{}" because it does not exist or you do not have permissions.',
+    4924: "ALTER TABLE failed because column '{}' does not exist in table '{}'.",
+    4928: "Cannot alter column '{}' because it is '{}'.",
+    5074: "The object '{}' is dependent on column '{}'.",
+    6401: "Cannot roll back {}. No transaction or savepoint of that name was found.",
+    7139: "LOB value of {} bytes is longer than the configured max text repl size of {} bytes.",
+    8102: "Cannot update identity column '{}'.",
+    8106: "Table '{}' does not have the identity property. Cannot perform SET operation.",
+    8111: "Cannot define PRIMARY KEY constraint on nullable column in table '{}'.",
+    8114: "Error converting data type nvarchar to int.",
+    8115: "Arithmetic overflow error converting expression to data type.",
+    8116: "Argument data type {} is invalid for argument 1 of substring function.",
+    8117: "Operand data type {} is invalid for {} operator.",
+    8120: (
+        "A column is invalid in the select list because it is not contained in either an aggregate function or the "
+        "GROUP BY clause."
+    ),
+    8144: "Procedure or function {} has too many arguments specified.",
+    8145: "{} is not a parameter for procedure {}.",
+    8154: "The table '{}' is ambiguous.",
+    8155: "No column name was specified for column 1 of '{}'.",
+    8158: "'{}' has more columns than were specified in the column list.",
+    8164: "An INSERT EXEC statement cannot be nested.",
+    8178: "The parameterized query '({}){}' expects the parameter '@{}', which was not supplied.",
+    8179: "Could not find prepared statement with handle {}.",
+    9810: "The datepart {} is not supported by date function {} for data type {}.",
+    10704: (
+        "To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement inside "
+        "a CATCH block, or add error parameters to the THROW statement."
+    ),
+    10709: "The number of columns for each row in a table value constructor must be the same.",
+    15007: "'{}' is not a valid login or you do not have permission.",
+    15023: "User, group, or role '{}' already exists in the current database.",
+    15025: "The server principal '{}' already exists.",
+    15129: "'{}' is not a valid value for configuration option '{}'.",
+    15144: "The role has members. It must be empty before it can be dropped.",
+    15151: "Cannot {} the {} '{}', because it does not exist or you do not have permission.",
+    15247: "User does not have permission to perform this action.",
+    15248: "Either the parameter @objname is ambiguous or the claimed @objtype is wrong.",
+    15335: "The new name '{}' is already in use as a object name and would cause a duplicate that is not permitted.",
+    15406: "Cannot execute as the server principal {}",
+    15517: "Cannot execute as the database principal {}",
+    18054: (
+        "Error {}, severity {}, state {} was raised, but no message with that error number was found in sys.messages."
+        " If error is larger than 50000, make sure the user-defined message is added using sp_addmessage."
+    ),
+    18456: "Login failed for user '{}'.",
+    22022: "SQL Server Agent refuses to {} job '{}': {}.",
+    22832: "Metadata could not be updated for table {}: {}.",
+    22836: "The job metadata in msdb.dbo.cdc_jobs could not be updated: a {} job exists already.",
+    22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
+    22850: "@threshold must be positive.",
+    22865: "Index '{}' of table '{}.{}' has more than 14 columns, too many for net changes.",
+    22874: "Extended DDL handling is not available.",
+    22901: "Database '{}' is not enabled for Change Data Capture.",
+    22902: "The caller must be a member of sysadmin.",
+    22903: "Another connection (session {}) is already running the log scan for this database.",
+    22904: "The caller must be a member of db_owner.",
+    22905: "Database '{}' is already enabled for Change Data Capture.",
+    22906: "Database '{}' has a user or schema named cdc already.",
+    22907: "@role_name is empty; NULL means that no role gates the access.",
+    22910: "Cleanup failed: database '{}' is not enabled for Change Data Capture.",
+    22914: "DDL in a database with Change Data Capture needs sysadmin, db_owner or db_ddladmin.",
+    22920: "Capture instance '{}' does not exist in database '{}'.",
+    22925: "Too many columns to capture: {}; at most {} are possible.",
+    22926: "Capture instance name '{}' is already in use in this database.",
+    22927: "Capture instance name '{}' is longer than 100 characters.",
+    22928: "Index '{}' is not an index of table '{}.{}'.",
+    22929: "Index '{}' of table '{}.{}' is neither its primary key nor unique.",
+    22931: "Source table '{}.{}' does not exist in this database.",
+    22932: "Capture instance name '{}' is not a valid identifier.",
+    22939: "Net changes need a primary key or @index_name.",
+    22942: "The captured column list does not map to columns of table '{}.{}'.",
+    22943: "The captured column list lacks key columns that net changes need.",
+    22956: "No low-water mark can be found for capture instance '{}'.",
+    22957: "LSN {} lies outside the validity interval of capture instance '{}', {} to {}.",
+    22960: "Capture instance '{}' does not belong to table '{}.{}'.",
+    22962: "Table '{}.{}' already has two capture instances.",
+    22963: "Parameter {} must not be NULL or empty.",
+    22964: "LSN {} is not a start_lsn in cdc.lsn_time_mapping.",
+    22965: "A quoted name in the captured column list is not terminated.",
+    22970: "@maxscans must be positive.",
+    22972: "@source_schema and @source_name must be given together.",
+    22973: "Filegroup '{}' does not exist in database '{}'.",
+    22974: "Tables of schema cdc cannot be tracked.",
+    22975: "A column of table '{}' has a name that is reserved for change tables.",
+    22976: "Column '{}' of change table 'cdc.{}' could not be altered to {}: {}.",
+    22979: "Unique index '{}' of table '{}' is used by Change Data Capture; its constraint stays.",
+    22981: "Object does not exist or access is denied.",
+    22983: "Unique index '{}' of table '{}' is used by Change Data Capture; it cannot be altered or dropped.",
+    22985: "Table '{}.{}' is not enabled for Change Data Capture.",
+    22989: "Database '{}' cannot have Change Data Capture.",
+    22990: "The polling interval must be between 0 and 86399 seconds.",
+    22991: "@maxtrans must be positive.",
+    22992: "'{}' is not a job type; capture and cleanup are.",
+    22994: "@retention must be between 1 and 52594800 minutes.",
+    22995: "@retention and @threshold do not apply to the capture job.",
+    22996: "@maxtrans, @maxscans, @continuous and @pollinginterval do not apply to the cleanup job.",
+    22997: "The {} job has no row in msdb.dbo.cdc_jobs.",
+    22998: "@continuous must be 0 or 1.",
+    22999: "A polling interval needs a continuous scan.",
+    35100: (
+        "Error number {} in the THROW statement is outside the valid range. Specify an error number in the valid "
+        "range of 50000 to 2147483647."
+    ),
+}
+
+# what severity 10 says where it is another text
+NOTICES = {
+    22022: "Job '{}' was created but not started: SQL Server Agent is not running.",
+    22969: "Net changes cannot evaluate update masks while the server option clr enabled is 0.",
+}
+
+# those that differ from severity 16 and state 1
+SEVERITIES = {
+    **dict.fromkeys((3617, 3701, 4060, 15248, 15335), 11),
+    **dict.fromkeys((229, 262, 916, 2601, 2627, 18456), 14),
+    **dict.fromkeys((102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 164, 174, 178, 195, 1001, 1002), 15),
+    **dict.fromkeys((1038, 1060, 1087, 4112, 4145, 8154, 10704), 15),
+}
+STATES = {
+    137: 2, 201: 4, 206: 2, 214: 2, 226: 6, 229: 5, 257: 3, 306: 2, 313: 3, 515: 2, 529: 2, 1038: 5, 1087: 2, 1222:
+    51, 1779: 0, 1801: 3, 1902: 3, 2705: 3, 2714: 6, 2744: 2, 2812: 62, 3701: 5, 3723: 4, 8114: 5, 8115: 2, 8144: 2,
+    8145: 2, 35100: 10,
+}  # fmt: skip

@@ -23,7 +23,7 @@ _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
 
 def physical(table: TableDef, name: str) -> str:
     """A column's name in DuckDB."""
-    return next(f"c{c.column_id}" for c in table.columns if c.name.casefold() == name.casefold())
+    return f"c{table.named(name).column_id}"
 
 
 def stored_name(database: Database, entry: TableEntry) -> str:
@@ -156,7 +156,7 @@ class RowWriter:
     ) -> None:
         conditions, values = [], []
         for name in index.columns:
-            column = next(c for c in self._table.columns if c.name.casefold() == name.casefold())
+            column = self._table.named(name)
             value = rows.column(column.name)[0].as_py()
             values.append(value)
             stored, key = f"c{column.column_id}", self._key(name)
@@ -168,8 +168,7 @@ class RowWriter:
             raise self._duplicate(index, tuple(values))
 
     def _key(self, name: str) -> str:
-        column = next(c for c in self._table.columns if c.name.casefold() == name.casefold())
-        return "t_key({})" if column.type.name in _STRINGS else "{}"
+        return "t_key({})" if self._table.named(name).type.name in _STRINGS else "{}"
 
     def _duplicate(self, index: IndexDef, values: tuple[Any, ...]) -> SqlError:
         shown = ", ".join(_shown(value) for value in values)

@@ -49,6 +49,14 @@ class TableDef:
         """The primary key, if there is one."""
         return next((index for index in self.indexes if index.primary_key), None)
 
+    def column(self, name: str) -> ColumnDef | None:
+        """A column by name, whatever its case."""
+        return next((column for column in self.columns if column.name.casefold() == name.casefold()), None)
+
+    def named(self, name: str) -> ColumnDef:
+        """A column that is there, by the name that an index or statement checked before gives it."""
+        return next(column for column in self.columns if column.name.casefold() == name.casefold())
+
     @property
     def arrow_schema(self) -> pa.Schema:
         """Row images of this table: one field per column, by name, in ``column_id`` order."""

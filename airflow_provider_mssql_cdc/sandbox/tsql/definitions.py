@@ -137,7 +137,7 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
 
 
 def _find(table: TableDef, name: str) -> ColumnDef:
-    found = next((c for c in table.columns if c.name.casefold() == name.casefold()), None)
+    found = table.column(name)
     if found is None:
         raise SqlError.of(4924, name, table.name)
     return found

@@ -105,10 +105,10 @@ def insert_rows(ctx: Context, target: exp.Expr, types: list[SqlType], rows: pa.T
 
 
 def _column(table: TableDef, name: str) -> ColumnDef:
-    for column in table.columns:
-        if column.name.casefold() == name.casefold():
-            return column
-    raise SqlError.of(207, name)
+    column = table.column(name)
+    if column is None:
+        raise SqlError.of(207, name)
+    return column
 
 
 def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:

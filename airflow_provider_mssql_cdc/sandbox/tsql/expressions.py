@@ -141,18 +141,9 @@ def _converted(source: Expr, target: Any, style: int, safe: bool) -> Expr:
     return Expr(sql, target, source.nullable or safe, constant=source.constant)
 
 
-def case(branches: list[tuple[str, Expr]], default: Expr, is_constant: bool) -> Expr:
-    """CASE from compiled conditions and values."""
-    values = [value for _, value in branches] + [default]
-    target = operators.common_type(*values)
-    whens = " ".join(f"WHEN {condition} THEN {value.to(target)}" for condition, value in branches)
-    nullable = any(value.nullable for value in values)
-    return Expr(f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=is_constant)
-
-
 def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     subject = scalar(ctx, scope, node.this) if node.this else None
-    branches, is_constant = [], subject.constant if subject else False
+    branches = []
     for branch in node.args["ifs"]:
         if subject is None:
             condition = predicate(ctx, scope, branch.this)
@@ -161,8 +152,7 @@ def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         branches.append((condition, scalar(ctx, scope, branch.args["true"])))
     default = node.args.get("default")
     otherwise = scalar(ctx, scope, default) if default is not None else null()
-    is_constant = not scope.sources and not list(node.find_all(exp.Column, exp.Select))
-    return case(branches, otherwise, is_constant)
+    return operators.choice(branches, otherwise, operators.rowless([node]))
 
 
 def _subquery(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:

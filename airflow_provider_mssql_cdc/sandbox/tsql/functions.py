@@ -73,17 +73,7 @@ def call(
 
 def _iif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
     yes, no = scalar(ctx, scope, nodes[1]), scalar(ctx, scope, nodes[2])
-    return _choice([(predicate(ctx, scope, nodes[0]), yes)], no)
-
-
-def _choice(branches: list[tuple[str, Expr]], default: Expr) -> Expr:
-    values = [value for _, value in branches] + [default]
-    target = operators.common_type(*values)
-    whens = " ".join(f"WHEN {condition} THEN {value.to(target)}" for condition, value in branches)
-    nullable = any(value.nullable for value in values)
-    return Expr(
-        f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=all(v.constant for v in values)
-    )
+    return operators.choice([(predicate(ctx, scope, nodes[0]), yes)], no, operators.rowless(nodes))
 
 
 def _coalesce(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
@@ -117,7 +107,8 @@ def _nullif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predi
 def _choose(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
     index = scalar(ctx, scope, nodes[0])
     values = [scalar(ctx, scope, node) for node in nodes[1:]]
-    return _choice([(f"{index.sql} = {i}", value) for i, value in enumerate(values, 1)], null())
+    branches = [(f"{index.sql} = {i}", value) for i, value in enumerate(values, 1)]
+    return operators.choice(branches, null(), operators.rowless(nodes))
 
 
 _SPECIAL: dict[str, Callable[..., Expr]] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import exp
+
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
@@ -21,6 +23,20 @@ def common_type(*expressions: Expr) -> SqlType:
     for type_ in typed[1:]:
         result = common(result, type_)
     return result
+
+
+def rowless(nodes: list[exp.Expr]) -> bool:
+    """Whether expressions depend on no row."""
+    return not any(node.find(exp.Column, exp.Select) for node in nodes)
+
+
+def choice(branches: list[tuple[str, Expr]], default: Expr, is_constant: bool) -> Expr:
+    """CASE from compiled conditions and values."""
+    values = [value for _, value in branches] + [default]
+    target = common_type(*values)
+    whens = " ".join(f"WHEN {condition} THEN {value.to(target)}" for condition, value in branches)
+    nullable = any(value.nullable for value in values)
+    return Expr(f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=is_constant)
 
 
 def key(sql: str, type_: SqlType, *, binary_collation: bool = False) -> str:

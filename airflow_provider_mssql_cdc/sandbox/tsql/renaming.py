@@ -46,7 +46,7 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
 
 
 def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
-    known = next((c for c in table.columns if c.name.casefold() == column.casefold()), None)
+    known = table.column(column)
     if known is None:
         raise SqlError.of(15248)
     changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))

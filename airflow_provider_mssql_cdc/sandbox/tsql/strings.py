@@ -126,18 +126,12 @@ def _left_right(name: str) -> Callable[[list[Expr]], Expr]:
     return function
 
 
-def _case_of(name: str) -> Callable[[list[Expr]], Expr]:
+def _changed(template: str) -> Callable[[list[Expr]], Expr]:
+    """A function that gives its argument's type, of variable length."""
+
     def function(arguments: list[Expr]) -> Expr:
         value = _string(arguments[0])
-        return _made(f"{name}({value.sql})", _variable_length(value.type), arguments)
-
-    return function
-
-
-def _trim(name: str) -> Callable[[list[Expr]], Expr]:
-    def function(arguments: list[Expr]) -> Expr:
-        value = _string(arguments[0])
-        return _made(f"{name}({value.sql}, ' ')", _variable_length(value.type), arguments)
+        return _made(template.format(value.sql), _variable_length(value.type), arguments)
 
     return function
 
@@ -210,23 +204,16 @@ def _nchar(arguments: list[Expr]) -> Expr:
     return _made(f"CASE WHEN {value} BETWEEN 0 AND 55295 THEN chr({value}) END", SqlType("nchar", 1), arguments)
 
 
-def _abs(arguments: list[Expr]) -> Expr:
-    value = arguments[0]
-    if kind(value.type) not in ("int", "dec", "float"):
-        raise unsupported(f"ABS of {display(value.type)}")
-    return _made(f"CAST(abs({value.sql}) AS {duck(value.type)})", value.type, arguments)
+def _number(name: str) -> Callable[[list[Expr]], Expr]:
+    """ABS, FLOOR and CEILING; the latter two leave a decimal without fraction."""
 
-
-def _rounded(name: str) -> Callable[[list[Expr]], Expr]:
     def function(arguments: list[Expr]) -> Expr:
-        value = arguments[0]
-        if kind(value.type) == "dec" and value.type.name == "decimal":
-            type_ = SqlType("decimal", 0, value.type.precision, 0)
-        elif kind(value.type) in ("int", "float"):
-            type_ = value.type
-        else:
-            raise unsupported(f"{name} of {display(value.type)}")
-        return _made(f"CAST({name}({value.sql}) AS {duck(type_)})", type_, arguments)
+        type_ = arguments[0].type
+        if kind(type_) not in ("int", "dec", "float") or (name != "abs" and type_.name in ("money", "smallmoney")):
+            raise unsupported(f"{name.upper()} of {display(type_)}")
+        if name != "abs" and type_.name == "decimal":
+            type_ = SqlType("decimal", 0, type_.precision, 0)
+        return _made(f"CAST({name}({arguments[0].sql}) AS {duck(type_)})", type_, arguments)
 
     return function
 
@@ -248,11 +235,11 @@ SCALAR_FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr]], Expr]]] = {
     "substring": (3, 3, _substring),
     "left": (2, 2, _left_right("left")),
     "right": (2, 2, _left_right("right")),
-    "upper": (1, 1, _case_of("upper")),
-    "lower": (1, 1, _case_of("lower")),
-    "ltrim": (1, 1, _trim("ltrim")),
-    "rtrim": (1, 1, _trim("rtrim")),
-    "trim": (1, 1, _trim("trim")),
+    "upper": (1, 1, _changed("upper({})")),
+    "lower": (1, 1, _changed("lower({})")),
+    "ltrim": (1, 1, _changed("ltrim({}, ' ')")),
+    "rtrim": (1, 1, _changed("rtrim({}, ' ')")),
+    "trim": (1, 1, _changed("trim({}, ' ')")),
     "concat": (2, 254, _concat),
     "replace": (3, 3, _replace),
     "charindex": (2, 3, _charindex),
@@ -260,9 +247,9 @@ SCALAR_FUNCTIONS: dict[str, tuple[int, int, Callable[[list[Expr]], Expr]]] = {
     "quotename": (1, 2, _quotename),
     "char": (1, 1, _char),
     "nchar": (1, 1, _nchar),
-    "abs": (1, 1, _abs),
-    "floor": (1, 1, _rounded("floor")),
-    "ceiling": (1, 1, _rounded("ceil")),
+    "abs": (1, 1, _number("abs")),
+    "floor": (1, 1, _number("floor")),
+    "ceiling": (1, 1, _number("ceil")),
     "round": (2, 2, _round),
     "newid": (0, 0, _newid),
 }

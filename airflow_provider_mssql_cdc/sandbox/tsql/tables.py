@@ -248,7 +248,7 @@ def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> 
             if changed is None and not lenient:
                 raise SqlError.of(3728, name)
             after = changed or after
-        elif not lenient or any(c.name.casefold() == name.casefold() for c in after.table.columns):
+        elif not lenient or after.table.column(name) is not None:
             after, sql = definitions.drop_column(after, name, now)
             sqls.append(sql)
         if not cursor.take(","):
@@ -268,7 +268,7 @@ def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: 
     cursor.take("NULL")
     cursor.end()
     after, sql = definitions.alter_column(entry, name, type_, nullable, interpreter.env.instance.storage.clock())
-    old = next(c for c in entry.table.columns if c.name.casefold() == name.casefold())
+    old = entry.table.named(name)
     new = next(c for c in after.table.columns if c.column_id == old.column_id)
     stored, full = f"c{old.column_id}", f"{database.name}.{entry.table.schema}.{entry.table.name}"
     checked = assign(Expr(stored, old.type), new, full)  # values that no longer fit are an error

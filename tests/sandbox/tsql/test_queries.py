@@ -45,6 +45,8 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT UPPER(town), COUNT(*) FROM q.people WHERE town IS NOT NULL GROUP BY UPPER(town) ORDER BY COUNT(*) DESC",
      [("ULM", 2), ("BONN", 1)]),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT town FROM q.people) AS d", [(3,)]),
+    ("SELECT IIF(id > 1, 'more', 'one'), COUNT(*) FROM q.people GROUP BY IIF(id > 1, 'more', 'one') ORDER BY 2",
+     [("one", 1), ("more", 3)]),
     ("SELECT TOP (2) id FROM q.people ORDER BY id DESC", [(4,), (3,)]),
     ("SELECT TOP 1 id FROM q.people ORDER BY pay", [(3,)]),
     ("SELECT id FROM q.people ORDER BY id OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY", [(2,), (3,)]),

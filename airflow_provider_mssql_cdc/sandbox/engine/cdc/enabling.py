@@ -123,7 +123,7 @@ def _check_net_changes(table: TableDef, index: IndexDef | None, columns: tuple[C
 
 
 def _key_column(table: TableDef, name: str) -> KeyColumn:
-    column = next(each for each in table.columns if each.name.casefold() == name.casefold())
+    column = table.named(name)
     return KeyColumn(column.column_id, column.name)
 
 

@@ -290,6 +290,35 @@ def test_a_kill_before_the_property_was_written_is_healed_by_the_next_look(table
     assert table().state().marker == marker(2)
 
 
+@pytest.mark.parametrize("expired", [False, True])
+@pytest.mark.parametrize(
+    "how", ["DELETE FROM {}", "TRUNCATE TABLE {}", "INSERT OVERWRITE {0} SELECT * FROM {0} WHERE false"]
+)
+def test_a_table_that_was_emptied_by_others_holds_nothing_of_what_its_marker_says(table, how, expired):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    if expired:
+        expire_marked(target)
+
+    target._session.sql(how.format(target.sql_name))
+
+    state = table().state()
+    assert (state.exists, state.is_empty, state.marker) == (True, True, None)
+
+
+def test_a_table_that_the_load_emptied_keeps_its_marker_also_after_compaction(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    rows = changes(target, [(1, None, None, "D", 1)])
+    assert target.commit(target.state(), Merge(rows, ("id",), nullable_key=False), marker(2))
+    assert target.state().marker == marker(2)
+
+    call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
+
+    assert contents(target) == []
+    assert target.state().marker == marker(2)
+
+
 def test_rows_without_marker_are_seen_as_such(table):
     target = table()
     target._session.sql(f"INSERT INTO {target.sql_name} VALUES (1, 'by hand', 1)")

@@ -105,20 +105,27 @@ class IcebergTable:
     def state(self) -> State:
         """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
 
+        A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
+
         :raises TargetError: if only that memory is left, and it cannot be the newest
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
         refs, snapshots = self._history()
         current = refs.get("main")
+        written = False
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
             if found is not None:
+                if written and self.rows_at(current).isEmpty():
+                    return State(True, current, None, is_empty=True)
                 marker = from_json(Marker, found)
                 self._remember(marker, snapshot)
                 return State(True, current, marker, is_empty=False)
-        remembered = self._remembered(current)
+            # compaction changes no rows
+            written = written or snapshots[snapshot]["operation"] != "replace"
         is_empty = current is None or self.rows_at(current).isEmpty()
+        remembered = None if written and is_empty else self._remembered(current)
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
 
     def rows(self, state: State) -> DataFrame:

@@ -80,20 +80,19 @@ def _enable_table(interpreter: Interpreter, database: Database, given: Bound) ->
             supports_net_changes=given.flag("@supports_net_changes"),
             allow_partition_switch=given.flag("@allow_partition_switch") is not False,
         )
-        _create_role(interpreter, given.text("@role_name"))
+        _create_role(interpreter, database, given.text("@role_name"))
         return messages
 
     return _with_lock(interpreter, database, action)
 
 
-def _create_role(interpreter: Interpreter, role: str | None) -> None:
+def _create_role(interpreter: Interpreter, database: Database, role: str | None) -> None:
     """The gating role is created if it is missing."""
-    transaction = interpreter.env.manager.open
-    assert transaction is not None
-    assert transaction.catalog is not None
-    catalog = transaction.catalog
+    catalog = interpreter.env.enter(database)
     if role and role.casefold() not in {name.casefold() for name in (*catalog.roles, "db_owner", "public")}:
-        transaction.catalog = dataclasses.replace(catalog, roles={**catalog.roles, role: frozenset()})
+        interpreter.env.manager.enter(database).catalog = dataclasses.replace(
+            catalog, roles={**catalog.roles, role: frozenset()}
+        )
 
 
 def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import sub_cursor
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 if TYPE_CHECKING:
@@ -51,25 +51,24 @@ def declare(interpreter: Interpreter, statement: Statement) -> None:
 def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
     """Run a statement that is neither a query nor about control flow or transactions."""
     cursor = statement.cursor()
-    words = [token.upper for token in statement.tokens[:3]]
-    verb = words[0]
+    verb, second = cursor.next().upper, cursor.token.upper
     if verb == "USE":
-        cursor.next()
         yield from _use(interpreter, cursor.name())
         return
     if verb == "RECONFIGURE":
         yield RowCount()
         return
-    action = _ACTIONS.get((verb, words[1] if len(words) > 1 else ""))
-    if verb == "CREATE" and words[1:] and set(words[1:]) & {"INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"}:
-        action = indexes.create_index
-    if verb in ("GRANT", "REVOKE", "DENY"):
-        action = principals.grant
+    action = _ACTIONS.get((verb, second)) or _OTHERS.get((verb, second)) or _OTHERS.get((verb, ""))
     if action is None:
-        raise unsupported(f"{' '.join(words[:2])}", statement.line)
+        raise unsupported(f"{verb} {second}", statement.line)
+    if (verb, second) in _ACTIONS:
+        cursor.next()
     if interpreter.settings.fmtonly:
         return
-    action(interpreter, statement)
+    if action in _SEPARATE:
+        action(interpreter, cursor)
+    else:
+        interpreter.atomically(lambda: action(interpreter, cursor))
     yield RowCount()
 
 
@@ -86,9 +85,7 @@ def _require_no_transaction(interpreter: Interpreter, what: str) -> None:
         raise SqlError.of(226, what)
 
 
-def _create_database(interpreter: Interpreter, statement: Statement) -> None:
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "DATABASE")
+def _create_database(interpreter: Interpreter, cursor: Cursor) -> None:
     name = cursor.name()
     cursor.end()
     _require_no_transaction(interpreter, "CREATE DATABASE")
@@ -101,9 +98,7 @@ def _require_sysadmin(interpreter: Interpreter, what: str, database: str) -> Non
         raise SqlError.of(262, what, database)
 
 
-def _drop_database(interpreter: Interpreter, statement: Statement) -> None:
-    cursor = statement.cursor()
-    cursor.expect("DROP", "DATABASE")
+def _drop_database(interpreter: Interpreter, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
@@ -117,9 +112,7 @@ def _drop_database(interpreter: Interpreter, statement: Statement) -> None:
 _IGNORED_DATABASE_OPTIONS = frozenset({"RECOVERY", "SINGLE_USER", "MULTI_USER", "AUTO_CLOSE", "AUTO_SHRINK"})
 
 
-def _alter_database(interpreter: Interpreter, statement: Statement) -> None:
-    cursor = statement.cursor()
-    cursor.expect("ALTER", "DATABASE")
+def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
     name = cursor.name()
     database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
     cursor.expect("SET")
@@ -133,55 +126,42 @@ def _alter_database(interpreter: Interpreter, statement: Statement) -> None:
         else:
             database.read_committed_snapshot = on
     elif option not in _IGNORED_DATABASE_OPTIONS:
-        raise unsupported(f"ALTER DATABASE SET {option}", statement.line)
+        raise unsupported(f"ALTER DATABASE SET {option}", cursor.token.line)
 
 
-def _create_schema(interpreter: Interpreter, statement: Statement) -> None:
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "SCHEMA")
+def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:
     name = cursor.name()
     if cursor.take("AUTHORIZATION"):
         cursor.name()
     cursor.end()
-
-    def action() -> None:
-        transaction = interpreter.env.manager.enter(interpreter.env.current)
-        catalog = transaction.catalog
-        assert catalog is not None
-        if catalog.schema_name(name) is not None:
-            raise SqlError.of(2714, name)
-        number = max([4, *catalog.schemas.values()]) + 1
-        tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
-
-    interpreter.atomically(action)
+    catalog = interpreter.env.enter(interpreter.env.current)
+    if catalog.schema_name(name) is not None:
+        raise SqlError.of(2714, name)
+    number = max([4, *catalog.schemas.values()]) + 1
+    tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
 
 
-def _drop_schema(interpreter: Interpreter, statement: Statement) -> None:
-    cursor = statement.cursor()
-    cursor.expect("DROP", "SCHEMA")
+def _drop_schema(interpreter: Interpreter, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
-
-    def action() -> None:
-        transaction = interpreter.env.manager.enter(interpreter.env.current)
-        catalog = transaction.catalog
-        assert catalog is not None
-        known = catalog.schema_name(name)
-        if known is None:
-            if lenient:
-                return
-            raise SqlError.of(15151, "drop", "schema", name)
-        used = [entry for entry in catalog.tables.values() if entry.table.schema == known]
-        if used:
-            raise SqlError.of(3729, name, used[0].table.name)
-        schemas = {key: value for key, value in catalog.schemas.items() if key != known}
-        tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
-
-    interpreter.atomically(action)
+    catalog = interpreter.env.enter(interpreter.env.current)
+    known = catalog.schema_name(name)
+    if known is None:
+        if lenient:
+            return
+        raise SqlError.of(15151, "drop", "schema", name)
+    used = [entry for entry in catalog.tables.values() if entry.table.schema == known]
+    if used:
+        raise SqlError.of(3729, name, used[0].table.name)
+    schemas = {key: value for key, value in catalog.schemas.items() if key != known}
+    tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
 
 
-_ACTIONS: dict[tuple[str, str], Callable[[Interpreter, Statement], None]] = {
+Action = Callable[["Interpreter", Cursor], None]
+
+# by the first two words of a statement, after which the action reads on
+_ACTIONS: dict[tuple[str, str], Action] = {
     ("CREATE", "DATABASE"): _create_database,
     ("DROP", "DATABASE"): _drop_database,
     ("ALTER", "DATABASE"): _alter_database,
@@ -200,3 +180,10 @@ _ACTIONS: dict[tuple[str, str], Callable[[Interpreter, Statement], None]] = {
     ("DROP", "ROLE"): principals.drop_principal,
     ("REVERT", ""): principals.revert,
 }
+# after the first word
+_OTHERS: dict[tuple[str, str], Action] = {
+    **dict.fromkeys((("GRANT", ""), ("REVOKE", ""), ("DENY", "")), principals.grant),
+    **{("CREATE", word): indexes.create_index for word in ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED")},
+}
+# not in one transaction with whatever is open, or several statements in one
+_SEPARATE: tuple[Action, ...] = (_create_database, _drop_database, _alter_database, tables.drop_table)

@@ -93,6 +93,11 @@ class Environment:
         """The catalogue as this session's transaction sees it."""
         return self.manager.catalog(database)
 
+    def enter(self, database: Database) -> Catalog:
+        """Be ready to change a database; its catalogue as this session's transaction sees it."""
+        self.manager.enter(database)
+        return self.manager.catalog(database)
+
     def table(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry] | None:
         """A user table by name."""
         database = self.database_named(parts[0])

@@ -9,16 +9,14 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, key_columns
-from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 
-def create_index(interpreter: Interpreter, statement: Statement) -> None:
+def create_index(interpreter: Interpreter, cursor: Cursor) -> None:
     """CREATE [UNIQUE] [CLUSTERED | NONCLUSTERED] INDEX name ON table (columns)"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE")
     unique = cursor.take("UNIQUE")
     clustered = cursor.take("CLUSTERED")
     cursor.take("NONCLUSTERED")
@@ -36,43 +34,33 @@ def create_index(interpreter: Interpreter, statement: Statement) -> None:
     if cursor.take("ON"):
         cursor.name()
     cursor.end()
-
-    def action() -> None:
-        local = None if unique else interpreter.env.local(parts[2])
-        if local is not None:
-            indexed = definitions.add_index(local.entry, key, interpreter.env.instance.storage.clock())
-            interpreter.env.keep(parts[2], dataclasses.replace(local, entry=indexed))
-            return
-        database, catalog, entry = tables.existing(interpreter, parts)
-        after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
-        tables.check_unique(interpreter, database, entry, after.table.indexes[-1])
-        tables.define(interpreter, tables.replaced(catalog, after))
-
-    interpreter.atomically(action)
+    local = None if unique else interpreter.env.local(parts[2])
+    if local is not None:
+        indexed = definitions.add_index(local.entry, key, interpreter.env.instance.storage.clock())
+        interpreter.env.keep(parts[2], dataclasses.replace(local, entry=indexed))
+        return
+    database, catalog, entry = tables.existing(interpreter, parts)
+    after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
+    tables.check_unique(interpreter, database, entry, after.table.indexes[-1])
+    tables.define(interpreter, tables.replaced(catalog, after))
 
 
-def drop_index(interpreter: Interpreter, statement: Statement) -> None:
+def drop_index(interpreter: Interpreter, cursor: Cursor) -> None:
     """DROP INDEX [IF EXISTS] name ON table"""
-    cursor = statement.cursor()
-    cursor.expect("DROP", "INDEX")
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.expect("ON")
     parts = tables.parts_of(cursor)
     cursor.end()
-
-    def action() -> None:
-        database, catalog, entry = tables.existing(interpreter, parts)
-        index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
-        if index is None:
-            if lenient:
-                return
-            raise SqlError.of(3701, "index", f"{entry.table.name}.{name}", state=7)
-        if index.primary_key or index.name in entry.unique_constraints:
-            raise SqlError.of(3723, entry.table.name, name)
-        after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
-        assert after is not None
-        database.cdc.check_ddl(entry.table, after.table, "drop_index")
-        tables.define(interpreter, tables.replaced(catalog, after))
-
-    interpreter.atomically(action)
+    database, catalog, entry = tables.existing(interpreter, parts)
+    index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
+    if index is None:
+        if lenient:
+            return
+        raise SqlError.of(3701, "index", f"{entry.table.name}.{name}", state=7)
+    if index.primary_key or index.name in entry.unique_constraints:
+        raise SqlError.of(3723, entry.table.name, name)
+    after = definitions.drop_index(entry, name, interpreter.env.instance.storage.clock())
+    assert after is not None
+    database.cdc.check_ddl(entry.table, after.table, "drop_index")
+    tables.define(interpreter, tables.replaced(catalog, after))

@@ -32,9 +32,8 @@ def _require_owner(interpreter: Interpreter) -> None:
 
 def _change(interpreter: Interpreter, **changes: object) -> None:
     def action() -> None:
-        transaction = interpreter.env.manager.enter(interpreter.env.current)
-        assert transaction.catalog is not None
-        tables.define(interpreter, dataclasses.replace(transaction.catalog, **changes))  # type: ignore[arg-type]
+        catalog = interpreter.env.enter(interpreter.env.current)
+        tables.define(interpreter, dataclasses.replace(catalog, **changes))  # type: ignore[arg-type]
 
     interpreter.atomically(action)
 
@@ -43,10 +42,8 @@ def _catalog(interpreter: Interpreter) -> Catalog:
     return interpreter.env.catalog(interpreter.env.current)
 
 
-def create_login(interpreter: Interpreter, statement: Statement) -> None:
+def create_login(interpreter: Interpreter, cursor: Cursor) -> None:
     """CREATE LOGIN name WITH PASSWORD = 'text'"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "LOGIN")
     name = cursor.name()
     cursor.expect("WITH", "PASSWORD", "=")
     password = cursor.next().name
@@ -60,10 +57,8 @@ def create_login(interpreter: Interpreter, statement: Statement) -> None:
     logins[name.casefold()] = Principal(name, password)
 
 
-def create_user(interpreter: Interpreter, statement: Statement) -> None:
+def create_user(interpreter: Interpreter, cursor: Cursor) -> None:
     """CREATE USER name [FOR LOGIN login]"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "USER")
     name = cursor.name()
     login = name
     if cursor.take("FOR", "LOGIN") or cursor.take("FROM", "LOGIN"):
@@ -82,10 +77,8 @@ def create_user(interpreter: Interpreter, statement: Statement) -> None:
     _change(interpreter, users={**users, name: login})
 
 
-def create_role(interpreter: Interpreter, statement: Statement) -> None:
+def create_role(interpreter: Interpreter, cursor: Cursor) -> None:
     """CREATE ROLE name"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "ROLE")
     name = cursor.name()
     if cursor.take("AUTHORIZATION"):
         cursor.name()
@@ -105,11 +98,9 @@ def add_role(interpreter: Interpreter, name: str) -> None:
     _change(interpreter, roles={**_catalog(interpreter).roles, name: frozenset()})
 
 
-def drop_principal(interpreter: Interpreter, statement: Statement) -> None:
+def drop_principal(interpreter: Interpreter, cursor: Cursor) -> None:
     """DROP USER | ROLE [IF EXISTS] name"""
-    cursor = statement.cursor()
-    cursor.expect("DROP")
-    word = cursor.next().text.lower()
+    word = cursor.tokens[1].text.lower()
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name().casefold()
     cursor.end()
@@ -130,10 +121,8 @@ def drop_principal(interpreter: Interpreter, statement: Statement) -> None:
     _change(interpreter, users=users, roles=roles, rights=rights)
 
 
-def alter_role(interpreter: Interpreter, statement: Statement) -> None:
+def alter_role(interpreter: Interpreter, cursor: Cursor) -> None:
     """ALTER ROLE name ADD | DROP MEMBER user"""
-    cursor = statement.cursor()
-    cursor.expect("ALTER", "ROLE")
     role = cursor.name()
     add = cursor.take("ADD")
     if not add:
@@ -162,10 +151,9 @@ def change_member(interpreter: Interpreter, role: str, member: str, *, add: bool
     _change(interpreter, roles={**catalog.roles, known: changed})
 
 
-def grant(interpreter: Interpreter, statement: Statement) -> None:
+def grant(interpreter: Interpreter, cursor: Cursor) -> None:
     """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ..."""
-    cursor = statement.cursor()
-    verb = cursor.next().upper
+    verb = cursor.tokens[0].upper
     cursor.take("GRANT", "OPTION", "FOR")
     wanted: list[tuple[str, list[str]]] = []
     while True:
@@ -189,7 +177,7 @@ def grant(interpreter: Interpreter, statement: Statement) -> None:
     for permission, columns in wanted:
         allowed = OBJECT_PERMISSIONS if schema else DATABASE_PERMISSIONS | SERVER_PERMISSIONS | OBJECT_PERMISSIONS
         if permission not in allowed:
-            raise unsupported(f"{verb} {permission}", statement.line)
+            raise unsupported(f"{verb} {permission}", cursor.tokens[0].line)
         for grantee in grantees:
             if permission in SERVER_PERMISSIONS:
                 _change_login(interpreter, grantee, permission, verb)
@@ -263,6 +251,6 @@ def execute_as(interpreter: Interpreter, statement: Statement) -> None:
     env.execute_as(Principal(users[user] or f"S-1-9-3-{env.current.database_id}-{user}", "", user=user))
 
 
-def revert(interpreter: Interpreter, statement: Statement) -> None:
+def revert(interpreter: Interpreter, cursor: Cursor) -> None:
     """REVERT"""
     interpreter.env.revert()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, Outcome, SqlError
@@ -20,8 +20,6 @@ _ANSI = frozenset((
     "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "QUOTED_IDENTIFIER", "NUMERIC_ROUNDABORT", "CURSOR_CLOSE_ON_COMMIT",
     "ARITHIGNORE",
 ))  # fmt: skip
-_DEFAULTS = {**dict.fromkeys(_ANSI, True), "ANSI_NULL_DFLT_OFF": False, "NUMERIC_ROUNDABORT": False,
-             "CURSOR_CLOSE_ON_COMMIT": False, "ANSI_DEFAULTS": False, "ARITHIGNORE": False}  # fmt: skip
 # switching these would change results in ways that are not simulated
 _MUST_STAY = {
     "ANSI_NULLS": True,
@@ -31,13 +29,8 @@ _MUST_STAY = {
 }
 _TEXT_OPTIONS = frozenset({"TEXTSIZE", "DEADLOCK_PRIORITY", "CONTEXT_INFO"})
 _DATE_OPTIONS = {"LANGUAGE": ("us_english", "english"), "DATEFORMAT": ("mdy",), "DATEFIRST": ("7",)}
-_LEVELS = {
-    "READ UNCOMMITTED": IsolationLevel.READ_UNCOMMITTED,
-    "READ COMMITTED": IsolationLevel.READ_COMMITTED,
-    "REPEATABLE READ": IsolationLevel.REPEATABLE_READ,
-    "SERIALIZABLE": IsolationLevel.SERIALIZABLE,
-    "SNAPSHOT": IsolationLevel.SNAPSHOT,
-}
+_FLAGS = ("NOCOUNT", "XACT_ABORT", "IMPLICIT_TRANSACTIONS", "FMTONLY")
+_NOT_BUILT = ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS")
 
 
 @dataclass(slots=True)
@@ -45,7 +38,6 @@ class Settings:
     """SET options of a session.
 
     :param rowcount: SET ROWCOUNT, 0 for all rows
-    :param options: ANSI options by name
     """
 
     nocount: bool = False
@@ -53,7 +45,6 @@ class Settings:
     implicit_transactions: bool = False
     fmtonly: bool = False
     rowcount: int = 0
-    options: dict[str, bool] = field(default_factory=lambda: dict(_DEFAULTS))
 
 
 def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
@@ -64,10 +55,10 @@ def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
         _assign(interpreter, cursor, statement)
         return
     if cursor.take("TRANSACTION", "ISOLATION", "LEVEL"):
-        level = " ".join(token.upper for token in statement.tokens[4:])
-        if level not in _LEVELS:
+        level = "_".join(token.upper for token in statement.tokens[4:])
+        if level not in IsolationLevel.__members__ or level == "KEEP":
             raise syntax_error(cursor.token)
-        interpreter.env.isolation = _LEVELS[level]
+        interpreter.env.isolation = IsolationLevel[level]
         return
     if cursor.take("IDENTITY_INSERT"):
         _identity_insert(interpreter, cursor)
@@ -94,14 +85,11 @@ def _assign(interpreter: Interpreter, cursor: Cursor, statement: Statement) -> N
 
 def _identity_insert(interpreter: Interpreter, cursor: Cursor) -> None:
     parts = cursor.dotted()
-    full = (parts[0] if len(parts) > 2 else "", parts[-2] if len(parts) > 1 else "", parts[-1])
-    found = interpreter.env.table(full)
+    database, schema, name = ("", "", *parts)[-3:]
+    found = interpreter.env.table((database, schema, name))
     if found is None:
         raise SqlError.of(1088, ".".join(parts))
-    on = cursor.take("ON")
-    if not on:
-        cursor.expect("OFF")
-    table = found[1].table
+    on, table = _on(cursor), found[1].table
     if on and not any(column.identity for column in table.columns):
         raise SqlError.of(8106, table.name)
     interpreter.env.identity_insert_table = table.object_id if on else None
@@ -130,16 +118,9 @@ def _option(interpreter: Interpreter, name: str, cursor: Cursor) -> Iterator[Out
         on = _on(cursor)
         if _MUST_STAY.get(name, on) != on:
             raise unsupported(f"SET {name} {'ON' if on else 'OFF'}", cursor.token.line)
-        settings.options[name] = on
-    elif name == "NOCOUNT":
-        settings.nocount = _on(cursor)
-    elif name == "XACT_ABORT":
-        settings.xact_abort = _on(cursor)
-    elif name == "IMPLICIT_TRANSACTIONS":
-        settings.implicit_transactions = _on(cursor)
-    elif name == "FMTONLY":
-        settings.fmtonly = _on(cursor)
-    elif name in ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS"):
+    elif name in _FLAGS:
+        setattr(settings, name.lower(), _on(cursor))
+    elif name in _NOT_BUILT:
         raise unsupported(f"SET {name}", cursor.token.line)
     elif name == "ROWCOUNT":
         settings.rowcount = _number(interpreter, cursor)

@@ -19,7 +19,6 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ddl import TableSpec, check_columns
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
-from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -57,9 +56,7 @@ def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Datab
         raise SqlError.of(262, "CREATE TABLE", database.name)
     if database.cdc.enabled and not env.is_owner(database) and not env.user_in_role(database, "db_ddladmin"):
         raise SqlError.of(22914)
-    transaction = interpreter.env.manager.enter(database)
-    assert transaction.catalog is not None
-    return database, transaction.catalog
+    return database, env.enter(database)
 
 
 def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
@@ -90,10 +87,8 @@ def replaced(catalog: Catalog, entry: TableEntry) -> Catalog:
     return dataclasses.replace(catalog, tables={**catalog.tables, entry.table.object_id: entry})
 
 
-def create_table(interpreter: Interpreter, statement: Statement) -> None:
+def create_table(interpreter: Interpreter, cursor: Cursor) -> None:
     """CREATE TABLE"""
-    cursor = statement.cursor()
-    cursor.expect("CREATE", "TABLE")
     parts = parts_of(cursor)
     spec = elements(sub_cursor(cursor, cursor.group()))
     if cursor.take("ON"):
@@ -104,8 +99,7 @@ def create_table(interpreter: Interpreter, statement: Statement) -> None:
         raise unsupported("WITH in CREATE TABLE", cursor.token.line)
     cursor.end()
     check_columns(spec.columns, parts[2])
-
-    interpreter.atomically(lambda: create(interpreter, parts, spec))
+    create(interpreter, parts, spec)
 
 
 def create(interpreter: Interpreter, parts: tuple[str, str, str], spec: TableSpec) -> None:
@@ -146,26 +140,21 @@ def local_table(interpreter: Interpreter, name: str, spec: TableSpec) -> LocalTa
     return LocalTable.empty(_defined(interpreter, "dbo", name, spec), interpreter.env.procedure_depth)
 
 
-def alter_table(interpreter: Interpreter, statement: Statement) -> None:
+def alter_table(interpreter: Interpreter, cursor: Cursor) -> None:
     """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
-    cursor = statement.cursor()
-    cursor.expect("ALTER", "TABLE")
     parts = parts_of(cursor)
-    if cursor.take("WITH", "CHECK") or cursor.take("WITH", "NOCHECK"):
-        pass
-
-    def action() -> None:
-        place = existing(interpreter, parts)
-        if cursor.take("ADD"):
-            _add(interpreter, place, elements(cursor), statement.text)
-        elif cursor.take("DROP"):
-            _drop(interpreter, place, cursor, statement.text)
-        elif cursor.take("ALTER", "COLUMN"):
-            _alter_column(interpreter, place, cursor, statement.text)
-        else:
-            raise unsupported(f"ALTER TABLE {cursor.token.text.upper()}", cursor.token.line)
-
-    interpreter.atomically(action)
+    if not cursor.take("WITH", "CHECK"):
+        cursor.take("WITH", "NOCHECK")
+    text = cursor.source(cursor.tokens[:-1])
+    place = existing(interpreter, parts)
+    if cursor.take("ADD"):
+        _add(interpreter, place, elements(cursor), text)
+    elif cursor.take("DROP"):
+        _drop(interpreter, place, cursor, text)
+    elif cursor.take("ALTER", "COLUMN"):
+        _alter_column(interpreter, place, cursor, text)
+    else:
+        raise unsupported(f"ALTER TABLE {cursor.token.text.upper()}", cursor.token.line)
 
 
 Place = tuple[Database, Catalog, TableEntry]
@@ -280,10 +269,8 @@ def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: 
     _apply(interpreter, place, after, sql, text, "alter")
 
 
-def drop_table(interpreter: Interpreter, statement: Statement) -> None:
+def drop_table(interpreter: Interpreter, cursor: Cursor) -> None:
     """DROP TABLE [IF EXISTS] t, ..."""
-    cursor = statement.cursor()
-    cursor.expect("DROP", "TABLE")
     lenient = cursor.take("IF", "EXISTS")
     names = [parts_of(cursor)]
     while cursor.take(","):
@@ -313,23 +300,17 @@ def drop_table(interpreter: Interpreter, statement: Statement) -> None:
         interpreter.atomically(lambda each=each: action(each))  # type: ignore[misc]
 
 
-def truncate_table(interpreter: Interpreter, statement: Statement) -> None:
+def truncate_table(interpreter: Interpreter, cursor: Cursor) -> None:
     """TRUNCATE TABLE"""
-    cursor = statement.cursor()
-    cursor.expect("TRUNCATE", "TABLE")
     parts = parts_of(cursor)
     cursor.end()
-
-    def action() -> None:
-        local = interpreter.env.local(parts[2])
-        if local is not None:
-            interpreter.env.keep(parts[2], LocalTable.empty(local.entry, local.depth))
-            interpreter.env.instance.storage.database("tempdb").reset_identity(local.entry.table.object_id)
-            return
-        database, catalog, entry = existing(interpreter, parts)
-        database.cdc.check_ddl(entry.table, None, "truncate")
-        object_id = entry.table.object_id
-        sql = f"DELETE FROM {stored_name(database, entry)}"
-        define(interpreter, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))
-
-    interpreter.atomically(action)
+    local = interpreter.env.local(parts[2])
+    if local is not None:
+        interpreter.env.keep(parts[2], LocalTable.empty(local.entry, local.depth))
+        interpreter.env.instance.storage.database("tempdb").reset_identity(local.entry.table.object_id)
+        return
+    database, catalog, entry = existing(interpreter, parts)
+    database.cdc.check_ddl(entry.table, None, "truncate")
+    object_id = entry.table.object_id
+    sql = f"DELETE FROM {stored_name(database, entry)}"
+    define(interpreter, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))

@@ -117,7 +117,7 @@ class IcebergTable:
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
             if found is not None:
-                if written and self.rows_at(current).isEmpty():
+                if written and current is not None and self.rows_at(current).isEmpty():
                     return State(True, current, None, is_empty=True)
                 marker = from_json(Marker, found)
                 self._remember(marker, snapshot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -131,7 +132,8 @@ class SqlSession:
     def cancel(self) -> None:
         """Attention: end the running request soon."""
         self._env.cancelled.set()
-        self._env.manager.connection.interrupt()
+        with contextlib.suppress(duckdb.ConnectionException):  # closed meanwhile
+            self._env.manager.connection.interrupt()
 
     def reset(self) -> None:
         """RESETCONNECTION: as after login."""

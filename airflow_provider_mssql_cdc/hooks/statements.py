@@ -23,6 +23,7 @@ _RIGHTS_NEEDED = """
 
 _WITHOUT_RIGHTS = "\n    CAST(NULL AS bigint), CAST(NULL AS uniqueidentifier), CAST(NULL AS int)"
 
+# The newest row is read at once: of two reads in one statement, the second may see what was captured in between.
 # A statement that names cdc.lsn_time_mapping cannot be compiled where CDC is off; within IF it need not be.
 # The database is found by name, since ids differ from DB_ID() on Azure SQL Database (docs: sys.databases).
 _STATUS = """
@@ -30,7 +31,7 @@ IF EXISTS (SELECT 1 FROM sys.databases WHERE name = DB_NAME() AND is_cdc_enabled
   SELECT{facts},{more},
     m.start_lsn, m.tran_end_time, (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping)
   FROM sys.databases AS d
-  LEFT JOIN cdc.lsn_time_mapping AS m ON m.start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping)
+  LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) AS m ON 1 = 1
   WHERE d.name = DB_NAME()
 ELSE
   SELECT{facts},{more},

@@ -295,15 +295,12 @@ def test_79_decimal_literal_of_38_digits(plain: Database) -> None:
     assert plain.value(f"SELECT {digits}") == Decimal(digits)
 
 
-_OVERFLOW = gap("the sandbox says 8115, as from bigint to int")
-
-
 @pytest.mark.parametrize(
     ("declared", "value", "number"),
     [
-        pytest.param("tinyint", "256", 220, marks=_OVERFLOW),
-        pytest.param("tinyint", "-1", 220, marks=_OVERFLOW),
-        pytest.param("smallint", "32768", 220, marks=_OVERFLOW),
+        ("tinyint", "256", 220),
+        ("tinyint", "-1", 220),
+        ("smallint", "32768", 220),
         ("int", "2147483648", 8115),
         ("decimal(4,2)", "100", 8115),
         ("varchar(2)", "'abc'", 2628),

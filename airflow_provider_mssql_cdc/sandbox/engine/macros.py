@@ -35,6 +35,13 @@ _MACROS = {
         "'_', '.'), '_', '.'), "
         "chr(1), '%'), chr(2), '_'), chr(3), chr(92) || '[') END"
     ),
+    "t_finite(x)": (
+        "CASE WHEN isinf(x) THEN t_error(8115, 'Arithmetic overflow error converting expression to data type float.') "
+        "ELSE x END"
+    ),
+    "t_within(ticks, low, high, number, message)": (
+        "CASE WHEN ticks < low OR ticks >= high THEN t_error(number, message) ELSE ticks END"
+    ),
     "t_nothing(number, message)": "NULL",
     "t_u16(s)": r"length(s) + length(regexp_replace(s, '[^\x{10000}-\x{10FFFF}]', '', 'g'))",
     "t_left16(s, n)": (

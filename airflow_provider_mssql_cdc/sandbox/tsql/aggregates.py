@@ -101,6 +101,7 @@ def _total(name: str, value: Expr, distinct: str, over: str) -> Expr:
     else:
         result = SqlType("money")
     total = f"sum({distinct}{value.sql}) {over}".strip()
+    total = f"t_finite({total})" if family == "float" else total
     if name == "sum":
         return Expr(f"CAST({total} AS {duck(result)})", result, True)
     rows = f"count({distinct}{value.sql}) {over}".strip()

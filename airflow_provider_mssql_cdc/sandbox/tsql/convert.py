@@ -10,6 +10,9 @@ from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 _SOURCE = "source_expression"
 _BASE_1900 = 599266080000000000
 _DAY = 864000000000
+_END = 3652059 * _DAY
+# ticks of the first day, and of the day after the last one
+_RANGES = {"datetime": (552877920000000000, _END), "smalldatetime": (_BASE_1900, _BASE_1900 + 65536 * _DAY)}
 
 
 def unsupported(what: str, line: int = 1) -> SqlError:
@@ -70,9 +73,22 @@ def _number(sql: str, source: SqlType, target: SqlType) -> str:
         return f"({sql} <> 0)"
     if kind(source) == "bit":
         return f"CAST(CAST({sql} AS UTINYINT) AS {duck(target)})"
+    if target.name in ("tinyint", "smallint") and kind(source) == "int":
+        message = (
+            f"{text(f'Arithmetic overflow error for data type {target.name}, value = ')} || CAST({sql} AS VARCHAR)"
+        )
+        return f"coalesce(TRY_CAST({sql} AS {duck(target)}), {_fail(220, message + ' || chr(46)', sql)})"
     if kind(target) == "int" and kind(source) in ("dec", "float") and source.name not in ("money", "smallmoney"):
         return f"CAST(trunc({sql}) AS {duck(target)})"  # numbers lose their fraction; money rounds
     return f"CAST({sql} AS {duck(target)})"
+
+
+_OVERFLOWS = {
+    "tinyint": (244, " overflowed an INT1 column. Use a larger integer column."),
+    "smallint": (244, " overflowed an INT2 column. Use a larger integer column."),
+    "int": (248, " overflowed an int column."),
+    "bigint": (8115, " overflowed a bigint column."),
+}
 
 
 def _fail(number: int, message: str, sql: str) -> str:
@@ -89,33 +105,36 @@ def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if kind(target) == "bit":
         flag = (
             f"CASE WHEN lower({trimmed}) = 'true' THEN TRUE WHEN lower({trimmed}) = 'false' THEN FALSE "
-            f"WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') THEN CAST({trimmed} AS HUGEINT) <> 0 "
+            f"WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') THEN TRY_CAST({trimmed} AS HUGEINT) IS DISTINCT FROM 0 "
         )
         return f"{flag} ELSE {_fail(245, bad_value, sql)} END"
     if kind(target) == "int":
+        number, column = _OVERFLOWS[target.name]
+        overflow = f"'The conversion of the {display(source)} value ' || chr(39) || {sql} || chr(39) || {text(column)}"
         return (
-            f"CASE WHEN {trimmed} = '' THEN 0 WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') "
-            f"THEN CAST({trimmed} AS {duck(target)}) ELSE {_fail(245, bad_value, sql)} END"
+            f"CASE WHEN {trimmed} = '' THEN 0 WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') THEN "
+            f"coalesce(TRY_CAST({trimmed} AS {duck(target)}), t_error({number}, {overflow})) "
+            f"ELSE {_fail(245, bad_value, sql)} END"
         )
     if kind(target) in ("dec", "float"):
         pattern = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)" + ("([eE][+-]?[0-9]+)?" if kind(target) == "float" else "")
         message = text(f"Error converting data type {display(source)} to {name}.")
-        return (
-            f"CASE WHEN regexp_full_match({trimmed}, '{pattern}') THEN CAST({trimmed} AS {duck(target)}) "
-            f"ELSE {_fail(8114, message, sql)} END"
-        )
+        value = f"t_finite(CAST({trimmed} AS {duck(target)}))"
+        if kind(target) == "dec":
+            overflow = text(f"Arithmetic overflow error converting {display(source)} to data type {name}.")
+            value = f"coalesce(TRY_CAST({trimmed} AS {duck(target)}), t_error(8115, {overflow}))"
+        return f"CASE WHEN regexp_full_match({trimmed}, '{pattern}') THEN {value} ELSE {_fail(8114, message, sql)} END"
     if kind(target) == "guid":
         pattern = "[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?.*"
         message = text("Conversion failed when converting from a character string to uniqueidentifier.")
         shaped = f"upper(left(ltrim({sql}, '{{'), 36))"
         return f"CASE WHEN regexp_full_match({sql}, '{pattern}') THEN {shaped} ELSE {_fail(8169, message, sql)} END"
     if kind(target) == "bin":
-        if style == 1:
-            data = f"unhex(CASE WHEN {sql} LIKE '0x%' OR {sql} LIKE '0X%' THEN substr({sql}, 3) " + (
-                f"ELSE {_fail(8114, text('Error converting data type varchar to varbinary.'), sql)} END)"
-            )
-        elif style == 2:
-            data = f"unhex({sql})"
+        if style in (1, 2):
+            digits, prefix = (f"substr({sql}, 3)", "0[xX]") if style == 1 else (sql, "")
+            shaped = f"regexp_full_match({sql}, '{prefix}([0-9A-Fa-f]{{2}})*')"
+            fail = _fail(8114, text(f"Error converting data type {display(source)} to varbinary."), sql)
+            data = f"CASE WHEN {shaped} THEN unhex({digits}) ELSE {fail} END"
         elif is_unicode(source):
             raise unsupported("conversion of nvarchar to binary without a hexadecimal style")
         else:
@@ -266,10 +285,21 @@ def to_ticks(sql: str, source: SqlType) -> str:
     return sql
 
 
+def added(ticks: str, target: SqlType) -> str:
+    """Ticks that DATEADD has moved, if they are still in the range of their type."""
+    low, high = _RANGES.get(target.name, (0, _END))
+    message = text(f"Adding a value to a '{target.name}' column caused an overflow.")
+    return f"t_within({ticks}, {low}, {high}, 517, {message})"
+
+
 def _from_ticks(ticks: str, target: SqlType) -> str:
     unit = 10 ** (7 - target.scale)
     if target.name == "date":
         return f"CAST(t_timestamp({ticks}) AS DATE)"
+    if target.name in _RANGES:
+        low, high = _RANGES[target.name]
+        message = text(f"The conversion to a {target.name} data type resulted in an out-of-range value.")
+        ticks = f"t_within({ticks}, {low}, {high}, 242, {message})"
     if target.name == "datetime":
         return f"t_third(t_round({ticks}, 10) // 10)"
     if target.name == "smalldatetime":
@@ -309,9 +339,6 @@ def _text_to_temporal(sql: str, target: SqlType) -> str:
         utc = f"t_round({ticks} - CAST(t_parse_offset({sql}) AS BIGINT) * 600000000, {unit})"
         packed = f"struct_pack(utc_ticks := {utc}, offset_minutes := CAST(t_parse_offset({sql}) AS SMALLINT))"
         return f"CASE WHEN {sql} IS NOT NULL THEN {packed} END"
-    if target.name == "datetime":
-        low = text("The conversion of a varchar data type to a datetime data type resulted in an out-of-range value.")
-        ticks = f"CASE WHEN {ticks} < 552877920000000000 THEN t_error(242, {low}) ELSE {ticks} END"
     return _from_ticks(f"({ticks})", target)
 
 

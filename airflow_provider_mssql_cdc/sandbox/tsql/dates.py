@@ -8,7 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, shown_ticks, to_ticks, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import added, convert, shown_ticks, to_ticks, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, display, duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
@@ -65,6 +66,7 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
         moved = f"({ticks} + {number} * {_TICKS[part]})"
     else:
         raise SqlError.of(9810, part, "dateadd", display(value.type))
+    moved = added(f"({moved})", value.type)
     if value.type.name == "datetimeoffset":
         offset = f"({value.sql}).offset_minutes"
         sql = (
@@ -77,7 +79,7 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
     return Expr(sql, value.type, True, constant=count.constant and value.constant)
 
 
-def _datediff(type_: SqlType) -> Callable[..., Expr]:
+def _datediff(name: str, type_: SqlType) -> Callable[..., Expr]:
     def function(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
         part = _part(nodes[0])
         start, end = (_temporal(scalar(ctx, scope, node)) for node in nodes[1:])
@@ -97,7 +99,10 @@ def _datediff(type_: SqlType) -> Callable[..., Expr]:
             sql = f"(({last}) + {shift}) // {unit} - (({first}) + {shift}) // {unit}"
         else:
             raise SqlError.of(9810, part, "datediff", display(start.type))
-        return Expr(f"CAST({sql} AS {duck(type_)})", type_, True, constant=start.constant and end.constant)
+        message = text(f"The {name} function resulted in an overflow. The number of dateparts is too large.")
+        fail = f"CASE WHEN {sql} IS NOT NULL THEN t_error(535, {message}) END"
+        sql = f"coalesce(TRY_CAST({sql} AS {duck(type_)}), {fail})"
+        return Expr(sql, type_, True, constant=start.constant and end.constant)
 
     return function
 
@@ -154,8 +159,8 @@ def _eomonth(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
 
 DATE_FUNCTIONS: dict[str, Callable[..., Expr]] = {
     "dateadd": _dateadd,
-    "datediff": _datediff(INT),
-    "datediff_big": _datediff(BIGINT),
+    "datediff": _datediff("datediff", INT),
+    "datediff_big": _datediff("datediff_big", BIGINT),
     "datepart": _datepart,
     "year": _named_part("year"),
     "month": _named_part("month"),

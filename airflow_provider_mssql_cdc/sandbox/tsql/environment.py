@@ -28,6 +28,8 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 _SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
 _MOST_EMPTY = 256
 _FEW_ROWS = 16
+# what DuckDB says of a number that is too large; any other failed conversion is one that the sandbox did not foresee
+_OVERFLOW = re.compile(r"out of range|overflow|could not cast value|failed to cast decimal", re.IGNORECASE)
 _RAISED = re.compile(r"SQL:(\d+):(.*)", re.DOTALL)
 
 
@@ -40,7 +42,7 @@ def translated(error: duckdb.Error) -> SqlError:
         return SqlError(int(raised[1]), raised[2].strip(), severity=severity)
     if isinstance(error, duckdb.InterruptException):
         return SqlError.of(3617)
-    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) and _OVERFLOW.search(text):
         return SqlError.of(8115)
     if "must appear in the GROUP BY" in text:
         return SqlError.of(8120)

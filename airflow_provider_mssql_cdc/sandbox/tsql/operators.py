@@ -161,6 +161,7 @@ def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
             raise SqlError.of(402, display(left.type), display(right.type), operator)
         symbol = "//" if operator == "/" and kind(result) == "int" else operator
         sql = f"CAST(({one} {symbol} {other}) AS {duck(result)})"
+        sql = f"t_finite({sql})" if kind(result) == "float" else sql
     return Expr(sql, result, left.nullable or right.nullable, constant=constant)
 
 

@@ -7,6 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
 from tests.sandbox.tsql.conftest import Client
 
 # more rows than a batch holds in one transaction, small transactions on both sides of it, and again more in the last
@@ -94,3 +97,21 @@ def test_other_orders_and_partitions(client: Client, lsns: list[bytes]) -> None:
 )
 def test_nothing_in_range(client: Client, lsns: list[bytes], bounds: str) -> None:
     assert client.run(f"SELECT id, {_NUMBER} FROM cdc.dbo_numbered_CT WHERE {bounds}") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "without_query"),
+    [
+        ("SELECT * FROM cdc.dbo_numbered_CT", True),
+        ("SELECT id, {number} AS n FROM cdc.dbo_numbered_CT WHERE {bounds} AND __$command_id > 5", True),
+        ('SELECT  "n" FROM (SELECT {number} AS n FROM cdc.dbo_numbered_CT WHERE {bounds}) q  ', True),
+        ("SELECT id FROM cdc.dbo_numbered_CT WHERE {bounds} ORDER BY __$start_lsn, __$command_id", True),
+        ("SELECT id FROM cdc.dbo_numbered_CT ORDER BY id", False),
+        ("SELECT id FROM cdc.dbo_numbered_CT WHERE id > 5", False),
+        ("SELECT id + 1 FROM cdc.dbo_numbered_CT", False),
+    ],
+)
+def test_which_reads_take_no_query(client: Client, lsns: list[bytes], sql: str, without_query: bool) -> None:
+    tree = parse(sql.format(number=_NUMBER, bounds=_bounds(lsns, 0, 3)))
+    compiled = compile_query(client.session._interpreter.context(), Scope(), tree)
+    assert (compiled.direct is not None) == without_query

@@ -257,7 +257,6 @@ def test_tsql_lsn_from_text(plain: Database) -> None:
     assert plain.value("SELECT CONVERT(varbinary(10), '0000002d00000580001d', 2)") == lsn
 
 
-@gap("the sandbox ends with a fault of its own")
 def test_tsql_lsn_from_bad_text_memory(plain: Database) -> None:
     assert plain.number("SELECT CONVERT(binary(10), '0xZZ', 1)") == 8114
 

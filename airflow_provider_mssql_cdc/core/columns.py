@@ -31,6 +31,9 @@ RESERVED = frozenset(
 )
 """Names that a captured column may not have, in lower case."""
 
+TEMPORARY = "_mssql_cdc_"
+"""Begins the names of columns that exist only while a job computes; captured columns may not begin so."""
+
 NEVER_IN_OLD_IMAGES = frozenset({"text", "ntext", "image"})
 """Types that CDC leaves NULL in deletes and before images, whatever changed (docs: cdc.<instance>_CT)."""
 
@@ -109,7 +112,7 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> No
         for target in mapping.targets:
             # Spark compares names without regard to case
             name = target.name.lower()
-            if name in RESERVED or name in taken:
+            if name in RESERVED or name.startswith(TEMPORARY) or name in taken:
                 other = f"the column {taken[name].name!r}" if name in taken else "a column of the load"
                 raise _unsupported(
                     table,

@@ -12,13 +12,12 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, InstanceChangedError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, InstanceChangedError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
-from airflow_provider_mssql_cdc.spark.fold import column
 from airflow_provider_mssql_cdc.spark.source import CaptureProgress, Source, SourceState
 
 log = logging.getLogger(__name__)
@@ -78,7 +77,6 @@ def copy_table(
 
     :param folder: for the rows; must not exist yet
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
-    :raises KeyRequiredError: if a key of the user's choice is not unique
     """
     low = low_position(table, source.state(table.instance))
     targets = [
@@ -88,10 +86,7 @@ def copy_table(
     ]
     files = write_rows(_read(source, table, mappings, slice_rows, connections).select(*targets), folder)
     high = _captured_position(source, table, source.progress(), capture_timeout)
-    rows = files.rows()
-    if not table.unique_key:
-        _check_unique(table, rows)
-    return Copy(files, low, high, rows.count())
+    return Copy(files, low, high, files.rows().count())
 
 
 def _read(
@@ -205,15 +200,3 @@ def has_passed(end: CaptureProgress, now: CaptureProgress) -> bool:
     if is_newer and now.max_time is not None and now.max_time > end.now:
         return True
     return end.empty_scans is not None and now.empty_scans is not None and now.empty_scans >= end.empty_scans + 2
-
-
-def _check_unique(table: TableSpec, rows: DataFrame) -> None:
-    key = key_columns(table.schema)
-    duplicates = rows.groupBy(*map(column, key)).count().where("count > 1").limit(3).collect()
-    if duplicates:
-        examples = "; ".join(", ".join(f"{name}={row[name]!r}" for name in key) for row in duplicates)
-        raise KeyRequiredError(
-            f"the key {list(table.schema.key)} is not unique: several rows have {examples}.",
-            table=str(table.name),
-            advice="Name columns with keys={..} that identify a row.",
-        )

@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, renamed, same_key
 
 _BEFORE_ALL = -1
 """``_n`` of what was known of a key before the window."""
 
+_SHARED = f"{TEMPORARY}shared"
+"""Column that says of an event that other rows may have had its key in the same transaction: such an event takes no
+value from others of its key, and gives none."""
 
-def resolve(events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs: Sequence[str]) -> DataFrame:
+_LIFE, _HELD, _AT_ONCE = (TEMPORARY + name for name in ("life", "held", "at_once"))
+
+
+def resolve(
+    events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs: Sequence[str], *, enforced: bool = True
+) -> DataFrame:
     """Fill in the LOBs that ``_unknown`` names, and leave in ``_unknown`` what cannot be known.
 
     A value that was left out is the one of the other image of the same update, if the column did not change in it;
@@ -23,9 +32,13 @@ def resolve(events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs
     :param known: key columns, LOB columns and ``_unknown``, one row per key: what the target, or the copied rows of a
         first load, hold; None if there is nothing
     :param key: columns that identify a row; without one, nothing links an event with what was before it
+    :param enforced: whether the server itself keeps the key unique; else rows may share it within a transaction, and
+        there it does not tell whose value a column had
     """
-    rows = _share_between_images(_wrapped(events, lobs), lobs)
+    rows = _share_between_images(_wrapped(events, lobs), lobs).withColumn(_SHARED, F.lit(False))
     if key:
+        if not enforced:
+            rows = _with_shared_keys(rows, known, key)
         rows = _carry_forward(rows, known, key, lobs)
         if not rows.where(F.col("_moved") & _any_unknown(lobs)).isEmpty():
             rows = _follow_key_changes(rows, key, lobs)
@@ -44,7 +57,7 @@ def _follow_key_changes(rows: DataFrame, key: Sequence[str], lobs: Sequence[str]
 
 
 def _value(lob: str) -> str:
-    return f"_known_{lob}"
+    return f"{TEMPORARY}known_{lob}"
 
 
 def _wrapped(rows: DataFrame, lobs: Sequence[str]) -> DataFrame:
@@ -89,12 +102,37 @@ def _carry_forward(rows: DataFrame, known: DataFrame | None, key: Sequence[str],
     """Give a column that is not known the value of the key's latest earlier image."""
     if known is not None:
         needed = by_keys_of(known, rows.where(_any_unknown(lobs)), key, "left_semi")
-        base = _wrapped(needed, lobs).withColumn("_n", F.lit(_BEFORE_ALL).cast("bigint"))
+        base = _wrapped(needed, lobs).withColumns(
+            {"_n": F.lit(_BEFORE_ALL).cast("bigint"), _SHARED: F.lit(False)},
+        )
         rows = rows.unionByName(base, allowMissingColumns=True)
     by_key = Window.partitionBy(*map(column, key)).orderBy("_n")
     # What a key held before it was deleted, or given away, is nothing to the row that takes the key next.
-    begins = (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_moved"))
-    life = F.count_if(begins).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
-    by_life = Window.partitionBy(*map(column, key), "_life").orderBy("_n").rowsBetween(Window.unboundedPreceding, 0)
-    carried = {_value(lob): F.last(column(_value(lob)), ignorenulls=True).over(by_life) for lob in lobs}
-    return rows.withColumn("_life", life).withColumns(carried).where(F.col("_n") != _BEFORE_ALL).drop("_life")
+    life = F.count_if(_begins() | F.col(_SHARED)).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    by_life = Window.partitionBy(*map(column, key), _LIFE, _SHARED).orderBy("_n")
+    earlier = by_life.rowsBetween(Window.unboundedPreceding, 0)
+    carried = {_value(lob): F.last(column(_value(lob)), ignorenulls=True).over(earlier) for lob in lobs}
+    return rows.withColumn(_LIFE, life).withColumns(carried).where(F.col("_n") != _BEFORE_ALL).drop(_LIFE)
+
+
+def _begins() -> Column:
+    """Return the condition that an event brings a row to its key."""
+    return (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_moved"))
+
+
+def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[str]) -> DataFrame:
+    """Mark the events of a key in those transactions in which several rows may have had it at once."""
+    ends = (F.col("_op") == "D") | ((F.col("_op") == "B") & F.col("_moved"))
+    by_key = Window.partitionBy(*map(column, key)).orderBy("_n")
+    first_begins = F.first(_begins()).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    held = ~first_begins
+    if known is not None:
+        rows = rows.join(known.select(*renamed(key), F.lit(True).alias(_HELD)), same_key(key), "left")
+        held |= F.coalesce(_HELD, F.lit(False))
+    step = F.when(_begins(), 1).when(ends, -1).otherwise(0)
+    at_once = held.cast("int") + F.sum(step).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    rows = rows.withColumn(_AT_ONCE, at_once)
+    transaction = Window.partitionBy(*map(column, key), "_lsn")
+    return rows.withColumn(_SHARED, F.max(_AT_ONCE).over(transaction) > 1).drop(
+        _AT_ONCE, _HELD, *(f"{TEMPORARY}key_{i}" for i in range(len(key)))
+    )

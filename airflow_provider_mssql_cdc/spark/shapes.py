@@ -10,16 +10,28 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import (
     EVENT_COLUMNS,
+    TEMPORARY,
     ColumnMapping,
     TargetColumn,
     key_columns,
 )
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.fold import (
+    LEFT,
+    WAS_THERE,
+    by_keys_of,
+    column,
+    is_delete,
+    last_per_key,
+    net_images,
+    net_per_key,
+    renamed,
+    same_key,
+)
 from airflow_provider_mssql_cdc.spark.lobs import resolve
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -65,41 +77,53 @@ class TableShape:
             return self.data_columns
         return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in EVENT_COLUMNS.items()))
 
-    def mirror_changes(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+    def mirror_changes(self, staged: Staged, window: Window, held: DataFrame) -> DataFrame:
         """Return one row per key that changed in the window, to put or to delete.
 
-        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        :param held: the mirror's rows, those of before the window
         :raises TargetError: if a value cannot be known
+        :raises KeyRequiredError: if the key, which the user chose, is not unique
         """
-        events = staged.rows(window)
-        if not staged.count(window).unknown:
-            return last_per_key(events, self.key)
-        last = last_per_key(resolve(events, known, self.key, self.lobs), self.key)
-        self._refuse_unknown(last)
-        return last
+        events = self._resolved(staged, window, self.known_in_mirror(held))
+        changes, _ = self._last(events)
+        self._refuse_unknown(staged, window, changes)
+        if not self.spec.unique_key:
+            new = changes.where(~is_delete() & ~F.col(WAS_THERE))
+            self._refuse_keys(by_keys_of(held, new, self.key, "left_semi"), "another row came beside the one that has")
+        return changes
 
     def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
-        """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile."""
-        if staged is None or not staged.count(window).events:
-            return copied
-        changes = self.mirror_changes(staged, window, self.known_in_copy(copied, staged, window))
-        changed = changes.where(~is_delete()).select(*self._data())
-        return by_keys_of(copied, changes, self.key, "left_anti").select(*self._data()).unionAll(changed)
+        """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile.
+
+        :raises TargetError: if a value cannot be known
+        :raises KeyRequiredError: if the key, which the user chose, is not unique
+        """
+        rows = copied
+        if staged is not None and staged.count(window).events:
+            events = self._resolved(staged, window, self.known_in_copy(copied, staged, window))
+            changes, touched = self._last(events)
+            self._refuse_unknown(staged, window, changes)
+            changed = changes.where(~is_delete()).select(*self._data())
+            rows = self._untouched(copied, touched).select(*self._data()).unionAll(changed)
+        self._refuse_duplicates(rows)
+        return rows
 
     def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events as a history holds them.
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         """
-        events = staged.rows(window)
-        if staged.count(window).unknown:
-            events = resolve(events, known, self.key, self.lobs)
-        return events.withColumn("_commit_ts_utc", self._utc())
+        return self._resolved(staged, window, known).withColumn("_commit_ts_utc", self._utc())
 
     def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
         if staged is not None and staged.count(window).events:
-            copied = by_keys_of(copied, staged.rows(window), self.key, "left_anti")
+            if self.spec.unique_key:
+                touched = staged.rows(window)
+            else:
+                touched = self._images(self._resolved(staged, window, self.known_in_copy(copied, staged, window)))
+            copied = self._untouched(copied, touched)
+        self._refuse_duplicates(copied)
         event = {
             name: F.lit(None).cast(type_)
             for name, type_ in EVENT_COLUMNS.items()
@@ -127,21 +151,79 @@ class TableShape:
         begins = (F.col("_op") == "I") | F.col("_moved")
         may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
         after_images = staged.rows(window).where(F.col("_op").isin("I", "U"))
-        keys = [column(name).alias(f"_key_{i}") for i, name in enumerate(self.key)]
-        by_key = after_images.groupBy(*keys).agg(F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown"))
-        same = F.lit(True)
-        for i, name in enumerate(self.key):
-            same &= column(name).eqNullSafe(F.col(f"_key_{i}"))
+        changed = F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown")
+        by_key = after_images.groupBy(*renamed(self.key)).agg(changed)
         names = F.coalesce("_unknown", _no_names()).alias("_unknown")
-        return copied.join(by_key, same, "left").select(*map(column, (*self.key, *self.lobs)), names)
+        return copied.join(by_key, same_key(self.key), "left").select(*map(column, (*self.key, *self.lobs)), names)
 
     def known_in_history(self, history: DataFrame, window: Window) -> DataFrame:
-        """Return what a history knows of each key before a window: its latest image that is not an old one."""
-        images = history.where((F.col("_lsn") <= str(window.after)) & F.col("_op").isin("R", "I", "U"))
-        needed = (*map(column, self.lobs), F.col("_unknown"))
+        """Return what a history knows of each key before a window: its latest image, if that is not an old one."""
+        images = history.where((F.col("_lsn") <= str(window.after)) & (F.col("_op") != "B"))
+        needed = (*map(column, self.lobs), F.col("_unknown"), F.col("_op"))
         order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
         latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias("latest"))
-        return latest.select(*map(column, self.key), "latest.*")
+        return latest.select(*map(column, self.key), "latest.*").where("_op != 'D'").drop("_op")
+
+    def _refuse_duplicates(self, rows: DataFrame) -> None:
+        """Prove that a key of the user's choice is unique; the server proves others."""
+        if not self.spec.unique_key:
+            duplicates = rows.groupBy(*map(column, self.key)).count().where("count > 1")
+            self._refuse_keys(duplicates, "several rows have")
+
+    def _refuse_keys(self, rows: DataFrame, what: str) -> None:
+        examples = rows.select(*map(column, self.key)).limit(3).collect()
+        if examples:
+            shown = "; ".join(", ".join(f"{name}={row[name]!r}" for name in self.key) for row in examples)
+            raise KeyRequiredError(
+                f"the key {list(self.spec.schema.key)} is not unique: {what} {shown}.",
+                table=str(self.spec.name),
+                advice="Name columns with keys={..} that identify a row.",
+            )
+
+    def _resolved(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+        events = staged.rows(window)
+        if not staged.count(window).unknown:
+            return events
+        return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key)
+
+    def _images(self, events: DataFrame) -> DataFrame:
+        return net_images(events, self.key, self._image())
+
+    def _last(self, events: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Return what the events leave of each key that changed, and what ``_untouched`` needs to know of them."""
+        if self.spec.unique_key:
+            last = last_per_key(events, self.key)
+            return last, last
+        images = self._images(events)
+        last = net_per_key(events, images, self.key)
+        self._refuse_keys(last.where(F.col(LEFT) > 1), "several rows have")
+        return last, images
+
+    def _untouched(self, copied: DataFrame, touched: DataFrame) -> DataFrame:
+        """Return the copied rows that no event knows.
+
+        A row of a key of the user's choice stays, though another one came to its key: that tells that it is not unique.
+
+        :param touched: rows with the keys, or for a key of the user's choice with the images, that have events
+        """
+        if self.spec.unique_key:
+            return by_keys_of(copied, touched, self.key, "left_anti")
+        lobs = set(self.lobs)
+        same = same_key(self.key)
+        names = [name for name in self._image() if name != "_unknown"]
+        for i, name in enumerate(names):
+            equal = column(name).eqNullSafe(F.col(f"{TEMPORARY}image_{i}"))
+            if name in lobs:
+                equal |= F.array_contains(f"{TEMPORARY}unknown", F.lit(name))
+            same &= equal
+        images = [column(name).alias(f"{TEMPORARY}image_{i}") for i, name in enumerate(names)]
+        unknown = [F.col("_unknown").alias(f"{TEMPORARY}unknown")] if lobs else []
+        return copied.join(touched.select(*renamed(self.key), *images, *unknown), same, "left_anti")
+
+    def _image(self) -> Sequence[str]:
+        """Return the columns by which an image is known again."""
+        names = [target.name for target in self.data_columns if target.name not in self.key]
+        return [*names, "_unknown"] if self.lobs else names
 
     def _data(self) -> Sequence[Column]:
         return [column(target.name) for target in self.data_columns]
@@ -149,7 +231,9 @@ class TableShape:
     def _utc(self) -> Column:
         return F.lit(None).cast("timestamp") if self.timezone is None else to_utc(F.col("_commit_ts"), self.timezone)
 
-    def _refuse_unknown(self, last: DataFrame) -> None:
+    def _refuse_unknown(self, staged: Staged, window: Window, last: DataFrame) -> None:
+        if not staged.count(window).unknown:
+            return
         rows = last.where(~is_delete() & (F.size("_unknown") > 0)).limit(3).collect()
         if rows:
             examples = "; ".join(
@@ -159,7 +243,7 @@ class TableShape:
             raise TargetError(
                 f"CDC left out the value of {examples}, and neither the window nor the target holds it.",
                 table=str(self.spec.name),
-                advice="Load the mirror anew: `mssql-cdc checkpoint reset` with an empty target.",
+                advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
             )
 
 

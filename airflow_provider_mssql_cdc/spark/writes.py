@@ -20,11 +20,12 @@ def next_window(shape: TableShape, sink: str, window: Window, staged: Staged, he
     :param sink: the sink's shape
     :param held: the rows of the target
     :raises TargetError: if the value of a mirror's column cannot be known
+    :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink == HISTORY:
         known = shape.known_in_history(held, window) if shape.spec.schema.key else None
         return Append(shape.history_events(staged, window, known))
-    rows = shape.mirror_changes(staged, window, shape.known_in_mirror(held))
+    rows = shape.mirror_changes(staged, window, held)
     return Merge(rows, shape.key, shape.nullable_key)
 
 
@@ -46,6 +47,7 @@ def first_rows(
     :param held: the rows of the target
     :param anew: the target has rows of before a gap; a mirror's are replaced
     :raises TargetError: if the value of a mirror's column cannot be known
+    :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink == HISTORY:
         return Append(_first_events(shape, window, staged, copy, held))

@@ -65,6 +65,7 @@ def test_computed_columns_are_left_out_whatever_their_type():
         [("_op", "int")],
         [("_LSN", "int")],
         [("_row_id", "bigint")],
+        [("_mssql_cdc_key_0", "int")],
     ],
 )
 def test_a_name_that_is_taken_is_refused(columns):

@@ -98,6 +98,17 @@ class Capture:
         self._write(3, id_, before, old, changed)
         self._write(4, new_id, after, values, changed)
 
+    def pass_on(self, ids: dict) -> None:
+        """Give several rows new ids in one statement, as it is captured where no index enforces them: row by row."""
+        old = {id_: self.rows.pop(id_) for id_ in ids}
+        for id_, values in old.items():
+            self.command += 1
+            before = (values[0], None, None)
+            after = (values[0], *(None if self.keeps else value for value in values[1:]))
+            self._write(3, id_, before, values, {2})
+            self._write(4, ids[id_], after, values, {2})
+            self.rows[ids[id_]] = values
+
     def _write(self, operation, id_, captured, real, ordinals) -> None:
         self.changes.append(
             {
@@ -117,12 +128,21 @@ class Capture:
 TEXTS = (None, None, "", "a", "ä long one", "z" * 40)
 
 
-def random_history(random: Random, history: int) -> Capture:
-    """Work on up to five keys: transactions at positions 10 to 90."""
+def random_history(random: Random, history: int, enforced: bool = True) -> Capture:
+    """Work on up to five keys: transactions at positions 10 to 90.
+
+    :param enforced: whether an index keeps the ids unique; else statements may pass them on from row to row
+    """
     capture = Capture(history, keeps=random.random() < 0.5)
     for position in sorted(random.sample(range(10, 91), random.randint(1, 8))):
         capture.begin(position)
         for _ in range(random.randint(1, 6)):
+            if not enforced and capture.rows and random.random() < 0.4:
+                moving = random.sample(sorted(capture.rows), random.randint(1, len(capture.rows)))
+                free = [n for n in range(1, 6) if n not in capture.rows]
+                new = random.sample([*moving, *free], len(moving))
+                capture.pass_on({id_: n for id_, n in zip(moving, new, strict=True) if id_ != n})
+                continue
             id_ = random.randint(1, 5)
             values = tuple(random.choice(TEXTS) for _ in range(3))
             if id_ not in capture.rows:
@@ -135,7 +155,7 @@ def random_history(random: Random, history: int) -> Capture:
                 values = tuple(
                     v if random.random() < 0.4 else old for v, old in zip(values, capture.rows[id_], strict=True)
                 )
-                capture.update(id_, values, new_id, deferred=random.random() < 0.5)
+                capture.update(id_, values, new_id, deferred=enforced and random.random() < 0.5)
         capture.commit()
     return capture
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.reader import raw_schema
@@ -26,22 +26,22 @@ SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
 seeds = st.integers(0, 2**32)
 
 
-def draw(seed):
+def draw(seed, enforced=True):
     """Histories that share a table, and two cuts."""
     random = Random(seed)
     low = random.randint(5, 60)
-    return [model.random_history(random, number) for number in range(100)], low, random.randint(low, 95)
+    return [model.random_history(random, number, enforced) for number in range(100)], low, random.randint(low, 95)
 
 
-def frame(session, rows):
+def frame(session, rows, mappings=MAPPINGS):
     """Make rows of several partitions in the order of the list, as slices are; each partition is shuffled inside."""
     half = len(rows) // 2
     while 0 < half < len(rows) and rows[half][0] == rows[half - 1][0]:
         half += 1
     parts = [rows[:half][::-1], rows[half:][::-1]]
-    frames = [session.createDataFrame(part, raw_schema(MAPPINGS)).coalesce(1) for part in parts if part]
+    frames = [session.createDataFrame(part, raw_schema(mappings)).coalesce(1) for part in parts if part]
     if not frames:
-        return session.createDataFrame([], raw_schema(MAPPINGS))
+        return session.createDataFrame([], raw_schema(mappings))
     return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
 
 
@@ -71,7 +71,7 @@ def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory
     start = before(captures, low)
     known = session.createDataFrame(start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
-    changes = SHAPE.mirror_changes(staged, window, SHAPE.known_in_mirror(known)).collect()
+    changes = SHAPE.mirror_changes(staged, window, known).collect()
 
     mirror = {(h, id_): (h, id_, *rest) for h, id_, *rest in start}
     assert len({(row["h"], row["id"]) for row in changes}) == len(changes)
@@ -118,6 +118,136 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     assert {tuple(event["_unknown"]) for event in events} <= {()}
     order = [(row[0], row[5]) for row in rows]
     assert [(bytes.fromhex(e["_lsn"][2:]), e["_seq"]) for e in sorted(events, key=lambda e: e["_n"])] == order
+
+
+PASSED_ON = model.table_spec(unique_key=False)
+WITHOUT_LOBS = model.table_spec(columns=model.COLUMNS[:3], unique_key=False)
+
+
+def staged_as(spec, session, folder, rows, window):
+    """Stage rows of the first columns, as they are read where the user chose the key; with the table's shape."""
+    mappings = map_columns(spec.name, spec.schema)
+    width = len(rows[0]) - len(model.COLUMNS) + len(spec.schema.columns) if rows else 0
+    raw = frame(session, [row[:width] for row in rows], mappings)
+    staged = stage(raw, spec.schema, mappings, [window], str(folder / "events"), history=True)
+    return TableShape(spec, mappings, "UTC"), staged
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(seeds)
+def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed, enforced=False)
+    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
+    folder = tmp_path_factory.mktemp("staged")
+    shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
+    start = [row[:3] for row in before(captures, low)]
+    held = session.createDataFrame(start, "h INT, id INT, name STRING")
+
+    changes = shape.mirror_changes(staged, window, held)
+
+    mirror = {row[:2]: row for row in start}
+    found = changes.collect()
+    assert len({(row["h"], row["id"]) for row in found}) == len(found)
+    for row in found:
+        if row["_op"] in "DB":
+            mirror.pop((row["h"], row["id"]))
+        else:
+            mirror[row["h"], row["id"]] = (row["h"], row["id"], row["name"])
+    expected = sorted((row[:3] for row in before(captures, high)), key=repr)
+    assert sorted(mirror.values(), key=repr) == expected
+    # a copy that was made somewhere between the two moments
+    for moment in (low, (low + high) // 2, high):
+        copied = session.createDataFrame([row[:3] for row in before(captures, moment)], held.schema)
+        assert sorted(map(tuple, shape.mirror_rows(staged, window, copied).collect()), key=repr) == expected
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(seeds)
+def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed, enforced=False)
+    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
+    rows = model.raw_rows(captures, low, high)
+    shape, staged = staged_as(PASSED_ON, session, tmp_path_factory.mktemp("staged"), rows, window)
+    known = session.createDataFrame(
+        [(*row, []) for row in before(captures, low)],
+        "h INT, id INT, name STRING, doc STRING, `old text` STRING, _unknown ARRAY<STRING>",
+    )
+
+    events = shape.history_events(staged, window, known).collect()
+
+    expected = {
+        (str(model.lsn(position)), history * 1000 + command, "_DIBU"[operation]): (history, id_, *values)
+        for capture in captures
+        for position, command, operation, history, id_, *values in capture.images
+        if low < position <= high
+    }
+    assert len(events) == len(expected)
+    for event in events:
+        image = dict(zip(model.NAMES, expected[event["_lsn"], event["_command_id"], event["_op"]], strict=True))
+        assert {n: event[n] for n in model.NAMES if n not in event["_unknown"]} == {
+            n: value for n, value in image.items() if n not in event["_unknown"]
+        }
+    assert sum(not event["_unknown"] for event in events) > len(events) / 2
+
+
+def raw(position, command, operation, id_, name, changed=()):
+    """A raw change row of ``WITHOUT_LOBS``."""
+    bits = model.mask(changed or (1, 2, 3), 3)
+    return (model.lsn(position).value, command, model.lsn(command).value, operation, bits, command, None, 1, id_, name)
+
+
+SECOND = "beside the one that has h=1, id=2"
+SEVERAL = "several rows have h=1, id=2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        pytest.param([(2, 2, "new")], SECOND, id="inserted beside it"),
+        pytest.param([(3, 1, "a", {2}), (4, 2, "a", {2})], SECOND, id="moved beside it"),
+        pytest.param([(1, 2, "b"), (2, 2, "x"), (2, 2, "y")], SEVERAL, id="two for one"),
+        pytest.param([(2, 2, "x"), (2, 2, "x")], SEVERAL, id="two of the same"),
+        pytest.param([(2, 2, "x"), (1, 2, "x")], None, id="inserted beside it, and deleted again"),
+        pytest.param([(2, 2, "x"), (1, 2, "b")], None, id="inserted before the other is deleted"),
+    ],
+)
+def test_a_second_row_with_a_key_of_the_users_choice_is_refused(spark, tmp_path, rows, said):
+    session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
+    changed = [raw(10, n, *row) for n, row in enumerate(rows, 1)]
+    mappings = map_columns(WITHOUT_LOBS.name, WITHOUT_LOBS.schema)
+    staged = stage(
+        frame(session, changed, mappings), WITHOUT_LOBS.schema, mappings, [window], str(tmp_path / "e"), history=True
+    )
+    shape = TableShape(WITHOUT_LOBS, mappings, "UTC")
+    held = session.createDataFrame([(1, 1, "a"), (1, 2, "b")], "h INT, id INT, name STRING")
+
+    def mirror():
+        changes = shape.mirror_changes(staged, window, held)
+        return [(row["_op"], row["id"], row["name"]) for row in changes.collect()]
+
+    if said is None:
+        first = rows[0][2]
+        assert mirror() == ([] if rows[1][2] == first else [("I", 2, first)])
+        assert sorted(map(tuple, shape.mirror_rows(staged, window, held).collect())) == [
+            (1, 1, "a"),
+            (1, 2, "b" if rows[1][2] == first else first),
+        ]
+    else:
+        for load in (mirror, lambda: shape.mirror_rows(staged, window, held)):
+            with pytest.raises(KeyRequiredError, match="id=2"):
+                load()
+        with pytest.raises(KeyRequiredError, match=said):
+            mirror()
 
 
 def copied(session, rows):

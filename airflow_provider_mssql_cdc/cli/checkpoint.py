@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +88,8 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
         identity = checkpoint.identity
         yield f"{identity.connection} {identity.database} {identity.table} -> {identity.target}"
         for shape, sink in sorted(checkpoint.sinks.items()):
-            yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}"
+            word = "" if sink.vouched is None else ", on a person's word"
+            yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
         if not checkpoint.sinks:
             yield "  not loaded yet"
         if checkpoint.failed:
@@ -105,18 +107,15 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     if not shapes:
         raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, mirror or history")
     before = stored.sinks if stored else {}
-    sinks = dict(before)
-    for shape in shapes:
-        # A position ahead of the marker skips changes only if it expects the marker that is there.
-        applied = min(before[shape].applied, position) if shape in before else position
-        sinks[shape] = SinkState(applied, position)
+    vouched = secrets.token_hex(8)
+    sinks = {**before, **{shape: SinkState(position, position, vouched=vouched) for shape in shapes}}
     # Instance, schema and witness belong to the position of before: the new one stands on the word of a person.
     store.overwrite(Checkpoint(identity, sinks))
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
         + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
-        + ".\nThe next run reads the changes after it. What the target table's own marker says is loaded is not loaded "
-        "again: to go back behind it, replay the interval, or reset and load the table anew."
+        + ".\nThe next run takes it on your word that the target table holds every change up to there and none after, "
+        "whatever its own marker says. Let no run be under way meanwhile: it may write its own position again."
     )
 
 

@@ -60,11 +60,14 @@ class SinkState:
     :param applied: position of the marker that the sink's own last commit carries, as last seen
     :param read_through: at or above ``applied``; everything between the two was proven empty
     :param witness: for ``read_through``
+    :param vouched: names the order by which a person said that the target stands for this position, whatever its
+        marker says; None once a load has committed on that word, or where there was no such order
     """
 
     applied: Lsn
     read_through: Lsn
     witness: Witness | None = None
+    vouched: str | None = None
 
     def __post_init__(self) -> None:
         if self.read_through < self.applied:
@@ -160,6 +163,7 @@ class Checkpoint:
                         "applied": str(sink.applied),
                         "read_through": str(sink.read_through),
                         "witness": sink.witness.to_json() if sink.witness else None,
+                        "vouched": sink.vouched,
                     }
                     for shape, sink in sorted(self.sinks.items())
                 },
@@ -217,6 +221,7 @@ class Checkpoint:
                     Lsn.parse(sink["applied"]),
                     Lsn.parse(sink["read_through"]),
                     Witness.from_json(sink["witness"]) if sink["witness"] else None,
+                    sink.get("vouched"),
                 )
                 for shape, sink in data["sinks"].items()
             },

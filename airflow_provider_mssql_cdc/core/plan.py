@@ -21,8 +21,8 @@ from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, Ta
 from airflow_provider_mssql_cdc.core.target import MIRROR, SHAPES, Target
 
 RESET_ADVICE = (
-    "Load it anew with `mssql-cdc checkpoint reset`, or name a position that you know to be right with "
-    "`mssql-cdc checkpoint set`."
+    "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
+    "stand for, if you know it, with `mssql-cdc checkpoint set`."
 )
 
 
@@ -283,8 +283,9 @@ def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Cand
         str(candidate.name),
         min(lost.values()),
         min_lsn,
-        advice='Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset`; then load '
-        "more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup', @retention = minutes).",
+        advice='Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc '
+        "checkpoint reset`; then load more often, or raise the retention (sys.sp_cdc_change_job "
+        "@job_type = N'cleanup', @retention = minutes).",
     )
 
 
@@ -309,6 +310,7 @@ def table_spec(candidate: Candidate, options: SinkOptions) -> TableSpec:
                 read_through=state.read_through if state else None,
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
+                vouched=state.vouched if state else None,
                 partition_by=options.partition_by.get(str(candidate.name), ()),
                 properties=dict(options.properties),
             )

@@ -6,20 +6,24 @@ from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.targets import State
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Load a window.
 
-    :param marker: found in the target
+    :param marker: found in the target; None where a person's word stands in its place
+    :param vouched: the window begins where a person said, not where the marker says
     """
 
     window: Window
-    marker: Marker
+    marker: Marker | None
+    vouched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,12 @@ class FirstLoad:
 class Done:
     """Nothing to write.
 
+    :param marker: found in the target; None where a person's word stands in its place
     :param outcome: ``already`` or ``empty``
     :param read_through: everything up to here is loaded or was proven empty
     """
 
-    marker: Marker
+    marker: Marker | None
     outcome: str
     read_through: Lsn
 
@@ -48,35 +53,33 @@ class Done:
 Decision = Load | FirstLoad | Done
 
 
-def decide(
-    table: TableSpec,
-    sink: SinkSpec,
-    *,
-    marker: Marker | None,
-    from_property: bool = False,
-    is_empty: bool,
-    cut: Lsn,
-    min_lsn: Lsn | None,
-) -> Decision:
+def is_vouched(sink: SinkSpec, marker: Marker | None) -> bool:
+    """Whether a person's word on this sink is still to be loaded on: no commit was made on it yet."""
+    return sink.vouched is not None and (marker is None or marker.vouched != sink.vouched)
+
+
+def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn: Lsn | None) -> Decision:
     """Compare what the run expects with what the target says.
 
-    :param marker: the target's, which ``check_origin`` has passed; None if it has none
-    :param from_property: the marker's own commit has expired, and only a table property remembers it
-    :param is_empty: the target table is missing or has no rows
+    :param state: of the target; ``check_origin`` has passed its marker
     :param min_lsn: of the capture instance
     :raises TargetError: if the target does not fit the checkpoint
     :raises GapError: if changes behind the marker were purged
     """
+    marker = state.marker
+    if is_vouched(sink, marker):
+        return _on_a_word(table, sink, state, cut, min_lsn)
+    if state.doubt is not None:
+        raise state.doubt
     if marker is None:
-        return _without_marker(table, sink, is_empty)
+        return _without_marker(table, sink, state.is_empty)
     position = marker.position
-    if from_property and sink.expects is not None and position < sink.expects:
+    if state.from_property and sink.expects is not None and position < sink.expects:
         raise TargetError(
             f"the commits of {'.'.join(sink.table)} that say what it holds have expired, and its properties remember "
             f"{position} only, where {sink.expects} was reached.",
             table=str(table.name),
-            advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
-            "`mssql-cdc checkpoint reset`.",
+            advice=RESET_ADVICE,
         )
     start = position
     if sink.read_through is not None and sink.expects is not None and position >= sink.expects:
@@ -90,6 +93,24 @@ def decide(
             return FirstLoad(marker)
         raise gap(table, start, min_lsn, marker)
     return Load(Window(start, cut), marker)
+
+
+def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn: Lsn | None) -> Load | Done:
+    """Go on from the position that a person named."""
+    position = sink.read_through
+    assert position is not None
+    if not state.exists:
+        raise TargetError(
+            f"{'.'.join(sink.table)} is missing, although `mssql-cdc checkpoint set` says that it stands for "
+            f"{position}.",
+            table=str(table.name),
+            advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
+        )
+    if position >= cut:
+        return Done(None, "empty", position)
+    if is_gap(position, min_lsn):
+        raise gap(table, position, min_lsn)
+    return Load(Window(position, cut), state.marker, vouched=True)
 
 
 def is_gap(after: Lsn, min_lsn: Lsn | None) -> bool:
@@ -108,8 +129,8 @@ def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None, marker: Marker | None
         after,
         min_lsn or after.next(),
         advice=(f"The target {other}. " if other else "")
-        + 'Load the table anew once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset` and an empty '
-        "target; then load more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup').",
+        + 'Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint '
+        "reset`; then load more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup').",
     )
 
 
@@ -134,15 +155,13 @@ def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLo
         raise TargetError(
             f"{name} has rows, but no commit of this package: what it holds is not known.",
             table=str(table.name),
-            advice="Empty or drop it for a first load, or name the position that it stands for with "
-            "`mssql-cdc checkpoint set`.",
+            advice=RESET_ADVICE,
         )
     if sink.expects is not None:
         raise TargetError(
             f"{name} is missing or empty, although it was loaded up to {sink.expects}.",
             table=str(table.name),
-            advice="Restore it, or load it anew after `mssql-cdc checkpoint reset`; `mssql-cdc checkpoint set` names "
-            "another position.",
+            advice="Restore it, or load it anew after `mssql-cdc checkpoint reset`.",
         )
     return FirstLoad()
 
@@ -159,11 +178,12 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
             f"{'.'.join(sink.table)} is loaded from {marker.table} of {marker.database} on {marker.server}, not from "
             f"{table.name} of {source.database} on {source.server}.",
             table=str(table.name),
-            advice="Choose another target or table_name.",
+            advice="Choose another target or table_name. If it is the same table, moved or renamed, name the position "
+            "that the target stands for with `mssql-cdc checkpoint set`.",
         )
     if not same_schema(marker.schema_hash, table.schema):
         raise SchemaChangedError(
             f"the captured columns or the key are not those that {'.'.join(sink.table)} was loaded with.",
             table=str(table.name),
-            advice="Load it into a new target, or anew after `mssql-cdc checkpoint reset`.",
+            advice=f"{RESET_ADVICE} In that case give it the columns of now first.",
         )

@@ -44,6 +44,7 @@ from airflow_provider_mssql_cdc.spark.decide import (
     decide,
     gap,
     is_gap,
+    is_vouched,
     other_instance,
 )
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
@@ -120,6 +121,8 @@ class TableLoad:
             targets = [self.target((*s.table[:-1], s.table[-1] + replay.suffix), s) for s in self._table.sinks]
             for sink, target in zip(self._table.sinks, targets, strict=True):
                 found = target.state()
+                if found.doubt is not None:
+                    raise found.doubt
                 if found.marker is not None:
                     self._check_marker(sink, found.marker)
                 check_replay(self._table, sink, target.name, found, replay)
@@ -164,7 +167,8 @@ class TableLoad:
 
         :raises GapError: if changes were purged before they were read
         """
-        history = any(sink.shape == HISTORY for sink in self._table.sinks)
+        # where the server does not enforce the key, the before images tell which row left it
+        history = any(sink.shape == HISTORY for sink in self._table.sinks) or not self._table.unique_key
         whole = merged(windows)
         parts = [
             read_window(
@@ -222,41 +226,39 @@ class TableLoad:
 
     def _look(self, sink: SinkSpec, target: TargetTable) -> tuple[State, Decision]:
         state = target.state()
-        if state.marker is not None:
+        if state.marker is not None and not is_vouched(sink, state.marker):
             self._check_marker(sink, state.marker)
-        decision = decide(
-            self._table,
-            sink,
-            marker=state.marker,
-            from_property=state.from_property,
-            is_empty=state.is_empty,
-            cut=self._job.upto,
-            min_lsn=self._min_lsn,
-        )
+        decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
         if isinstance(decision, FirstLoad) and sink.shape == MIRROR and not self._table.schema.key:
             raise KeyRequiredError("a mirror needs a key, and the table has none.", table=str(self._table.name))
         if state.exists or isinstance(decision, FirstLoad):
             target.create(self.shape.columns(sink.shape))
             target.drop_leftovers()
-        if isinstance(decision, Load) and (other := other_instance(self._table, decision.marker)):
-            self._warn(f"{target.name} {other}")
-        if state.from_property and sink.shape == HISTORY:
-            self._check_nothing_newer(target, state)
+        if isinstance(decision, Load):
+            self._check_start(sink, target, state, decision)
         return state, decision
 
     def _warn(self, text: str) -> None:
         if text not in self._warnings:
             self._warnings.append(text)
 
-    def _check_nothing_newer(self, target: TargetTable, state: State) -> None:
-        """Refuse a remembered marker that a later load may have passed without leaving its own."""
+    def _check_start(self, sink: SinkSpec, target: TargetTable, state: State, load: Load) -> None:
+        """Refuse a history with events behind a start that its own commit does not prove."""
+        if load.vouched:
+            self._warn(f"{target.name} goes on from {load.window.after}, as `mssql-cdc checkpoint set` said.")
+        elif load.marker is not None and (other := other_instance(self._table, load.marker)):
+            self._warn(f"{target.name} {other}")
+        if sink.shape != HISTORY or not (load.vouched or state.from_property):
+            return
+        position = load.window.after if load.vouched or load.marker is None else load.marker.position
         newest = target.rows(state).agg(F.max("_lsn").alias("lsn")).collect()[0]["lsn"]
-        if state.marker is not None and newest is not None and Lsn.parse(newest) > state.marker.position:
+        if newest is not None and Lsn.parse(newest) > position:
+            said = "`mssql-cdc checkpoint set` names" if load.vouched else "its properties remember"
             raise TargetError(
-                f"the history holds events up to {newest}, but remembers only {state.marker.position} as loaded; the "
-                "commits in between have expired.",
+                f"the history holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),
-                advice="Name the position that it stands for with `mssql-cdc checkpoint set`.",
+                advice="Delete its later events, or name the position that it stands for with "
+                "`mssql-cdc checkpoint set`.",
             )
 
     def _begin(self, state: SourceState) -> None:
@@ -296,9 +298,9 @@ class TableLoad:
             if window is None:
                 raise self._moved(target, "emptied after this run had found rows there, so that nothing was copied")
             counts = self._count(target, window)
-            if isinstance(decision, Load) and not counts.events:
+            if isinstance(decision, Load) and not counts.events and not decision.vouched:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
-            marker = self._marker(sink, window, counts, decision)
+            marker = self._marker(sink, state, window, counts, decision)
             with self._step("fold"):
                 write = self._write(sink, target, state, decision)
             with self._step("commit"):
@@ -336,7 +338,7 @@ class TableLoad:
     def _gaps(self, sink: SinkSpec, window: Window, decision: Load | FirstLoad) -> tuple[Gap, ...]:
         """Return what a history lacks: what it lacked before, and what is lost between that and a new copy."""
         if isinstance(decision, Load):
-            return decision.marker.gaps
+            return decision.marker.gaps if decision.marker else ()
         if decision.replaced is None:
             return ()
         after = max(decision.replaced.position, sink.lost_after or decision.replaced.position)
@@ -346,7 +348,9 @@ class TableLoad:
         # nothing is missing from a mirror that was replaced
         return (*decision.replaced.gaps, Gap(after, window.after)) if sink.shape == HISTORY else ()
 
-    def _marker(self, sink: SinkSpec, window: Window, counts: Counts, decision: Load | FirstLoad) -> Marker:
+    def _marker(
+        self, sink: SinkSpec, state: State, window: Window, counts: Counts, decision: Load | FirstLoad
+    ) -> Marker:
         if window.upto not in self._witnesses:
             self._witnesses[window.upto] = self._source.witness(window.upto)
         source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
@@ -365,6 +369,7 @@ class TableLoad:
             events={**events, "copied": copied if isinstance(decision, FirstLoad) else 0},
             spec_id=self._job.id,
             gaps=self._gaps(sink, window, decision),
+            vouched=sink.vouched or (state.marker.vouched if state.marker else None),
         )
 
     def _counts(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Witness
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 
@@ -180,7 +181,7 @@ class Source:
         raise RestoredError(
             f"the target is loaded up to {position}, but {problem}: the database was restored, or CDC enabled anew.",
             table=str(table),
-            advice="Load the table anew: `mssql-cdc checkpoint reset`, with an empty or new target table.",
+            advice=RESET_ADVICE,
         )
 
     def progress(self) -> CaptureProgress:

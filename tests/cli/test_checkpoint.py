@@ -90,29 +90,36 @@ def test_show_prints_what_is_stored(store, capsys):
     assert shown == {key: value for key, value in json.loads(LOADED.to_json()).items() if key != "updated_at"}
 
 
-def test_set_moves_all_shapes_and_forgets_what_belonged_to_the_old_position(store, capsys):
+def test_set_takes_all_shapes_at_a_persons_word_and_forgets_what_belonged_to_the_old_position(store, capsys):
     assert main(["checkpoint", "set", *WHERE, "--position", str(lsn(5))]) == 0
     stored = store.load(ORDERS)
-    assert stored.sinks == {"mirror": SinkState(lsn(5), lsn(5)), "history": SinkState(lsn(4), lsn(5))}
+    word = stored.sinks["mirror"].vouched
+    assert word
+    assert stored.sinks == {shape: SinkState(lsn(5), lsn(5), vouched=word) for shape in ("mirror", "history")}
     assert (stored.instance, stored.schema_hash, stored.columns, stored.failed) == (None, None, (), None)
     out = capsys.readouterr().out
     assert f"history, mirror set to {lsn(5)}" in out
-    assert "marker" in out
+    assert "on your word" in out
+    assert main(["checkpoint", "list"]) == 0
+    assert f"  mirror: loaded to {lsn(5)}, read to {lsn(5)}, on a person's word\n" in capsys.readouterr().out
 
 
-def test_set_forward_keeps_the_marker_that_the_job_must_find(store):
-    assert main(["checkpoint", "set", *WHERE, "--shape", "mirror", "--position", str(lsn(8))]) == 0
-    assert store.load(ORDERS).sinks == {
-        "mirror": SinkState(lsn(5), lsn(8)),
-        "history": LOADED.sinks["history"],
-    }
+def test_each_order_is_a_word_of_its_own(store):
+    words = set()
+    for _ in range(2):
+        assert main(["checkpoint", "set", *WHERE, "--shape", "mirror", "--position", str(lsn(8))]) == 0
+        sinks = store.load(ORDERS).sinks
+        words.add(sinks["mirror"].vouched)
+        assert sinks["history"] == LOADED.sinks["history"]
+    assert len(words) == 2
 
 
 def test_set_makes_a_checkpoint_where_there_is_none(store):
     where = [word.replace("sales.orders.old", "sales.new") for word in WHERE]
     assert main(["checkpoint", "set", *where, "--shape", "history", "--position", str(lsn(3))]) == 0
     identity = Identity("shop_conn", "Shop", TableName("sales", "new"), "iceberg://lake/shop")
-    assert store.load(identity).sinks == {"history": SinkState(lsn(3), lsn(3))}
+    (sink,) = store.load(identity).sinks.values()
+    assert (sink.applied, sink.read_through, bool(sink.vouched)) == (lsn(3), lsn(3), True)
 
 
 def test_reset_removes_the_checkpoint_and_no_other(store, capsys):

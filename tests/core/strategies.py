@@ -24,7 +24,7 @@ witnesses = st.builds(Witness, lsns, moments, st.none() | names)
 @st.composite
 def sink_states(draw):
     low, high = sorted([draw(lsns), draw(lsns)])
-    return SinkState(low, high, draw(st.none() | witnesses))
+    return SinkState(low, high, draw(st.none() | witnesses), draw(st.none() | names))
 
 
 checkpoints = st.builds(

@@ -115,6 +115,25 @@ def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
     assert len(task.master.submissions) == 1
 
 
+def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> None:
+    before = task.group.checkpoint(A)
+    assert before is not None
+    words = {"mirror": dataclasses.replace(before.sinks["mirror"], vouched="word")}
+    task.group.store.overwrite(dataclasses.replace(before, sinks=words))
+    task.run()
+    after = task.group.checkpoint(A)
+    assert after is not None
+    assert after.sinks["mirror"].vouched is None
+    # without an event there is no job, and the word waits for one
+    words = {"mirror": dataclasses.replace(after.sinks["mirror"], vouched="another")}
+    task.group.store.overwrite(dataclasses.replace(after, sinks=words, updated_at=None))
+    task.run()
+    quiet = task.group.checkpoint(A)
+    assert quiet is not None
+    assert quiet.sinks["mirror"].vouched == "another"
+    assert len(task.master.submissions) == 1
+
+
 def test_a_running_job_is_waited_for(task: Task) -> None:
     spec = task.submitted(A)
     task.group.change("INSERT INTO dbo.a (id) VALUES (3)")

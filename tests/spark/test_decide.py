@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.spark.decide import (
     decide,
     other_instance,
 )
+from airflow_provider_mssql_cdc.spark.targets import State
 from tests.spark.model import lsn, table_spec
 
 SOURCE = SourceSpec("db:1433", "shop", "jdbc:sqlserver://")
@@ -28,21 +29,14 @@ def marker(position, **changes):
     return dataclasses.replace(found, **changes)
 
 
-def sink(read_through=None, expects=None, lost_after=None):
+def sink(read_through=None, expects=None, lost_after=None, vouched=None):
     positions = [None if n is None else lsn(n) for n in (read_through, expects, lost_after)]
-    return SinkSpec("mirror", ("lake", "n", "t"), *positions)
+    return SinkSpec("mirror", ("lake", "n", "t"), *positions, vouched=vouched)
 
 
-def decided(sink, found, cut=50, min_lsn=1, is_empty=False, from_property=False):
-    return decide(
-        TABLE,
-        sink,
-        marker=found,
-        from_property=from_property,
-        is_empty=is_empty,
-        cut=lsn(cut),
-        min_lsn=None if min_lsn is None else lsn(min_lsn),
-    )
+def decided(sink, found, cut=50, min_lsn=1, is_empty=False, **state):
+    held = State(**{"exists": True, "snapshot": 1, "marker": found, "is_empty": is_empty, **state})
+    return decide(TABLE, sink, held, cut=lsn(cut), min_lsn=None if min_lsn is None else lsn(min_lsn))
 
 
 @pytest.mark.parametrize(
@@ -152,3 +146,45 @@ def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
     with pytest.raises(TargetError, match="have expired"):
         decided(sink(20, 20), marker(10), from_property=True)
     assert isinstance(decided(sink(10, 10), marker(10), from_property=True), Load)
+
+
+DOUBT = TargetError("its memory cannot be believed")
+
+
+def test_a_memory_in_doubt_is_refused():
+    with pytest.raises(TargetError, match="cannot be believed"):
+        decided(sink(10, 10), None, doubt=DOUBT)
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        pytest.param(None, {}, id="rows without marker"),
+        pytest.param(None, {"is_empty": True}, id="an empty table"),
+        pytest.param(None, {"doubt": DOUBT}, id="a memory in doubt"),
+        pytest.param(marker(5), {}, id="a marker of before"),
+        pytest.param(marker(5), {"from_property": True}, id="a remembered marker of before"),
+        pytest.param(marker(30, vouched="earlier"), {}, id="a marker on an earlier word"),
+        pytest.param(marker(99, server="other"), {}, id="a marker of elsewhere"),
+    ],
+)
+def test_a_persons_word_stands_in_for_a_marker(found, state):
+    assert decided(sink(10, 10, vouched="word"), found, **state) == Load(Window(lsn(10), lsn(50)), found, vouched=True)
+
+
+def test_a_persons_word_counts_until_a_load_has_committed_on_it():
+    found = marker(30, vouched="word")
+    assert decided(sink(10, 10, vouched="word"), found) == Load(Window(lsn(30), lsn(50)), found)
+    assert decided(sink(10, 10), found) == Load(Window(lsn(30), lsn(50)), found)
+
+
+def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
+    assert decided(sink(50, 50, vouched="word"), marker(5)) == Done(None, "empty", lsn(50))
+
+
+def test_a_persons_word_makes_up_neither_for_a_missing_table_nor_for_purged_changes():
+    with pytest.raises(TargetError, match="is missing, although"):
+        decided(sink(10, 10, vouched="word"), None, exists=False, is_empty=True)
+    with pytest.raises(GapError) as caught:
+        decided(sink(10, 10, vouched="word"), None, min_lsn=20)
+    assert (caught.value.after, caught.value.min_lsn) == (lsn(10), lsn(20))

@@ -117,6 +117,90 @@ def test_a_lost_checkpoint_is_found_in_the_target(orders):
     assert len(orders.lake("dbo.orders", "history")) == 200 + 49
 
 
+def on_a_word(origin, position, **given):
+    """The table of orders, after a person said that both shapes stand for a position."""
+    return origin.table("dbo.orders", at=dict.fromkeys(("mirror", "history"), (position, position)), **given)
+
+
+@pytest.mark.parametrize("how", ["no marker", "restored", "another name of the server"])
+def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
+    first = orders.load(orders.table("dbo.orders"))
+    position = positions(first)["mirror"][0]
+    if how == "no marker":
+        for shape in ("mirror", "history"):
+            table = ".".join(f"`{part}`" for part in orders.target("dbo.orders", shape))
+            copy = f"{table[:-1]}_copied`"
+            orders.spark.sql(f"CREATE TABLE {copy} USING iceberg AS SELECT * FROM {table}")
+            orders.spark.sql(f"DROP TABLE {table}")
+            orders.spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT * FROM {copy}")
+    elif how == "restored":
+        orders.fork()
+    orders.sql(
+        "UPDATE dbo.orders SET note = N'later', doc = N'new' WHERE id <= 20; DELETE FROM dbo.orders WHERE id > 190"
+    )
+    orders.wait_captured()
+    cut = orders.max_lsn()
+
+    def load(table):
+        spec = orders.spec(table, upto=cut)
+        if how == "another name of the server":
+            spec = dataclasses.replace(spec, source=dataclasses.replace(spec.source, server="db.example.com:1433"))
+        return run(orders.spark, spec)
+
+    assert error(load(on_a_word(orders, position))).kind == ("RestoredError" if how == "restored" else "TargetError")
+    receipt = load(on_a_word(orders, position, vouched="word"))
+
+    assert error(receipt) is None
+    assert [(s.outcome, s.after.position, s.after.vouched) for s in receipt.tables[0].sinks] == [
+        ("loaded", cut, "word")
+    ] * 2
+    assert "as `mssql-cdc checkpoint set` said" in " ".join(receipt.tables[0].warnings)
+    # the same again, as after a lost write of the checkpoint, and without any checkpoint
+    for table in (on_a_word(orders, position, vouched="word"), orders.table("dbo.orders")):
+        assert [s.outcome for s in load(table).tables[0].sinks] == ["already"] * 2
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+    changed = [(row["_op"], row["id"]) for row in orders.lake("dbo.orders", "history") if row["_lsn"] > str(position)]
+    assert sorted(changed) == sorted(
+        [(op, n) for op in "BU" for n in range(1, 21)] + [("D", n) for n in range(191, 201)]
+    )
+    orders.sql("UPDATE dbo.orders SET note = N'last' WHERE id = 30")
+    orders.wait_captured()
+    cut = orders.max_lsn()
+    following = load(orders.table("dbo.orders", at=positions(receipt)))
+    assert [(s.outcome, s.after.vouched) for s in following.tables[0].sinks] == [("loaded", "word")] * 2
+
+
+def test_a_word_is_kept_by_a_commit_though_nothing_happened_since(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("CREATE TABLE dbo.other (id int NOT NULL PRIMARY KEY); INSERT INTO dbo.other VALUES (1)")
+    orders.enable("dbo.other")
+    orders.sql("INSERT INTO dbo.other VALUES (2)")
+    orders.wait_captured()
+    orders.fork()
+    position = positions(first)["mirror"][0]
+    cut = orders.max_lsn()
+
+    receipt = orders.load(on_a_word(orders, position, vouched="word"), upto=cut)
+
+    assert [(s.outcome, s.after.position) for s in receipt.tables[0].sinks] == [("loaded", cut)] * 2
+    assert error(orders.load(orders.table("dbo.orders"))) is None
+
+
+def test_a_history_that_holds_more_than_a_person_says_is_refused(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("DELETE FROM dbo.orders WHERE id = 3")
+    orders.wait_captured()
+    orders.load(orders.table("dbo.orders", at=positions(first)))
+    orders.sql("DELETE FROM dbo.orders WHERE id = 4")
+    orders.wait_captured()
+
+    refused = orders.load(on_a_word(orders, positions(first)["mirror"][0], vouched="word"))
+
+    assert error(refused).kind == "TargetError"
+    assert "checkpoint set` names" in error(refused).message
+    assert [row["_op"] for row in orders.lake("dbo.orders", "history") if row["id"] in (3, 4)].count("D") == 1
+
+
 def test_a_large_transaction_is_read_in_parts_and_numbered_as_one(orders):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("UPDATE dbo.orders SET note = N'small' WHERE id = 3")
@@ -298,6 +382,28 @@ def test_a_key_of_the_users_choice_follows_updates_and_must_be_unique(live):
     refused = live.load(live.table("dbo.k", shapes=["mirror"], key=["code"]))
     assert error(refused).kind == "KeyRequiredError"
     assert "code='b'" in error(refused).message
+
+
+def test_rows_that_pass_on_a_key_of_the_users_choice_all_stay(live):
+    live.sql("CREATE TABLE dbo.q (place int, name nvarchar(10))")
+    live.sql("INSERT INTO dbo.q VALUES (1, N'a'), (2, N'b'), (3, N'c')")
+    live.enable("dbo.q")
+    live.sql("UPDATE dbo.q SET name = N'A' WHERE place = 1")
+    live.wait_captured()
+    first = live.load(live.table("dbo.q", shapes=["mirror"], key=["place"]))
+    live.sql("UPDATE dbo.q SET place = place + 1")
+    live.wait_captured()
+
+    second = live.load(live.table("dbo.q", shapes=["mirror"], key=["place"], at=positions(first)))
+
+    assert error(second) is None
+    assert mirror(live, "dbo.q", "place", "name") == [(2, "A"), (3, "b"), (4, "c")]
+    live.sql("INSERT INTO dbo.q VALUES (3, N'second')")
+    live.wait_captured()
+    refused = live.load(live.table("dbo.q", shapes=["mirror"], key=["place"], at=positions(second)))
+    assert error(refused).kind == "KeyRequiredError"
+    assert "another row came beside the one that has place=3" in error(refused).message
+    assert mirror(live, "dbo.q", "place", "name") == [(2, "A"), (3, "b"), (4, "c")]
 
 
 def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):

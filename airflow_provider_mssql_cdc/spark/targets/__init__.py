@@ -9,6 +9,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker
 
 
@@ -20,6 +21,7 @@ class State:
     :param marker: of the newest commit of this package in the table's present line of history
     :param is_empty: missing, or without rows
     :param from_property: the marker was found in a table property only, since the commit that carried it expired
+    :param doubt: why such a property cannot be believed; there is no marker then
     """
 
     exists: bool
@@ -27,6 +29,7 @@ class State:
     marker: Marker | None
     is_empty: bool
     from_property: bool = False
+    doubt: TargetError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
 
@@ -106,8 +107,6 @@ class IcebergTable:
         """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
-
-        :raises TargetError: if only that memory is left, and it cannot be the newest
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
@@ -125,7 +124,12 @@ class IcebergTable:
             # compaction changes no rows
             written = written or snapshots[snapshot]["operation"] != "replace"
         is_empty = current is None or self.rows_at(current).isEmpty()
-        remembered = None if written and is_empty else self._remembered(current)
+        if written and is_empty:
+            return State(True, current, None, is_empty)
+        try:
+            remembered = self._remembered(current)
+        except TargetError as doubt:
+            return State(True, current, None, is_empty, doubt=doubt)
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
 
     def rows(self, state: State) -> DataFrame:
@@ -325,8 +329,7 @@ class IcebergTable:
         raise TargetError(
             f"{self.name} has no snapshot any more that says what it holds. Its properties remember {marker.position} "
             f"as loaded, {problem}.",
-            advice="Name the position that it stands for with `mssql-cdc checkpoint set`, or load it anew with "
-            "`mssql-cdc checkpoint reset`.",
+            advice=RESET_ADVICE,
         )
 
     def _property(self) -> dict[str, Any] | None:

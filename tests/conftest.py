@@ -82,7 +82,7 @@ def airflow_db() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """One Spark for all tests that take this; the xdist group ``spark`` keeps them in one process."""
+    """One Spark for the tests of a process that take this; xdist groups keep them in two processes."""
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")

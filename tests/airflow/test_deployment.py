@@ -15,7 +15,7 @@ from tests.airflow.deployment import Deployment
 DAGS = Path(__file__).parents[2] / "dags"
 DAY = datetime.timedelta(days=1)
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.xdist_group("airflow"), pytest.mark.timeout(1200)]
 
 
 class Clock:

@@ -150,7 +150,7 @@ class Watch:
             notes.add(path.read_text(errors="replace"))
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("airflow")
 def test_the_life_of_a_load(world, capfd):
     with Watch(world.folder / "work") as watch:
         state, summary = world.run("first")
@@ -231,7 +231,7 @@ def summary_position(world: World, dag_id: str) -> str:
     return next(row["position"] for row in summary["tables"] if row["table"] == "lab.items")
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("airflow")
 def test_killing_a_load_ends_spark_and_removes_what_it_staged(world):
     # in a schema that the other test's pattern does not match
     world.sql("CREATE SCHEMA slow")

@@ -52,7 +52,7 @@ def left_over(mark):
     return found
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_the_demo_loads_the_changing_shop_and_finds_both_sides_equal(tmp_path):
     kept, summary = tmp_path / "kept", tmp_path / "summary.json"
@@ -88,7 +88,7 @@ def clean_environment():
     return {**inherited, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path):
     out = io.StringIO()
@@ -107,7 +107,7 @@ def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path):
     assert f"sales.orders: {difference}" in out.getvalue()
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("airflow")
 def test_an_interrupt_during_the_load_leaves_no_process_behind():
     process, mark = start_demo("--rows", "200")
     while not any("org.apache.spark.deploy.SparkSubmit" in words for words in left_over(mark)):

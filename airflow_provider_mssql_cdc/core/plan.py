@@ -99,13 +99,14 @@ def choose_instance(
     checkpoint: Checkpoint | None,
     shapes: Collection[str] = SHAPES,
 ) -> CaptureInstance:
-    """Return the instance to read: the checkpoint's while it exists, else one that continues it, else the newest.
+    """Return the instance to read: the checkpoint's while it exists, else one that continues it; for a table that is
+    loaded for the first time the newest.
 
     :param shapes: those that are to be continued
     :raises GapError: if the checkpoint's instance is gone and no other reaches back to the position
     """
     by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
-    if checkpoint is None or checkpoint.instance is None or not checkpoint.sinks:
+    if checkpoint is None or not checkpoint.sinks:
         return by_age[-1]
     for instance in by_age:
         if InstanceRef.of(instance) == checkpoint.instance:
@@ -116,6 +117,8 @@ def choose_instance(
     for instance in reversed(by_age):
         if instance.min_lsn is not None and instance.min_lsn <= position.next():
             return instance
+    if checkpoint.instance is None:
+        return by_age[-1]
     raise GapError(
         str(name),
         position,

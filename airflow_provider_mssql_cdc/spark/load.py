@@ -231,7 +231,7 @@ class TableLoad:
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
         if isinstance(decision, FirstLoad) and sink.shape == MIRROR and not self._table.schema.key:
             raise KeyRequiredError("a mirror needs a key, and the table has none.", table=str(self._table.name))
-        if state.exists or isinstance(decision, FirstLoad):
+        if state.exists:
             target.create(self.shape.columns(sink.shape))
             target.drop_leftovers()
         if isinstance(decision, Load):
@@ -300,6 +300,9 @@ class TableLoad:
             counts = self._count(target, window)
             if isinstance(decision, Load) and not counts.events and not decision.vouched:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
+            if isinstance(decision, FirstLoad):
+                # not before all is read: columns that change meanwhile must not leave a table without them
+                target.create(self.shape.columns(sink.shape))
             marker = self._marker(sink, state, window, counts, decision)
             with self._step("fold"):
                 write = self._write(sink, target, state, decision)

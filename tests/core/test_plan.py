@@ -240,6 +240,19 @@ class TestInstance:
             with pytest.raises(GapError):
                 choose_instance(ORDERS, [other], checkpoint())
 
+    @pytest.mark.parametrize(("newer_min_lsn", "chosen"), [(40, 1), (51, 1), (52, 0), (90, 0)])
+    def test_a_position_that_a_person_named_is_read_by_the_newest_instance_that_reaches_back_to_it(
+        self, newer_min_lsn, chosen
+    ):
+        instances = [FIRST, instance("v2", 12, day=1, min_lsn=newer_min_lsn)]
+        by_hand = dataclasses.replace(checkpoint(), instance=None, schema_hash=None, columns=())
+        assert choose_instance(ORDERS, instances, by_hand) == instances[chosen]
+
+    def test_where_none_reaches_back_to_it_there_is_a_gap(self):
+        by_hand = dataclasses.replace(checkpoint(), instance=None, schema_hash=None, columns=())
+        with pytest.raises(GapError):
+            verdict(by_hand, instances=[instance(min_lsn=60), instance("v2", 12, day=1, min_lsn=90)])
+
 
 class TestRestored:
     def test_an_unchanged_witness_passes(self):

@@ -518,6 +518,19 @@ def test_a_replay_is_checked_as_a_load_is(orders):
     assert error(restored).kind == "RestoredError"
 
 
+def test_a_column_dropped_between_plan_and_first_load_leaves_nothing_in_the_way_of_the_next(orders):
+    planned = orders.table("dbo.orders")
+    orders.sql("ALTER TABLE dbo.orders DROP COLUMN note")
+
+    failed = orders.load(planned)
+    following = orders.load(orders.table("dbo.orders"))
+
+    assert error(failed).kind == "InstanceChangedError"
+    assert "Invalid column name 'note'" in error(failed).message
+    assert error(following) is None
+    assert mirror(orders, "dbo.orders", "id", "doc") == rows(orders, "dbo.orders", "id, doc")
+
+
 def test_another_instance_goes_on_where_it_reaches_back_far_enough(orders):
     orders.sql(
         "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL,"

@@ -115,7 +115,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
         + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
         + ".\nThe next run takes it on your word that the target table holds every change up to there and none after, "
-        "whatever its own marker says. Let no run be under way meanwhile: it may write its own position again."
+        "whatever its own marker says."
     )
 
 

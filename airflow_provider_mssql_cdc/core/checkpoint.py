@@ -279,15 +279,17 @@ class CheckpointStore:
             )
         return checkpoint
 
-    def save(self, checkpoint: Checkpoint) -> bool:
+    def save(self, checkpoint: Checkpoint, seen: Checkpoint | None = None) -> bool:
         """Store the checkpoint together with what is stored: each sink where it is further, and the sinks that the
-        checkpoint does not know of. A checkpoint all of whose sinks are behind changes nothing.
+        checkpoint does not know of. A checkpoint all of whose sinks are behind changes nothing, nor does a sink change
+        that a person has set meanwhile.
 
+        :param seen: what was stored when the run was planned
         :return: whether it was written
         :raises CheckpointError: if the stored one is damaged or newer than this package
         """
         stored = self.load(checkpoint.identity)
-        merged = checkpoint if stored is None else _merged(stored, checkpoint)
+        merged = checkpoint if stored is None else _merged(stored, checkpoint, seen)
         if merged is None:
             return False
         self.overwrite(merged)
@@ -314,15 +316,16 @@ class CheckpointStore:
         return True
 
 
-def _merged(stored: Checkpoint, written: Checkpoint) -> Checkpoint | None:
+def _merged(stored: Checkpoint, written: Checkpoint, seen: Checkpoint | None) -> Checkpoint | None:
     behind = [
         shape
         for shape, sink in written.sinks.items()
-        if shape in stored.sinks and _place(stored.sinks[shape]) > _place(sink)
+        if shape in stored.sinks
+        and (_place(stored.sinks[shape]) > _place(sink) or _word(stored, shape) not in (None, _word(seen, shape)))
     ]
     for shape in behind:
         log.warning(
-            "%s: the checkpoint of %s stands at %s; not moved back to %s",
+            "%s: the checkpoint of %s stands at %s; not moved to %s",
             written.identity.table,
             shape,
             stored.sinks[shape].read_through,
@@ -334,6 +337,11 @@ def _merged(stored: Checkpoint, written: Checkpoint) -> Checkpoint | None:
     if written.instance is None:
         return dataclasses.replace(stored, sinks=sinks, failed=written.failed)
     return dataclasses.replace(written, sinks=sinks)
+
+
+def _word(checkpoint: Checkpoint | None, shape: str) -> str | None:
+    sink = checkpoint.sinks.get(shape) if checkpoint else None
+    return sink.vouched if sink else None
 
 
 def _place(sink: SinkState) -> tuple[Lsn, Lsn]:

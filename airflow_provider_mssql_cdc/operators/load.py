@@ -219,7 +219,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         if not self.replay:
             for checkpoint in list(outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))):
                 try:
-                    store.save(checkpoint)
+                    store.save(checkpoint, outcome.plan.checkpoints.get(checkpoint.identity.table))
                 except CheckpointError as error:
                     outcome.plan.failures[checkpoint.identity.table] = error
         summary = outcome.summary(time.monotonic() - started)

@@ -115,13 +115,9 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
             continue
         # an older witness still proves the history, so the marker's will do where the cut's is not known
         witness = plan.witness if plan.witness and sink.read_through == plan.upto else sink.after.witness
-        word = stored.sinks[sink.shape].vouched if sink.shape in stored.sinks else None
-        sinks[sink.shape] = SinkState(
-            sink.after.position,
-            max(sink.after.position, sink.read_through),
-            witness,
-            vouched=None if word == sink.after.vouched else word,
-        )
+        word = sinks[sink.shape].vouched if sink.shape in sinks else None
+        if word is None or word == sink.after.vouched:
+            sinks[sink.shape] = SinkState(sink.after.position, max(sink.after.position, sink.read_through), witness)
     return dataclasses.replace(
         stored,
         sinks=sinks,

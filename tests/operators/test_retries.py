@@ -134,6 +134,18 @@ def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> 
     assert len(task.master.submissions) == 1
 
 
+def test_what_a_person_sets_while_a_job_runs_stands(task: Task) -> None:
+    task.submitted(A)
+    before = task.group.checkpoint(A)
+    assert before is not None
+    words = {"mirror": dataclasses.replace(before.sinks["mirror"], vouched="word")}
+    task.group.store.overwrite(dataclasses.replace(before, sinks=words))
+    task.run()
+    after = task.group.checkpoint(A)
+    assert after is not None
+    assert after.sinks == words
+
+
 def test_a_running_job_is_waited_for(task: Task) -> None:
     spec = task.submitted(A)
     task.group.change("INSERT INTO dbo.a (id) VALUES (3)")

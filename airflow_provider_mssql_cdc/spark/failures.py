@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MsSqlCdcError,
     ServerUnreachableError,
     SqlServerError,
+    TargetError,
 )
 from airflow_provider_mssql_cdc.core.spec import JobError
 from airflow_provider_mssql_cdc.core.table import quote
@@ -30,6 +31,12 @@ _CONNECTION_ID = re.compile(r"\s*ClientConnectionId:[0-9a-fA-F-]{36}")
 _HOW_TO_CONNECT = re.compile(r"\. Verify the connection properties\..*", re.DOTALL)
 _DISK_FULL = "No space left on device"
 _NO_DRIVER = re.compile(r"ClassNotFoundException: com\.microsoft\.sqlserver\.\S+|No suitable driver")
+# Spark takes the name of a catalog that it does not know for a level of its own catalog's namespaces.
+_NO_CATALOG = re.compile(
+    r"\[REQUIRES_SINGLE_PART_NAMESPACE\] \S+ requires a single-part namespace, but got `?(?P<level>\w+)"
+    r"|\[CATALOG_NOT_FOUND\] The catalog `?(?P<name>\w+)"
+)
+_NO_CATALOG_CLASS = re.compile(r"Cannot find catalog plugin class for catalog '(?P<name>\w+)': (?P<of>[\w.$]*\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +140,29 @@ def explain(text: str, kind: str, table: str, login: str | None) -> JobError:
             "com.microsoft.sqlserver:mssql-jdbc on the class path of driver and executors.",
             True,
         )
+    if found := _NO_CATALOG.search(text):
+        return _no_catalog(found["level"] or found["name"], table)
+    if found := _NO_CATALOG_CLASS.search(text):
+        return JobError(
+            TargetError.__name__,
+            f"{table}: Spark has no class {found['of']}, of which catalog {found['name']} is to be. Check conf "
+            f"spark.sql.catalog.{found['name']}, and leave packages= as it is, or put "
+            "org.apache.iceberg:iceberg-spark-runtime on the class path of driver and executors.",
+            TargetError.permanent,
+        )
     java = _JAVA_CLASS.search(_head(_CALL.sub("", text)))
     kind = java[1] if java else kind
     return JobError(kind, f"{table}: {_plain(text) or kind + '.'}", False)
+
+
+def _no_catalog(name: str, table: str) -> JobError:
+    return JobError(
+        TargetError.__name__,
+        f"{table}: catalog {name} is not configured in Spark. Set conf "
+        f"spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog, and what it needs: "
+        f"spark.sql.catalog.{name}.type, and .warehouse or .uri.",
+        TargetError.permanent,
+    )
 
 
 def _of_sql_server(message: str, table: str, login: str | None) -> JobError:

@@ -47,6 +47,10 @@ DISK = (
     "Caused by: org.apache.parquet.util.AutoCloseables$ParquetCloseResourceException: Unable to close resource\n\t... "
     "1 more\nCaused by: java.io.IOException: No space left on device\n\t... 43 more\n"
 )
+NOT_CONFIGURED = (
+    "catalog LAKE is not configured in Spark. Set conf spark.sql.catalog.LAKE=org.apache.iceberg.spark.SparkCatalog, "
+    "and what it needs: spark.sql.catalog.LAKE.type, and .warehouse or .uri."
+)
 MKDIRS = "Mkdirs failed to create file:/nowhere/x (exists=false, cwd=file:/tmp)"
 DENIED = "The SELECT permission was denied on the object 'dbo_t_CT', database 'sh]op', schema 'cdc'."
 VICTIM = (
@@ -165,6 +169,23 @@ def test_a_certificate_that_is_not_trusted():
             False,
             "[TABLE_OR_VIEW_NOT_FOUND] The table or view `nope`.`t` cannot be found. SQLSTATE: 42P01; line 1 pos 14; "
             "'Project [*] +- 'UnresolvedRelation [nope, t], [], false.",
+        ),
+        (
+            "[REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace, but got `LAKE`.`shop`. "
+            "SQLSTATE: 42K05",
+            "TargetError",
+            True,
+            NOT_CONFIGURED,
+        ),
+        ("[CATALOG_NOT_FOUND] The catalog `LAKE` not found. SQLSTATE: 42P08", "TargetError", True, NOT_CONFIGURED),
+        (
+            "An error occurred while calling o36.sql.\n: org.apache.spark.SparkException: Cannot find catalog plugin "
+            f"class for catalog 'LAKE': org.apache.iceberg.spark.SparkCatalog.{TRACE}",
+            "TargetError",
+            True,
+            "Spark has no class org.apache.iceberg.spark.SparkCatalog, of which catalog LAKE is to be. Check conf "
+            "spark.sql.catalog.LAKE, and leave packages= as it is, or put org.apache.iceberg:iceberg-spark-runtime on "
+            "the class path of driver and executors.",
         ),
         ("list index out of range", "IndexError", False, "list index out of range."),
         (

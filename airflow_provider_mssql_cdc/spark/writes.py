@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.first_load import Copy
+from airflow_provider_mssql_cdc.spark.fold import column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, Write
@@ -59,7 +60,7 @@ def first_rows(
 def _first_events(
     shape: TableShape, window: Window, staged: Staged | None, copy: Copy | None, held: DataFrame
 ) -> DataFrame:
-    names = [column.name for column in shape.columns(HISTORY)]
+    names = [column(target.name) for target in shape.columns(HISTORY)]
     parts = []
     if copy is not None:
         parts.append(shape.history_copy(copy.rows(), window.after, staged, window).select(*names))

@@ -84,6 +84,52 @@ def test_first_load_and_next_load(orders):
     assert list(Path(orders.work_dir, second.spec_id, "staged").iterdir()) == []
 
 
+def test_columns_whose_names_are_no_words(live):
+    """A dot would name a field of a structure, and a backtick ends a name."""
+    columns = ["i.d", "a`b", "x.`y`.z", "`", "two words", "[b]", "'q\"", "é.ü", "select"]
+    quoted = ["[" + name.replace("]", "]]") + "]" for name in columns]
+    live.sql(
+        f"CREATE TABLE dbo.odd ({quoted[0]} int NOT NULL, {quoted[1]} varchar(9) NOT NULL, "
+        + ", ".join(f"{name} nvarchar(max) NULL" for name in quoted[2:])
+        + f", PRIMARY KEY ({quoted[0]}, {quoted[1]}))"
+    )
+    row = "({0}, 'k{0}'" + ", N'v{0}'" * len(columns[2:]) + ")"
+    live.sql("INSERT INTO dbo.odd VALUES " + ", ".join(row.format(n) for n in range(1, 6)))
+    live.enable("dbo.odd")
+    live.wait_captured()
+    # an event that the copy holds too
+    live.sql(f"UPDATE dbo.odd SET {quoted[2]} = N'early' WHERE {quoted[0]} = 1")
+    selected = ", ".join(quoted)
+
+    first = live.load(live.table("dbo.odd"))
+
+    assert error(first) is None
+    assert mirror(live, "dbo.odd", *columns) == rows(live, "dbo.odd", selected)
+    assert {row["i.d"]: row["x.`y`.z"] for row in live.lake("dbo.odd", "history")} == {
+        1: "early",
+        **{n: f"v{n}" for n in range(2, 6)},
+    }
+
+    live.sql(f"UPDATE dbo.odd SET {quoted[3]} = N'late' WHERE {quoted[0]} = 2")
+    live.sql(f"UPDATE dbo.odd SET {quoted[1]} = 'moved' WHERE {quoted[0]} = 3")
+    live.sql(f"DELETE FROM dbo.odd WHERE {quoted[0]} = 4")
+    live.sql("INSERT INTO dbo.odd VALUES " + row.format(9))
+    live.wait_captured()
+    second = live.load(live.table("dbo.odd", at=positions(first)))
+
+    assert error(second) is None
+    assert mirror(live, "dbo.odd", *columns) == rows(live, "dbo.odd", selected)
+    images = [row for row in live.lake("dbo.odd", "history") if row["_lsn"] > str(positions(first)["history"][0])]
+    assert sorted((row["_op"], row["i.d"], row["a`b"], row["`"]) for row in images) == [
+        ("B", 2, "k2", "v2"),
+        ("D", 3, "k3", "v3"),
+        ("D", 4, "k4", "v4"),
+        ("I", 3, "moved", "v3"),
+        ("I", 9, "k9", "v9"),
+        ("U", 2, "k2", "late"),
+    ]
+
+
 def error(receipt):
     (table,) = receipt.tables
     return table.error
@@ -644,6 +690,16 @@ def test_an_instance_enabled_anew_is_noticed(orders):
     receipt = orders.load(spec)
 
     assert (error(receipt).kind, error(receipt).permanent) == ("InstanceChangedError", False)
+
+
+def test_a_catalog_that_is_not_configured_is_named(orders):
+    table = orders.table("dbo.orders")
+    sinks = tuple(dataclasses.replace(sink, table=("nowhere", *sink.table[1:])) for sink in table.sinks)
+
+    receipt = orders.load(dataclasses.replace(table, sinks=sinks))
+
+    assert error(receipt).message.startswith("dbo.orders: catalog nowhere is not configured in Spark. Set conf spark.")
+    assert (error(receipt).kind, error(receipt).permanent) == ("TargetError", True)
 
 
 def test_the_password_appears_nowhere(spark, orders, capfd):

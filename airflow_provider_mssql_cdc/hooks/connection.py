@@ -57,7 +57,7 @@ class ConnectedHook(MsSqlHook):
             "port": str(connection.port or DEFAULT_PORT),
             "user": connection.login,
             "password": connection.password,
-            **pymssql_arguments(known_extras(connection.extra_dejson, connection.conn_id)),
+            **pymssql_arguments(known_extras(connection)),
         }
         try:
             return pymssql.connect(database=self.database, **arguments)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
+
+from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError
 
@@ -54,16 +57,28 @@ def _folded(key: str) -> str:
 _NAMES = {_folded(name): name for name in PYMSSQL + JDBC + _AIRFLOW}
 
 
-def known_extras(extra: Mapping[str, Any], conn_id: str | None) -> dict[str, Any]:
+def known_extras(connection: Connection) -> dict[str, Any]:
     """Return the understood extras under the names above; the others are left out with one warning.
 
     Case and underscores do not count, so that ``loginTimeout`` and ``login_timeout`` are the same.
 
-    :raises ConnectionSettingError: if one setting is given twice with different values
+    :raises ConnectionSettingError: if they are no JSON object, of which Airflow itself would make none at all, or if
+        one setting is given twice with different values
     """
+    conn_id = connection.conn_id
+    try:
+        is_object = isinstance(json.loads(connection.extra or "{}"), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        # not shown: it may hold a secret
+        raise ConnectionSettingError(
+            f"the extra field of connection {conn_id} is not a JSON object.",
+            advice='Write it like {"encrypt": "true", "trustServerCertificate": "false"}.',
+        )
     found: dict[str, Any] = {}
     unknown: list[str] = []
-    for key, value in extra.items():
+    for key, value in connection.extra_dejson.items():
         name = _NAMES.get(_folded(key))
         if name is None:
             unknown.append(key)

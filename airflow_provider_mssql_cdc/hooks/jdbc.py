@@ -54,7 +54,7 @@ def jdbc_url(connection: Connection, *, schema: str | None = None) -> tuple[str,
 
 
 def _properties(connection: Connection) -> dict[str, str]:
-    extras = known_extras(connection.extra_dejson, connection.conn_id)
+    extras = known_extras(connection)
     read_only = as_bool(extras.get("read_only", False), "read_only")
     properties = {
         "encrypt": encrypt(extras),

@@ -92,6 +92,13 @@ def test_refused(extra: dict[str, object], fields: dict[str, object]) -> None:
         jdbc_url(connection(extra, **fields))
 
 
+@pytest.mark.parametrize("text", ["trust=true", "[1]", "5", "{", '"x"', f"password={CANARY}"])
+def test_an_extra_field_that_is_no_json_object_is_refused_and_not_shown(text: str) -> None:
+    with pytest.raises(ConnectionSettingError, match="connection c is not a JSON object") as refused:
+        jdbc_url(Connection(conn_id="c", conn_type="mssql", host="db", extra=text))
+    assert CANARY not in str(refused.value)
+
+
 def test_unknown_extras_are_named_once_without_their_values(caplog: pytest.LogCaptureFixture) -> None:
     secrets = {"trustStorePassword": CANARY, "user": CANARY, "password": CANARY, "accessToken": CANARY}
     url, properties = jdbc_url(connection(secrets))

@@ -36,11 +36,15 @@ def open_path(path: str) -> Path | ObjectStoragePath:
 
 
 def write_spec(spec: JobSpec) -> None:
-    """Write the spec, and the code that the job needs, into the spec's own folder."""
+    """Write the spec, and the code that the job needs, into the spec's own folder; all of it or nothing."""
     path = open_path(spec.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_json(spec))
-    open_path(code_path(spec)).write_bytes(_code())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(to_json(spec))
+        open_path(code_path(spec)).write_bytes(_code())
+    except BaseException:
+        remove(spec)
+        raise
 
 
 def read_spec(path: str) -> JobSpec:

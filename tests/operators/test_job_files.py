@@ -40,6 +40,22 @@ def test_a_url_of_a_local_file_is_local(tmp_path):
     assert (tmp_path / "work" / "a1" / "spec.json").exists()
 
 
+@pytest.mark.parametrize("name", ["spec.json", "code.zip"])
+def test_a_spec_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch, name):
+    write = {"spec.json": Path.write_text, "code.zip": Path.write_bytes}[name]
+
+    def full(path, data, *more):
+        if path.name == name:
+            write(path, data[:10], *more)
+            raise OSError(28, "No space left on device", str(path))
+        return write(path, data, *more)
+
+    monkeypatch.setattr(Path, write.__name__, full)
+    with pytest.raises(OSError, match=name):
+        job_files.write_spec(make_spec(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
 def test_the_code_runs_where_the_package_is_not_installed(tmp_path):
     spec = make_spec(tmp_path)
     job_files.write_spec(spec)

@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, Running
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, SqlServerError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLagError,
+    CdcDisabledError,
+    DatabaseUnavailableError,
+    LoginError,
+    ServerUnreachableError,
+    SqlServerError,
+)
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
+from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.reading import ReadingHook
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -38,7 +46,10 @@ class MsSqlCdcHook(ReadingHook):
         return self
 
     def agent_health(self) -> AgentHealth:
-        """Return whether Agent and capture job run, as far as the login can see."""
+        """Return whether Agent and capture job run, as far as the login can see.
+
+        :raises SqlServerError: if the server does not answer at all
+        """
         agent = self._agent()
         if agent is Running.STOPPED:
             # The job's last entry stays open when the Agent goes down.
@@ -56,24 +67,27 @@ class MsSqlCdcHook(ReadingHook):
         return AgentHealth(agent, job, detail)
 
     def _agent(self) -> Running:
-        try:
-            rows = self.query(statements.AGENT)
-        except SqlServerError:
-            return Running.UNKNOWN
+        rows = self._seen(statements.AGENT)
         if not rows:
             return Running.UNKNOWN
         return Running.RUNNING if rows[0][0] == _AGENT_RUNNING else Running.STOPPED
 
     def _capture_job(self) -> Running:
-        try:
-            rows = self.query(statements.CAPTURE_JOB)
-        except SqlServerError:
-            return Running.UNKNOWN
+        rows = self._seen(statements.CAPTURE_JOB)
         if not rows:
             # None is needed beside transactional replication, whose log reader captures (docs: sp_cdc_add_job).
             return Running.UNKNOWN
         started, stopped = rows[0]
         return Running.RUNNING if started is not None and stopped is None else Running.STOPPED
+
+    def _seen(self, statement: str) -> list[Row]:
+        """Return no rows where the login may not read them, or the platform has no such thing."""
+        try:
+            return self.query(statement)
+        except (LoginError, ServerUnreachableError, DatabaseUnavailableError):
+            raise
+        except SqlServerError:
+            return []
 
     def server_timezone(self) -> str | None:
         """Return ``UTC``, or the Windows name of the server's zone; None where the server cannot say (before 2022)."""

@@ -1,0 +1,40 @@
+"""Says how SQL Server Agent is where a job waited for the capture in vain: the job itself may not be able to see it."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from contextlib import closing
+
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, MsSqlCdcError
+from airflow_provider_mssql_cdc.core.spec import Receipt, TableReceipt
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+
+log = logging.getLogger(__name__)
+
+
+def with_agent_state(receipt: Receipt, mssql_conn_id: str) -> Receipt:
+    """Return the receipt, with the state of Agent and capture job in the errors of tables that the capture kept back.
+
+    :param mssql_conn_id: asked only if there is such a table; if it does not answer, the errors stay as they are
+    """
+    if not any(_kept_back(table) for table in receipt.tables):
+        return receipt
+    try:
+        with closing(MsSqlCdcHook(mssql_conn_id)) as hook:
+            state = hook.agent_health().detail
+    except MsSqlCdcError as error:
+        log.warning("the state of SQL Server Agent cannot be seen: %s", error)
+        return receipt
+    tables = (_with(table, state) if _kept_back(table) else table for table in receipt.tables)
+    return dataclasses.replace(receipt, tables=tuple(tables))
+
+
+def _kept_back(table: TableReceipt) -> bool:
+    return table.error is not None and table.error.kind == CaptureLagError.__name__
+
+
+def _with(table: TableReceipt, state: str) -> TableReceipt:
+    assert table.error is not None
+    error = dataclasses.replace(table.error, message=f"{table.error.message} Now: {state}.")
+    return dataclasses.replace(table, error=error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
@@ -73,10 +74,12 @@ class Matches:
 
     :param tables: by name, each once
     :param empty_patterns: patterns that match nothing, as given
+    :param named: those of the names asked for that mean one of the tables, as given, with the catalogue's spelling
     """
 
     tables: tuple[SourceTable, ...]
     empty_patterns: tuple[str, ...] = ()
+    named: Mapping[str, TableName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ class MsSqlCdcError(Exception):
         return f"{text} {self.advice}" if self.advice else text
 
 
+class ParameterError(MsSqlCdcError, ValueError):
+    """A parameter of sensor, trigger or load has no meaning."""
+
+
 class CdcDisabledError(MsSqlCdcError):
     """CDC is off: for the database, or for a table that the run names."""
 

@@ -49,7 +49,6 @@ class SinkOptions:
     target: Target
     shapes: tuple[str, ...]
     table_name: str
-    partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     resnapshot: bool = False
 
@@ -123,7 +122,8 @@ def choose_instance(
         str(name),
         position,
         min((i.min_lsn for i in by_age if i.min_lsn is not None), default=position.next()),
-        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. {RESET_ADVICE}",
+        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. Load the table anew "
+        'once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset`.',
     )
 
 
@@ -167,7 +167,8 @@ def choose_key(
 ) -> tuple[tuple[str, ...], bool]:
     """Return the key's columns, and whether SQL Server enforces it.
 
-    :param user_key: from ``keys``, used where the table has no key of its own
+    :param user_key: from ``keys``, used where the table has no key of its own; a name is the column's that is spelt
+        so, else the only one's that differs in case alone
     :raises KeyRequiredError: if there is none and a shape needs one, or if the user's is not captured
     """
     captured = {column.name for column in TableSchema(instance.columns, ()).loaded}
@@ -175,14 +176,15 @@ def choose_key(
         if key and captured.issuperset(key):
             return key, True
     if user_key:
-        missing = [column for column in user_key if column not in captured]
+        meant = {column: _column_meant(column, instance) for column in user_key}
+        missing = [column for column, name in meant.items() if name not in captured]
         if missing:
             raise KeyRequiredError(
                 f"keys names {', '.join(missing)}, which capture instance {instance.name} does not capture.",
                 table=str(name),
                 advice=f"Captured are: {', '.join(sorted(captured))}.",
             )
-        return tuple(user_key), False
+        return tuple(dict.fromkeys(meant.values())), False
     if MIRROR in shapes:
         raise KeyRequiredError(
             "a mirror needs a key, and the table has neither a primary key nor a unique index in its capture instance.",
@@ -190,6 +192,12 @@ def choose_key(
             advice=f'Name one with keys={{"{name}": [..]}}, or load only the history.',
         )
     return (), False
+
+
+def _column_meant(name: str, instance: CaptureInstance) -> str:
+    columns = [*(column.name for column in instance.columns), *instance.uncaptured]
+    alike = [column for column in columns if column.casefold() == name.casefold()]
+    return alike[0] if name not in columns and len(alike) == 1 else name
 
 
 _SCHEMA_ADVICE = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
@@ -299,8 +307,11 @@ def needs_load(candidate: Candidate, upto: Lsn, has_events: bool) -> bool:
     return has_events and candidate.position is not None and candidate.position < upto
 
 
-def table_spec(candidate: Candidate, options: SinkOptions) -> TableSpec:
-    """Return what the job is told of this table."""
+def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[str, ...] = ()) -> TableSpec:
+    """Return what the job is told of this table.
+
+    :param partition_by: Spark SQL partition expressions, should the load create its targets
+    """
     return TableSpec(
         name=candidate.name,
         instance=candidate.instance,
@@ -314,7 +325,7 @@ def table_spec(candidate: Candidate, options: SinkOptions) -> TableSpec:
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
                 vouched=state.vouched if state else None,
-                partition_by=options.partition_by.get(str(candidate.name), ()),
+                partition_by=partition_by,
                 properties=dict(options.properties),
             )
             for shape, state in candidate.sinks.items()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import Formatter
+from urllib.parse import unquote
 
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
 
 MIRROR = "mirror"
@@ -32,12 +35,19 @@ class Target:
     def parse(cls, address: str) -> Target:
         """Read the address.
 
-        :raises ValueError: if it is not of this form
+        :raises ParameterError: if it is not of this form, or leads out of the catalog
         """
         match = _ADDRESS.fullmatch(address)
         if not match:
-            raise ValueError(f"target {address!r} is not of the form iceberg://catalog/namespace")
-        return cls(address.rstrip("/"), match["catalog"], tuple(match["namespace"].split("/")))
+            raise ParameterError(f"target {address!r} is not of the form iceberg://catalog/namespace")
+        levels = tuple(match["namespace"].split("/"))
+        for level in levels:
+            if _is_path(level):
+                raise ParameterError(
+                    f"target {address!r}: {level!r} is no name of a namespace; a catalog of folders would write "
+                    "elsewhere."
+                )
+        return cls(address.rstrip("/"), match["catalog"], levels)
 
     def table(self, template: str, source: TableName, shape: str, suffix: str = "") -> tuple[str, ...]:
         """Return the parts of a sink's table name: catalog, namespace, table.
@@ -50,22 +60,61 @@ class Target:
         return (self.catalog, *self.namespace, name + ("" if shape == MIRROR else "_" + shape) + suffix)
 
 
+def _is_path(name: str) -> bool:
+    """Whether a catalog that makes folders of names would take this for a path, or for nothing."""
+    plain = unquote(name)
+    return plain.strip() in ("", ".", "..") or "/" in plain or "\\" in plain
+
+
+def check_template(template: str) -> None:
+    """Refuse a ``table_name`` that makes no name of a table.
+
+    :raises ParameterError: for fields other than ``{schema}`` and ``{table}``, other braces, a path, or no name
+    """
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError:
+        parts = [(template, "", None, None)]
+    for text, field, layout, conversion in parts:
+        if field not in (None, "schema", "table") or layout or conversion or {"{", "}"} & set(text):
+            raise ParameterError(
+                f"table_name={template!r}: the fields are {{schema}} and {{table}}, as in '{{schema}}_{{table}}', and "
+                "there are no other braces."
+            )
+    if _is_path(template.format(schema="s", table="t")):
+        raise ParameterError(f"table_name={template!r} makes a path, or nothing, not the name of a table.")
+
+
+def check_name(template: str, source: TableName) -> None:
+    r"""Refuse a source table whose own name would make a path of the target's: SQL Server allows ``/`` and ``\`` there.
+
+    :raises TargetError: with what to do
+    """
+    name = template.format(schema=source.schema, table=source.table)
+    if _is_path(name):
+        raise TargetError(
+            f"{name!r} is a path, not the name of a table.",
+            table=str(source),
+            advice="Load this table by a task of its own with another table_name, or leave it out with exclude.",
+        )
+
+
 def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:
     """Return the shapes, each known and named once.
 
-    :raises ValueError: otherwise, or if there is none
+    :raises ParameterError: otherwise, or if there is none
     """
     chosen = tuple(shapes)
     unknown = [shape for shape in chosen if shape not in SHAPES]
     if unknown or not chosen or len(set(chosen)) != len(chosen):
-        raise ValueError(f"shapes={list(chosen)!r}: expected some of {list(SHAPES)}, each once")
+        raise ParameterError(f"shapes={list(chosen)!r}: expected some of {list(SHAPES)}, each once")
     return chosen
 
 
 def check_names(target: Target, template: str, tables: Iterable[TableName], shapes: Iterable[str]) -> None:
     """Refuse two sources, or two shapes, that would share one table; names are compared without case.
 
-    :raises ValueError: naming both
+    :raises ParameterError: naming both
     """
     taken: dict[str, str] = {}
     for table in tables:
@@ -74,7 +123,7 @@ def check_names(target: Target, template: str, tables: Iterable[TableName], shap
             sink = f"{table} ({shape})"
             other = taken.setdefault(name.lower(), sink)
             if other != sink:
-                raise ValueError(
+                raise ParameterError(
                     f"{other} and {sink} would both be loaded into {name}; "
-                    f"choose a table_name that tells them apart, for instance '{{schema}}_{{table}}'"
+                    "choose a table_name that tells them apart, for instance '{schema}__{table}'"
                 )

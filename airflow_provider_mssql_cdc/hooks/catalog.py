@@ -51,17 +51,23 @@ def status_of(row: Row) -> DatabaseStatus:
     )
 
 
-def matches_of(rows: Iterable[Row], wanted: Sequence[TablePattern], database: str) -> Matches:
+def matches_of(
+    rows: Iterable[Row], wanted: Sequence[TablePattern], database: str, names: Sequence[TablePattern] = ()
+) -> Matches:
     """Read the rows of ``statements.tables``.
 
+    :param names: of the tables that a parameter speaks of
     :raises TableNotFoundError: if no table is left
     """
     found: dict[int, SourceTable] = {}
     excluded: set[int] = set()
     used: set[int] = set()
-    for ordinal, is_excluded, object_id, schema, table, tracked, *_ in rows:
-        if is_excluded:
+    named: dict[int, int] = {}
+    for ordinal, purpose, object_id, schema, table, tracked, *_ in rows:
+        if purpose == statements.EXCLUDED:
             excluded.add(object_id)
+        elif purpose == statements.NAMED:
+            named[ordinal] = object_id
         else:
             used.add(ordinal)
             found[object_id] = SourceTable(TableName(schema, table), object_id, bool(tracked))
@@ -73,7 +79,12 @@ def matches_of(rows: Iterable[Row], wanted: Sequence[TablePattern], database: st
             advice="A bare name means the login's default schema; the login must be allowed to see the table.",
         )
     empty = tuple(pattern.text for ordinal, pattern in enumerate(wanted) if ordinal not in used)
-    return Matches(tuple(tables), empty)
+    left = {table.object_id: table.name for table in tables}
+    return Matches(
+        tuple(tables),
+        empty,
+        {names[ordinal].text: left[object_id] for ordinal, object_id in named.items() if object_id in left},
+    )
 
 
 def instances_of(

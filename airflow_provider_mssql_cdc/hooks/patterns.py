@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 
 ESCAPE = "\\"
 _PART = re.compile(r"""\[(?P<bracket>(?:[^\]]|\]\])+)\]|"(?P<quote>(?:[^"]|"")+)"|(?P<plain>[^\s.\[\]"]+)""")
 _SPECIAL = re.compile(r"([\\%_\[])")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
-class PatternError(MsSqlCdcError):
+class PatternError(ParameterError):
     """A table pattern cannot be read."""
 
 
@@ -55,6 +56,17 @@ def parse_pattern(text: str) -> TablePattern:
             advice="The database is the connection's; write schema.table.",
         )
     return TablePattern(text, parts[0] if len(parts) == 2 else None, parts[-1])
+
+
+def parse_name(text: str) -> TablePattern:
+    """Read the name of one table, written as a pattern is, but without ``*``.
+
+    :raises PatternError: if it cannot be read, or may stand for several tables
+    """
+    pattern = parse_pattern(text)
+    if "%" in _ESCAPED.sub("", f"{pattern.schema or ''}.{pattern.table}"):
+        raise PatternError(f"{text!r} is to name one table.", advice="Write schema.table, without *.")
+    return pattern
 
 
 def literal(schema: str, table: str) -> TablePattern:

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, Ta
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.catalog import instances_of, lsn, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
-from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_pattern
+from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_name, parse_pattern
 
 
 class ReadingHook(ConnectedHook):
@@ -29,17 +29,19 @@ class ReadingHook(ConnectedHook):
 
     # A whole run's questions, one statement each unless said.
 
-    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Snapshot:
+    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = (), names: Collection[str] = ()) -> Snapshot:
         """Read status, matched tables and their capture instances: three statements, for any number of tables.
 
         With CDC off for the database there are no instances; nothing is raised for that.
 
+        :param names: of tables, each to be found in ``Matches.named`` if it means a matched one
         :raises TableNotFoundError: if no pattern matches any table
         """
         status = self.database_status()
-        wanted = [parse_pattern(pattern) for pattern in patterns]
-        rows = self._table_rows(wanted, [parse_pattern(p) for p in exclude], with_instances=status.cdc_enabled)
-        matches = self._matches(rows, wanted)
+        wanted, named = [parse_pattern(pattern) for pattern in patterns], [parse_name(name) for name in names]
+        unwanted = [parse_pattern(pattern) for pattern in exclude]
+        rows = self._table_rows(wanted, unwanted, named, with_instances=status.cdc_enabled)
+        matches = self._matches(rows, wanted, named)
         return Snapshot(status, matches, tuple(self._instances(rows, matches.tables, status.user)))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
@@ -154,19 +156,25 @@ class ReadingHook(ConnectedHook):
         return any(found.tracked for found in matches_of(rows, wanted, self.where.database).tables)
 
     def _table_rows(
-        self, wanted: Sequence[TablePattern], exclude: Sequence[TablePattern], *, with_instances: bool
+        self,
+        wanted: Sequence[TablePattern],
+        exclude: Sequence[TablePattern],
+        named: Sequence[TablePattern] = (),
+        *,
+        with_instances: bool,
     ) -> list[Row]:
         if not wanted:
             raise TableNotFoundError("no table is named.", advice='Give tables, such as ["sales.*"].')
         parameters: list[str | int | None] = []
-        for excluded, patterns in enumerate((wanted, exclude)):
+        purposes = {statements.WANTED: wanted, statements.EXCLUDED: exclude, statements.NAMED: named}
+        for purpose, patterns in purposes.items():
             for ordinal, pattern in enumerate(patterns):
-                parameters += [ordinal, excluded, pattern.schema, pattern.table]
-        sql = statements.tables(len(wanted) + len(exclude), with_instances=with_instances)
+                parameters += [ordinal, purpose, pattern.schema, pattern.table]
+        sql = statements.tables(len(parameters) // 4, with_instances=with_instances)
         return self.query(sql, parameters)
 
-    def _matches(self, rows: list[Row], wanted: Sequence[TablePattern]) -> Matches:
-        matches = matches_of(rows, wanted, self.where.database)
+    def _matches(self, rows: list[Row], wanted: Sequence[TablePattern], named: Sequence[TablePattern] = ()) -> Matches:
+        matches = matches_of(rows, wanted, self.where.database, named)
         for pattern in matches.empty_patterns:
             self.log.warning("No user table of %s matches %s", self.where.database, pattern)
         return matches

@@ -43,8 +43,8 @@ STATUS = _STATUS.format(facts=_FACTS, more=_RIGHTS_NEEDED)
 STATUS_WITHOUT_RIGHTS = _STATUS.format(facts=_FACTS, more=_WITHOUT_RIGHTS)
 
 _TABLES = """
-SELECT p.ordinal, p.excluded, t.object_id, s.name, t.name, t.is_tracked_by_cdc, {instance}
-FROM (VALUES {patterns}) AS p (ordinal, excluded, schema_pattern, table_pattern)
+SELECT p.ordinal, p.purpose, t.object_id, s.name, t.name, t.is_tracked_by_cdc, {instance}
+FROM (VALUES {patterns}) AS p (ordinal, purpose, schema_pattern, table_pattern)
 JOIN sys.tables AS t ON t.name COLLATE DATABASE_DEFAULT LIKE p.table_pattern ESCAPE N'{escape}'
 JOIN sys.schemas AS s ON s.schema_id = t.schema_id
   AND (s.name COLLATE DATABASE_DEFAULT LIKE p.schema_pattern ESCAPE N'{escape}'
@@ -56,8 +56,12 @@ _INSTANCE = """ct.capture_instance, ct.object_id, ct.create_date, ct.start_lsn,
   ct.supports_net_changes, ct.role_name"""
 
 
+WANTED, EXCLUDED, NAMED = range(3)
+"""What a pattern is for: tables to take, tables to leave out, tables that a parameter speaks of."""
+
+
 def tables(patterns: int, *, with_instances: bool) -> str:
-    """Return the statement that resolves so many patterns; parameters of each: ordinal, excluded, schema, table.
+    """Return the statement that resolves so many patterns; parameters of each: ordinal, purpose, schema, table.
 
     The comparison is made by the server, in the database's collation.
 

@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     CheckpointError,
     MsSqlCdcError,
+    ParameterError,
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
@@ -29,7 +30,7 @@ from airflow_provider_mssql_cdc.core.wake import (
 )
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, SELECT_DENIED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
+from airflow_provider_mssql_cdc.hooks.parameters import patterns
 
 log = logging.getLogger(__name__)
 
@@ -76,19 +77,13 @@ class WatchRequest:
         """Return the request that these parameters of a sensor or trigger make.
 
         :param max_idle: seconds
-        :raises ValueError: if one of them has no meaning
-        :raises PatternError: if a table pattern cannot be read
+        :raises ParameterError: if one of them has no meaning
         """
-        wanted = (tables,) if isinstance(tables, str) else tuple(tables)
-        unwanted = (exclude,) if isinstance(exclude, str) else tuple(exclude)
-        if not wanted:
-            raise ValueError('tables is empty: name at least one pattern, such as "sales.*"')
-        for pattern in (*wanted, *unwanted):
-            parse_pattern(pattern)
+        wanted, unwanted = patterns(tables, exclude)
         if on_disabled not in ON_DISABLED:
-            raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
+            raise ParameterError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
         if max_idle is not None and max_idle <= 0:
-            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
+            raise ParameterError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         return cls(
             connection=mssql_conn_id,
             tables=wanted,

@@ -27,11 +27,14 @@ from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
-from airflow_provider_mssql_cdc.core.target import HISTORY, Target, check_shapes
+from airflow_provider_mssql_cdc.core.target import HISTORY, Target, check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, listed, patterns
+from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import (
@@ -74,9 +77,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out (templated)
     :param table_name: name of the target table, with ``{schema}`` and ``{table}``; ``history`` adds ``_history``
-    :param partition_by: for tables that the load creates: source table to Spark partition expressions
+    :param partition_by: for tables that the load creates: source table, named as ``tables`` names it, to Spark
+        partition expressions
     :param table_properties: for tables that the load creates: Iceberg table properties
-    :param keys: for tables without primary key or unique index: source table to the columns that identify a row
+    :param keys: for tables without primary key or unique index: source table, named as ``tables`` names it, to the
+        columns that identify a row
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
     :param server_timezone: IANA zone of the server's clock; needed for intervals unless the server runs in UTC
@@ -145,8 +150,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if refused in kwargs:
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
-        if "{{" not in target:
-            Target.parse(target)
+        check_literals(tables, exclude, target)
+        check_template(table_name + target_suffix)
+        for named in (*(keys or {}), *(partition_by or {})):
+            parse_name(named)
         if on_disabled not in ("fail", "skip", "enable"):
             raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
         if on_gap not in ("fail", "resnapshot"):
@@ -177,9 +184,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.table_name = table_name
-        self.partition_by = {table: tuple(columns) for table, columns in (partition_by or {}).items()}
+        self.partition_by = {table: listed(columns) for table, columns in (partition_by or {}).items()}
         self.table_properties = dict(table_properties or {})
-        self.keys = {table: tuple(columns) for table, columns in (keys or {}).items()}
+        self.keys = {table: listed(columns) for table, columns in (keys or {}).items()}
         self.on_disabled = on_disabled
         self.on_gap = on_gap
         self.server_timezone = server_timezone
@@ -249,7 +256,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.log.info("an earlier try submitted %s; its receipt is waited for", path)
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = plan_of_running_job(hook, store, request, spec)
-        return Outcome(plan, spec, self._submit(spec, context))
+        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
@@ -261,24 +268,25 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         if plan.upto is None or not plan.specs:
             return Outcome(plan)
         spec = self._freeze(plan, plan.upto, context)
-        return Outcome(plan, spec, self._submit(spec, context))
+        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
 
     def _request(self) -> Request:
+        wanted, unwanted = patterns(self.tables, self.exclude)
         return Request(
             connection=self.mssql_conn_id,
-            patterns=(self.tables,) if isinstance(self.tables, str) else tuple(self.tables),
-            exclude=(self.exclude,) if isinstance(self.exclude, str) else tuple(self.exclude),
+            patterns=wanted,
+            exclude=unwanted,
             options=SinkOptions(
                 target=Target.parse(self.target),
                 shapes=self.shapes,
                 table_name=self.table_name,
-                partition_by=self.partition_by,
                 properties=self.table_properties,
                 resnapshot=self.on_gap == "resnapshot",
             ),
             keys=self.keys,
+            partition_by=self.partition_by,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CheckpointError,
@@ -17,7 +17,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     InstanceChangedError,
     MsSqlCdcError,
+    ParameterError,
     RestoredError,
+    TargetError,
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
@@ -34,7 +36,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 )
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
-from airflow_provider_mssql_cdc.core.target import check_names
+from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,8 @@ log = logging.getLogger(__name__)
 class Request:
     """What the DAG author asked for.
 
-    :param keys: table as ``schema.table`` to key columns
+    :param keys: table, named as patterns name it, to key columns
+    :param partition_by: the same to Spark SQL partition expressions
     :param on_disabled: ``fail``, ``skip`` or ``enable``
     """
 
@@ -52,7 +55,8 @@ class Request:
     patterns: tuple[str, ...]
     exclude: tuple[str, ...]
     options: SinkOptions
-    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     on_disabled: str = "fail"
     max_transactions: int | None = None
     max_rows: int | None = None
@@ -76,6 +80,8 @@ class RunPlan:
     :param candidates: what was found out of each table that can be loaded
     :param checkpoints: of each table whose checkpoint can be read; None for one that has none
     :param instances: capture instances of each matched table that has any
+    :param keys: what the request says of a table
+    :param partition_by: what the request says of a table
     """
 
     database: str
@@ -90,6 +96,8 @@ class RunPlan:
     candidates: dict[TableName, Candidate] = field(default_factory=dict)
     checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
     instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
+    keys: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
+    partition_by: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -145,12 +153,14 @@ def look(
 
     :return: with the instances of the tables that can be planned for
     """
-    snapshot, failures = _enabled(hook, hook.snapshot(request.patterns, request.exclude), request)
+    snapshot, failures = _enabled(hook, _snapshot(hook, request), request)
     minutes = snapshot.status.retention_minutes
     plan = RunPlan(
         snapshot.status.name,
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
         failures=failures,
+        keys=_of_tables("keys", request.keys, snapshot.matches),
+        partition_by=_of_tables("partition_by", request.partition_by, snapshot.matches),
     )
     plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
     tables = [table.name for table in snapshot.matches.tables]
@@ -164,12 +174,41 @@ def look(
             plan.skipped.append(table.name)
         else:
             plan.failures.setdefault(table.name, _not_tracked(table, snapshot.status))
+        if table.name not in plan.skipped:
+            try:
+                check_name(request.options.table_name, table.name)
+            except TargetError as error:
+                plan.failures[table.name] = error
     _read_checkpoints(plan, tables, store, request)
     return (
         snapshot.status,
         plan,
         {name: instances for name, instances in plan.instances.items() if name not in plan.failures},
     )
+
+
+def _snapshot(hook: MsSqlCdcHook, request: Request) -> Snapshot:
+    names = dict.fromkeys((*request.keys, *request.partition_by))
+    return hook.snapshot(request.patterns, request.exclude, tuple(names))
+
+
+def _of_tables(
+    parameter: str, given: Mapping[str, tuple[str, ...]], matches: Matches
+) -> dict[TableName, tuple[str, ...]]:
+    """Return by table what a parameter says by tables' names.
+
+    :raises ParameterError: for a name that means none of the tables, or one that another name means too
+    """
+    found: dict[TableName, tuple[str, ...]] = {}
+    for text, value in given.items():
+        table = matches.named.get(text)
+        if table is None:
+            names = ", ".join(str(matched.name) for matched in matches.tables)
+            raise ParameterError(f"{parameter} names {text!r}, which is none of this run's tables: {names}.")
+        if table in found:
+            raise ParameterError(f"{parameter} names {table} twice.")
+        found[table] = value
+    return found
 
 
 def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
@@ -219,7 +258,7 @@ def _enabled(
             hook.enable_table(table.name)
         except MsSqlCdcError as error:
             failures[table.name] = error
-    return hook.snapshot(request.patterns, request.exclude), failures
+    return _snapshot(hook, request), failures
 
 
 def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError:
@@ -305,7 +344,7 @@ def _assess_all(
                 [change for change in ddl if change.capture_instance in names],
                 probe.cut,
                 request.options,
-                request.keys.get(str(name)),
+                plan.keys.get(name),
             )
         except MsSqlCdcError as error:
             plan.failures[name] = error
@@ -352,6 +391,6 @@ def _limited(hook: MsSqlCdcHook, plan: RunPlan, probe: Probe, request: Request, 
 def _decide(plan: RunPlan, probe: Probe, request: Request, upto: Lsn) -> None:
     for name, candidate in plan.candidates.items():
         if needs_load(candidate, upto, candidate.instance.name in probe.newest):
-            plan.specs.append(table_spec(candidate, request.options))
+            plan.specs.append(table_spec(candidate, request.options, plan.partition_by.get(name, ())))
         elif (checkpoint := quiet_checkpoint(candidate, upto, probe.witness)) is not None:
             plan.quiet[name] = checkpoint

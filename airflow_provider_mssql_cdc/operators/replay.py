@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import logging
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, SinkState
 from airflow_provider_mssql_cdc.core.columns import check_columns
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -74,7 +74,7 @@ def plan_replay(
             if checkpoint is not None:
                 check_history(name, checkpoint, history)
             check_ddl(name, [change for change in ddl if change.capture_instance == instance.name], after, upto)
-            spec = _replayed(name, instance, checkpoint, plan.replay, probe, request)
+            spec = _replayed(name, instance, plan, probe, request)
         except MsSqlCdcError as error:
             plan.failures[name] = error
         else:
@@ -108,14 +108,11 @@ def _resolve(
 
 
 def _replayed(
-    name: TableName,
-    instance: CaptureInstance,
-    checkpoint: Checkpoint | None,
-    replay: ReplaySpec,
-    probe: Probe,
-    request: Request,
+    name: TableName, instance: CaptureInstance, plan: RunPlan, probe: Probe, request: Request
 ) -> TableSpec | None:
     """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
+    checkpoint, replay = plan.checkpoints[name], plan.replay
+    assert replay is not None
     min_lsn = probe.min_lsns.get(instance.object_id)
     if min_lsn is None or min_lsn > replay.after.next():
         raise GapError(
@@ -127,7 +124,7 @@ def _replayed(
     newest = probe.newest.get(instance.name)
     if newest is None:
         return None
-    key, unique = choose_key(name, instance, request.options.shapes, request.keys.get(str(name)))
+    key, unique = choose_key(name, instance, request.options.shapes, plan.keys.get(name))
     schema = TableSchema(instance.columns, key)
     check_columns(name, schema)
     if checkpoint is not None and not replay.suffix:
@@ -148,4 +145,4 @@ def _replayed(
             # nothing lies between the last event and the interval's end
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
     candidate = Candidate(name, instance, schema, unique, sinks, checkpoint)
-    return table_spec(candidate, request.options)
+    return table_spec(candidate, request.options, plan.partition_by.get(name, ()))

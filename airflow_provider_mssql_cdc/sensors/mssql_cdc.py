@@ -17,8 +17,9 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.target import check_shapes
+from airflow_provider_mssql_cdc.core.target import check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Prober, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, payload
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
@@ -90,6 +91,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
+        if kwargs.get("table_name") is not None:
+            check_template(kwargs["table_name"])
         kwargs = {name: value for name, value in kwargs.items() if name not in LOAD_ONLY}
         if on_disabled not in ON_DISABLED:
             raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
@@ -98,6 +101,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         seconds = max_idle.total_seconds() if isinstance(max_idle, datetime.timedelta) else max_idle
         if seconds is not None and seconds <= 0:
             raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
+        check_literals(tables, exclude, target)
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
         self.tables = tables
         self.target = target

@@ -67,7 +67,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         since = datetime.datetime.fromtimestamp(self.waiting_since, datetime.UTC)
         try:
             watch = Watch(_request(self), CheckpointStore(Variable))
-        except (MsSqlCdcError, ValueError) as error:
+        except MsSqlCdcError as error:
             yield _failure(error)
             return
         prober, back_off = Prober(), BackOff()

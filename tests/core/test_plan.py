@@ -378,6 +378,31 @@ class TestKey:
             choose_key(ORDERS, keyless, ["mirror", "history"], None)
         assert choose_key(ORDERS, keyless, ["history"], None) == ((), False)
 
+    @pytest.mark.parametrize(
+        ("columns", "uncaptured", "user", "expected"),
+        [
+            (("id", "note"), (), ["ID", "Note"], ("id", "note")),
+            (("id", "ID"), (), ["ID"], ("ID",)),
+            (("id", "note"), (), ["id", "ID"], ("id",)),
+            (("id", "ID"), (), ["Id"], None),
+            (("id", "note"), ("ID",), ["ID"], None),
+            (("id", "note"), ("ID",), ["Id"], None),
+        ],
+        ids=["another case", "exact first", "named twice", "two fit", "not captured", "two fit, one not captured"],
+    )
+    def test_the_users_columns_may_be_spelt_in_another_case(self, columns, uncaptured, user, expected):
+        made = instance(
+            columns=tuple(Column(n, n, name, "int", 4, 10) for n, name in enumerate(columns, 1)),
+            uncaptured=uncaptured,
+            index_key=(),
+            primary_key=(),
+        )
+        if expected is None:
+            with pytest.raises(KeyRequiredError, match=f"keys names {user[0]}"):
+                choose_key(ORDERS, made, ["mirror"], user)
+        else:
+            assert choose_key(ORDERS, made, ["mirror"], user) == (expected, False)
+
     def test_the_users_key_must_be_captured(self):
         with pytest.raises(KeyRequiredError, match="keys names nope"):
             choose_key(ORDERS, instance(index_key=(), primary_key=()), ["mirror"], ["id", "nope"])

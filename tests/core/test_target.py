@@ -1,7 +1,8 @@
 import pytest
 
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import Target, check_names, check_shapes
+from airflow_provider_mssql_cdc.core.target import Target, check_name, check_names, check_shapes, check_template
 
 ORDERS = TableName("sales", "orders")
 LAKE = Target.parse("iceberg://lake/shop")
@@ -18,6 +19,71 @@ def test_the_parts_of_an_address():
 def test_other_addresses_are_refused(address):
     with pytest.raises(ValueError, match="iceberg://catalog/namespace"):
         Target.parse(address)
+
+
+@pytest.mark.parametrize(
+    "namespace", ["..", ".", "a/../../b", "%2e%2E", "a/%2e", "a%2Fb", "a\\b", "a%5cb", "..%2F..", " ", "a/ /b"]
+)
+def test_a_namespace_that_is_a_path_is_refused(namespace):
+    with pytest.raises(ValueError, match="is no name of a namespace"):
+        Target.parse(f"iceberg://lake/{namespace}")
+
+
+@pytest.mark.parametrize("namespace", ["a.b", "...", ".a", "a b", "100%", "a%20b", "`", "é", "a?b#c"])
+def test_odd_namespaces_are_names(namespace):
+    assert Target.parse(f"iceberg://lake/{namespace}").namespace == (namespace,)
+
+
+@pytest.mark.parametrize("template", ["{schema}_{table}", "{table}", "orders", "x.{table}", "{table}{table}"])
+def test_templates_of_table_names(template):
+    check_template(template)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{nope}", "the fields are"),
+        ("{schema", "the fields are"),
+        ("table}", "the fields are"),
+        ("{}", "the fields are"),
+        ("{0}", "the fields are"),
+        ("{schema.x}", "the fields are"),
+        ("{schema[0]}", "the fields are"),
+        ("{table!r}", "the fields are"),
+        ("{table:>9}", "the fields are"),
+        ("{{ params.x }}_{table}", "no other braces"),
+        ("", "or nothing"),
+        (" ", "or nothing"),
+        ("..", "a path"),
+        ("{schema}/{table}", "a path"),
+        ("{schema}\\{table}", "a path"),
+        ("..%2f{table}", "a path"),
+    ],
+)
+def test_other_templates_are_refused(template, why):
+    with pytest.raises(ValueError, match=why) as refused:
+        check_template(template)
+    assert repr(template) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "source"),
+    [
+        ("{schema}_{table}", TableName("dbo", "in/out")),
+        ("{schema}_{table}", TableName("a\\b", "t")),
+        ("{table}", TableName("dbo", "..")),
+        ("{table}", TableName("dbo", "a%2Fb")),
+    ],
+)
+def test_a_source_whose_name_would_be_a_path_is_refused(template, source):
+    with pytest.raises(TargetError, match=r"is a path.*another table_name") as refused:
+        check_name(template, source)
+    assert (refused.value.table, refused.value.permanent) == (str(source), True)
+
+
+def test_odd_names_of_sources_are_names():
+    for name in ("..", "a.b", "50%", "a b", "{x}", "?"):
+        check_name("{schema}_{table}", TableName("dbo", name))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +114,10 @@ def test_shapes_are_known_and_named_once(shapes):
     ],
 )
 def test_two_sinks_on_one_table_are_refused(template, tables, shapes):
-    with pytest.raises(ValueError, match="would both be loaded into"):
+    with pytest.raises(ValueError, match="would both be loaded into") as refused:
         check_names(LAKE, template, tables, shapes)
+    assert isinstance(refused.value, MsSqlCdcError)
+    assert refused.value.permanent
 
 
 def test_different_names_pass():

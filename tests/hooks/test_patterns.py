@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.hooks.patterns import PatternError, TablePattern, literal, parse_pattern
+from airflow_provider_mssql_cdc.hooks.patterns import PatternError, TablePattern, literal, parse_name, parse_pattern
 
 
 def like(pattern: str, text: str) -> bool:
@@ -50,6 +50,17 @@ def test_parse(text: str, schema: str | None, table: str) -> None:
 def test_refused(text: str) -> None:
     with pytest.raises(PatternError, match="table pattern"):
         parse_pattern(text)
+
+
+@pytest.mark.parametrize("text", ["a.b*", "*.b", "*", "a.*b", "a\\*", "[*].b*"])
+def test_a_name_means_one_table(text: str) -> None:
+    with pytest.raises(PatternError, match="is to name one table"):
+        parse_name(text)
+
+
+@pytest.mark.parametrize("text", ["orders", "sales.orders", "[a*].[50%]", "a_b.c%", "[\\].t", 'x."y*"'])
+def test_a_name_is_read_as_patterns_are(text: str) -> None:
+    assert parse_name(text) == parse_pattern(text)
 
 
 names = st.text(st.sampled_from("ab%_[]*.\"\\ '"), min_size=1, max_size=6)

@@ -14,9 +14,12 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CheckpointError,
     GapError,
     InstanceChangedError,
+    ParameterError,
     RestoredError,
     SqlServerError,
+    TargetError,
 )
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.hooks.source import CountingHook, Source
@@ -183,6 +186,96 @@ def test_a_tracked_table_whose_instance_the_login_may_not_see_is_not_enabled_aga
     assert f"GRANT SELECT ON SCHEMA::[cdc] TO [{login}];" in text
     assert "sp_cdc_enable_table" not in text
     assert list(plan.candidates) == [B]
+
+
+@pytest.fixture
+def keyless(source: Source) -> Group:
+    """A table without a key, with an odd name, beside one that has one."""
+    made = Group(source)
+    made.make("dbo.a")
+    source.sql("CREATE SCHEMA [odd.Name]")
+    source.sql("CREATE TABLE [odd.Name].[a ]]Table] (Id int NOT NULL, v int NULL)")
+    source.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'odd.Name', @source_name = N'a ]Table', @role_name = NULL,"
+        " @supports_net_changes = 0"
+    )
+    source.sql("INSERT INTO [odd.Name].[a ]]Table] VALUES (1, 1)")
+    source.scan()
+    return made
+
+
+ODD = TableName("odd.Name", "a ]Table")
+
+
+@pytest.mark.parametrize("written", ["[odd.Name].[a ]]Table]", "[ODD.name].[A ]]TABLE]", '"odd.name"."a ]table"'])
+def test_keys_and_partitions_name_tables_as_patterns_do(keyless: Group, written: str) -> None:
+    request = keyless.request("*.*", keys={written: ("id",)}, partition_by={"A": ("id",), written: ("v",)})
+    with keyless.source.hook() as hook:
+        plan = plan_load(hook, keyless.store, request, None)
+    assert plan.failures == {}
+    found = {spec.name: (spec.schema.key, spec.sinks[0].partition_by) for spec in plan.specs}
+    assert found == {A: (("id",), ("id",)), ODD: (("Id",), ("v",))}
+
+
+@pytest.mark.parametrize("parameter", ["keys", "partition_by"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["dbo.aa"], r"names 'dbo\.aa', which is none of this run's tables: dbo\.a, odd\.Name\.a \]Table\."),
+        (["dbo.b"], r"names 'dbo\.b', which is none"),
+        (["odd.Name.a"], "table pattern"),
+        (["a", "DBO.A"], r"names dbo\.a twice"),
+    ],
+)
+def test_a_name_that_means_no_table_of_the_run_stops_it(
+    keyless: Group, parameter: str, names: list[str], message: str
+) -> None:
+    keyless.source.sql("CREATE TABLE dbo.b (id int NOT NULL PRIMARY KEY)")
+    request = keyless.request("*.*", **{parameter: dict.fromkeys(names, ("id",))})
+    request = dataclasses.replace(request, exclude=("dbo.b",))
+    with keyless.source.hook() as hook, pytest.raises(ParameterError, match=message) as refused:
+        plan_load(hook, keyless.store, request, None)
+    assert refused.value.permanent
+
+
+def test_a_table_whose_name_would_be_a_path_fails_alone(group: Group) -> None:
+    group.source.sql("CREATE TABLE dbo.[in/out] (id int NOT NULL PRIMARY KEY)")
+    group.source.enable("dbo.in/out")
+    group.change("INSERT INTO dbo.[in/out] VALUES (1)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+        assert [spec.name for spec in plan.specs] == [A, B]
+        (name,) = plan.failures
+        assert isinstance(plan.failures[name], TargetError)
+        assert "'dbo_in/out' is a path" in str(plan.failures[name])
+        request = group.request("[in/out]")
+        named = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="in_out"))
+        plan = plan_load(hook, group.store, named, None)
+    assert (plan.failures, [spec.sinks[0].table[-1] for spec in plan.specs]) == ({}, ["in_out"])
+
+
+def test_two_tables_onto_one_name_stop_the_run_for_good(group: Group) -> None:
+    request = group.request()
+    request = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="all"))
+    with group.source.hook() as hook, pytest.raises(ParameterError, match="would both be loaded") as refused:
+        plan_load(hook, group.store, request, None)
+    assert refused.value.permanent
+
+
+def test_the_gap_behind_a_dropped_instance_says_how_to_load_anew(group: Group) -> None:
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
+    group.source.enable("dbo.a")
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+        assert isinstance(plan.failures[A], GapError)
+        assert 'dbo_a was dropped before all was loaded. Load the table anew once with on_gap="resnapshot"' in str(
+            plan.failures[A]
+        )
+        again = plan_load(hook, group.store, group.request(resnapshot=True), None)
+    assert [spec.name for spec in again.specs] == [A]
 
 
 def test_another_recovery_fork_stops_the_tables(group: Group, request: pytest.FixtureRequest) -> None:

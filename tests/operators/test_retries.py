@@ -13,10 +13,11 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SourceSpec, TableReceipt, to_json
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.hooks.source import CONN_ID, TARGET, Source
@@ -220,6 +221,58 @@ def test_the_cut_is_kept_for_what_a_retry_can_mend_and_for_nothing_else(task: Ta
         task.run()
     assert isinstance(failed.value.__cause__, LoadFailedError)
     assert task.state == {}
+
+
+def test_a_table_that_the_capture_kept_back_fails_with_the_agents_state(task: Task) -> None:
+    late = JobError("CaptureLagError", "dbo.a: the capture did not pass the end of the copy.", False)
+    other = JobError("InstanceChangedError", "dbo.b: dropped.", False)
+
+    def waiting(spec: JobSpec) -> None:
+        tables = (TableReceipt(A, error=late), TableReceipt(B, error=other))
+        job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
+
+    task.master.job = waiting
+    task.group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    with task.group.source.hook() as hook:
+        state = hook.agent_health().detail
+    with pytest.raises(LoadFailedError):
+        task.run()
+    assert (task.rows["dbo.a"]["error"], task.rows["dbo.b"]["error"]) == (
+        f"{late.message} Now: {state}.",
+        other.message,
+    )
+    task.submitted(A, B)
+    with pytest.raises(LoadFailedError):
+        task.run()
+    assert task.rows["dbo.a"]["error"] == f"{late.message} Now: {state}."
+
+
+def test_a_server_that_no_longer_answers_leaves_the_reason_as_it_is(
+    source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = JobError("CaptureLagError", "dbo.a: the capture did not pass the end of the copy.", False)
+    receipt = Receipt("a1", (TableReceipt(A, error=late),))
+    for name, value in source.environment(password="wrong").items():
+        monkeypatch.setenv(name, value)
+    assert with_agent_state(receipt, CONN_ID) == receipt
+    assert "cannot be seen" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tables": []}, "tables is empty"),
+        ({"tables": ["a."]}, "table pattern"),
+        ({"target": "iceberg://lake/.."}, "no name of a namespace"),
+    ],
+)
+def test_templates_that_become_nothing_useful_fail_for_good(task: Task, given: dict[str, Any], message: str) -> None:
+    arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID}
+    operator = MsSqlCdcLoadOperator(task_id="load", outlets=[], **arguments)
+    for name, rendered in given.items():
+        setattr(operator, name, rendered)
+    with pytest.raises(AirflowFailException, match=message):
+        operator.execute({"task_state_store": task.state, "ti": task.instance})
 
 
 def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) -> None:

@@ -323,7 +323,15 @@ def test_without_shared_streams_it_runs_alone(shop: Source) -> None:
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"poll_interval": 0.09}, {"tables": []}, {"shapes": ["x"]}, {"on_disabled": "x"}, {"max_idle": -1}]
+    "parameters",
+    [
+        {"poll_interval": 0.09},
+        {"tables": []},
+        {"shapes": ["x"]},
+        {"on_disabled": "x"},
+        {"max_idle": -1},
+        {"target": "iceberg://lake/.."},
+    ],
 )
 def test_a_watcher_refuses_what_has_no_meaning(parameters: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(parameters))):

@@ -163,30 +163,51 @@ def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime
     if table.unreadable:
         return None
     if checkpoint is not None and checkpoint.failed is not None:
-        return _call_of_failed(table, checkpoint, rules, now)
+        return _call_of_failed(table, checkpoint, probe, rules, now)
     instance = instance_to_probe(table)
     if instance is None:
         return Call(Reason.NOT_ENABLED) if rules.on_disabled == "enable" else None
     position = position_of(checkpoint, rules.shapes)
-    low = probe.min_lsns.get(instance.object_id, instance.min_lsn)
+    low = _low(instance, probe)
     if position is None:
-        # Until the capture has passed the instance's start there is nothing that a first load could begin with.
-        return Call(Reason.FIRST_LOAD) if low is not None and probe.cut is not None and low <= probe.cut else None
+        return Call(Reason.FIRST_LOAD) if _has_begun(instance, probe) else None
     if probe.cut is None or probe.cut < position:
         return Call(Reason.OTHER_HISTORY)
-    if checkpoint is not None and checkpoint.instance not in (None, InstanceRef.of(instance)):
-        return Call(Reason.INSTANCE_GONE)
+    if _is_replaced(checkpoint, instance):
+        return Call(Reason.INSTANCE_GONE) if _has_begun(instance, probe) else None
     if low is not None and low > position.next():
         return Call(Reason.PURGED)
     newest = probe.newest.get(instance.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
 
 
-def _call_of_failed(table: Watched, checkpoint: Checkpoint, rules: WakeRules, now: datetime.datetime) -> Call | None:
-    failed = checkpoint.failed
+def _low(instance: CaptureInstance, probe: Probe) -> Lsn | None:
+    return probe.min_lsns.get(instance.object_id, instance.min_lsn)
+
+
+def _has_begun(instance: CaptureInstance, probe: Probe) -> bool:
+    """Whether the capture has passed the instance's start; before that a load has nothing to begin with, and waits."""
+    low = _low(instance, probe)
+    return low is not None and probe.cut is not None and low <= probe.cut
+
+
+def _is_replaced(checkpoint: Checkpoint | None, instance: CaptureInstance) -> bool:
+    return checkpoint is not None and checkpoint.instance not in (None, InstanceRef.of(instance))
+
+
+def _call_of_failed(
+    table: Watched, checkpoint: Checkpoint, probe: Probe, rules: WakeRules, now: datetime.datetime
+) -> Call | None:
+    failed, instance = checkpoint.failed, instance_to_probe(table)
     if failed is None:
         return None
-    if failed.seen is not None and failed.seen != fingerprint(table.instances):
+    # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
+    if instance is None and rules.on_disabled == "skip":
+        return None
+    if instance is not None and not _has_begun(instance, probe):
+        return None
+    can_load = instance is not None or rules.on_disabled == "enable"
+    if can_load and failed.seen is not None and failed.seen != fingerprint(table.instances):
         return Call(Reason.REPAIRED, failed_at=failed.time)
     if now - failed.time >= rules.max_idle:
         return Call(Reason.RETRY, failed_at=failed.time)
@@ -205,8 +226,10 @@ def _is_idle(
         return waited
     if not table.instances:
         return waited and rules.on_disabled == "fail"
-    position = position_of(checkpoint, rules.shapes)
+    position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
+        return False
+    if instance is not None and _is_replaced(checkpoint, instance) and not _has_begun(instance, probe):
         return False
     if checkpoint.updated_at is None:
         return True

@@ -161,6 +161,35 @@ def test_reason(table: Watched, seen: Probe, expected: Reason | None) -> None:
     assert reasons(look(table, seen)) == ({} if expected is None else {"a": expected})
 
 
+LATE, NEW = instance("a", object_id=2, low=91), instance("a", object_id=2, low=None)
+OVERDUE = dataclasses.replace(FAILED, time=NOW - MAX_IDLE)
+
+
+@pytest.mark.parametrize("new", [LATE, NEW])
+@pytest.mark.parametrize("position", [20, None])
+@pytest.mark.parametrize("failed", [FAILED, OVERDUE, None])
+@pytest.mark.parametrize("age", [datetime.timedelta(0), MAX_IDLE])
+def test_a_new_instance_is_waited_for_until_the_capture_has_passed_its_start(
+    new: CaptureInstance, position: int | None, failed: Failure | None, age: datetime.timedelta
+) -> None:
+    """A load would wait for that as well and write nothing, so one run would follow the other."""
+    stored = checkpoint(A, position=position, failed=failed, age=age)
+    waiting = Watched(A.source, (new,), stored)
+    assert look(waiting, probe(90, new)) is None
+    assert look(waiting, probe(90, new), waited=MAX_IDLE) is None
+    begun = dataclasses.replace(new, min_lsn=lsn(91))
+    assert look(Watched(A.source, (begun,), stored), probe(91, begun)) is not None
+
+
+@pytest.mark.parametrize(("on_disabled", "reason"), [("fail", "b"), ("enable", "b"), ("skip", None)])
+def test_a_failed_table_without_cdc_is_called_for_unless_a_load_leaves_it_out(
+    on_disabled: str, reason: str | None
+) -> None:
+    rules = dataclasses.replace(RULES, on_disabled=on_disabled)
+    table = Watched(A.source, (), checkpoint(A, failed=OVERDUE))
+    assert (look(table, probe(90), rules=rules) is not None) == (reason is not None)
+
+
 def test_a_new_shape_is_a_first_load() -> None:
     rules = dataclasses.replace(RULES, shapes=("mirror", "history"))
     table = Watched(A.source, (A,), checkpoint(A))
@@ -298,6 +327,8 @@ def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.d
         t
         for t in tables
         if t.instances and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
+        # a failed table waits for what a load would wait for
+        if not t.checkpoint.failed or ((low := t.instances[0].min_lsn) and low <= seen.cut)
     ]
     later = NOW + MAX_IDLE
     wake = decide(tables, seen, RULES, now=later, waiting_since=NOW)

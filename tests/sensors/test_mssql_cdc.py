@@ -127,6 +127,22 @@ def test_a_failed_table_waits_for_a_repair(shop: Source, monkeypatch: pytest.Mon
     assert sensor().poke({}).is_done
 
 
+def test_a_repaired_table_waits_until_its_new_instance_has_captured(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load would wait too, and the sensor would call for another at once."""
+    loaded(shop, monkeypatch, "b")
+    seen = fingerprint([instance(shop, "a")])
+    loaded(shop, monkeypatch, "a", failed=Failure("no", datetime.datetime.now(datetime.UTC), seen))
+    shop.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
+    assert not sensor().poke({})
+    shop.enable("dbo.a")
+    assert not sensor().poke({})
+    shop.sql("INSERT INTO dbo.a VALUES (2)")
+    shop.scan()
+    assert sensor().poke({}).is_done
+
+
 @pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])
 def test_an_unreadable_checkpoint_troubles_its_table_alone(
     shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
@@ -298,8 +314,26 @@ def test_it_takes_the_loads_parameters_and_no_others() -> None:
         ({"poll_interval": 0}, "poll_interval"),
         ({"shapes": ["mirrors"]}, "shapes"),
         ({"max_idle": 0}, "max_idle"),
+        ({"tables": []}, "tables is empty"),
+        ({"tables": ["a.b.c"]}, "a.b.c"),
+        ({"target": "iceberg://lake/../x"}, "no name of a namespace"),
+        ({"table_name": "{nope}"}, "table_name='{nope}'"),
     ],
 )
 def test_parameters_without_a_meaning_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sensor(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "rendered", "message"),
+    [("tables", [], "tables is empty"), ("exclude", ["a."], "a."), ("target", "iceberg://lake/..", "namespace")],
+)
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_templates_that_become_nothing_useful_fail_at_once(
+    name: str, rendered: object, message: str, deferrable: bool
+) -> None:
+    wait = sensor(**{name: "{{ params.given }}"}, deferrable=deferrable)
+    setattr(wait, name, rendered)
+    with pytest.raises(AirflowFailException, match=message):
+        wait.execute({})

@@ -95,22 +95,32 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
 def _port(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError("must lie between 0 and 65535")
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not number > 0:
         raise argparse.ArgumentTypeError("must be above 0")
     return number

@@ -44,3 +44,20 @@ def test_without_a_command_the_usage_is_shown(words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(words)
     assert "usage: mssql-cdc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["demo", "--port", "x"], "argument --port: 'x' is not a whole number"),
+        (["demo", "--port", "65536"], "argument --port: must lie between 0 and 65535"),
+        (["demo", "--rows", "1.5"], "argument --rows: '1.5' is not a whole number"),
+        (["demo", "--rows", "0"], "argument --rows: must be at least 1"),
+        (["sandbox", "--capture-interval", "soon"], "argument --capture-interval: 'soon' is not a number"),
+        (["sandbox", "--capture-interval", "nan"], "argument --capture-interval: must be above 0"),
+    ],
+)
+def test_numbers_are_checked(words, reason, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert reason in capsys.readouterr().err

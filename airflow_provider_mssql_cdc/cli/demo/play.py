@@ -252,9 +252,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _play(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
-    if arguments.json and not Path(arguments.json).absolute().parent.is_dir():
-        raise CommandError(f"--json {arguments.json}: there is no such folder")
     check_java()
+    if arguments.json:
+        _check_writable(Path(arguments.json))
     reporter = report.Reporter()
     with _folder(arguments.keep) as folder:
         with Demo(folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
@@ -292,6 +292,16 @@ def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, second
     return EXIT_OK
 
 
+def _check_writable(summary: Path) -> None:
+    """Find out now, not after minutes, whether the summary can be written."""
+    if not summary.absolute().parent.is_dir():
+        raise CommandError(f"--json {summary}: there is no such folder")
+    try:
+        summary.open("a").close()
+    except OSError as error:
+        raise CommandError(f"--json {summary}: {error.strerror}") from error
+
+
 @contextmanager
 def _folder(keep: str | None) -> Iterator[Path]:
     if keep is None:
@@ -309,4 +319,8 @@ def _folder(keep: str | None) -> Iterator[Path]:
     folder = Path(keep).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"--keep {folder}: it exists and is not an empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--keep {folder}: {error.strerror}") from error
     yield folder

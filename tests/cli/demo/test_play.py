@@ -156,6 +156,24 @@ def test_a_summary_that_cannot_be_written_is_refused_at_once(tmp_path):
     assert done.stderr == f"mssql-cdc demo: --json {words[-1]}: there is no such folder\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "path", "reason"),
+    [
+        ("--json", ".", "Is a directory"),
+        ("--keep", "file/sub", "Not a directory"),
+        ("--json", "file/x", "no such folder"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_at_once(tmp_path, option, path, reason):
+    (tmp_path / "file").write_text("precious")
+    words = [COMMAND, "demo", option, str(tmp_path / path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mssql-cdc demo: {option} {words[-1]}: ")
+    assert done.stderr.endswith(f"{reason}\n")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
 def test_a_folder_that_holds_something_is_not_touched(tmp_path):
     (tmp_path / "mine").write_text("precious")
     done = subprocess.run([COMMAND, "demo", "--keep", str(tmp_path)], capture_output=True, text=True, check=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
+    AirflowNotFoundException,
     AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
@@ -21,7 +22,7 @@ from airflow_provider_mssql_cdc.core.target import check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Prober, Watch, WatchRequest
-from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, payload
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 
 if TYPE_CHECKING:
@@ -182,8 +183,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
             if self._hook is None:
                 self._hook = MsSqlCdcHook(self.mssql_conn_id)
             wake = self._watch.poll(self._hook, self._prober, utc_now(), self._since(context))
-        except MsSqlCdcError as error:
-            if error.permanent:
+        except (MsSqlCdcError, AirflowNotFoundException) as error:
+            if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
             raise
         if wake is None:

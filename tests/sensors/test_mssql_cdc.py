@@ -325,6 +325,13 @@ def test_parameters_without_a_meaning_are_refused(parameters: dict[str, Any], me
         sensor(**parameters)
 
 
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_connection_that_is_not_there_fails_at_once(deferrable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", raising=False)
+    with pytest.raises(AirflowFailException, match=CONN_ID):
+        sensor(deferrable=deferrable).execute({})
+
+
 @pytest.mark.parametrize(
     ("name", "rendered", "message"),
     [("tables", [], "tables is empty"), ("exclude", ["a."], "a."), ("target", "iceberg://lake/..", "namespace")],

@@ -70,6 +70,10 @@ MESSAGES: dict[int, str] = {
     1060: "The number of rows provided for a TOP or FETCH clauses row count parameter must be an integer.",
     1087: 'Must declare the table variable "{}".',
     1088: 'Cannot find the object "{}" because it does not exist or you do not have permissions.',
+    1205: (
+        "Transaction (Process ID {}) was deadlocked on lock resources with another process and has been chosen as the "
+        "deadlock victim. Rerun the transaction."
+    ),
     1222: "Lock request time out period exceeded.",
     1505: (
         "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{}' and "
@@ -181,6 +185,7 @@ MESSAGES: dict[int, str] = {
     22836: "The job metadata in msdb.dbo.cdc_jobs could not be updated: a {} job exists already.",
     22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
     22850: "@threshold must be positive.",
+    22859: "The log scan could not process the log records of a transaction.",
     22865: "Index '{}' of table '{}.{}' has more than 14 columns, too many for net changes.",
     22874: "Extended DDL handling is not available.",
     22901: "Database '{}' is not enabled for Change Data Capture.",
@@ -245,12 +250,13 @@ NOTICES = {
 # those that differ from severity 16 and state 1
 SEVERITIES = {
     **dict.fromkeys((3617, 3701, 4060, 15248, 15335), 11),
+    1205: 13,
     **dict.fromkeys((229, 262, 916, 2601, 2627, 18456), 14),
     **dict.fromkeys((102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 164, 174, 178, 195, 1001, 1002), 15),
     **dict.fromkeys((1038, 1060, 1087, 4112, 4145, 8154, 10704), 15),
 }
 STATES = {
-    137: 2, 201: 4, 206: 2, 214: 2, 226: 6, 229: 5, 257: 3, 306: 2, 313: 3, 515: 2, 529: 2, 1038: 5, 1087: 2, 1222:
-    51, 1779: 0, 1801: 3, 1902: 3, 2705: 3, 2714: 6, 2744: 2, 2812: 62, 3701: 5, 3723: 4, 8114: 5, 8115: 2, 8144: 2,
-    8145: 2, 35100: 10,
+    137: 2, 201: 4, 206: 2, 214: 2, 226: 6, 229: 5, 257: 3, 306: 2, 313: 3, 515: 2, 529: 2, 1038: 5, 1087: 2,
+    1205: 51, 1222: 51, 1779: 0, 1801: 3, 1902: 3, 2705: 3, 2714: 6, 2744: 2, 2812: 62, 3701: 5, 3723: 4, 8114: 5,
+    8115: 2, 8144: 2, 8145: 2, 35100: 10,
 }  # fmt: skip

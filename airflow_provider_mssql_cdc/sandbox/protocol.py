@@ -48,6 +48,10 @@ class SqlError(Exception):
         return cls(number, text, severity=severity, state=state, procedure=procedure, line=line)
 
 
+class ConnectionDropped(Exception):
+    """The connection ends here: the client gets what was sent so far, and nothing more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a result set."""
@@ -179,8 +183,8 @@ class Login:
 class Session(Protocol):
     """One connection's state on the language side. Calls come from one thread; only ``cancel`` comes from another.
 
-    Statement errors are yielded as Message; an exception other than SqlError is a fault of the sandbox, which the
-    wire reports as error 50000 with the exception's text, and logs.
+    Statement errors are yielded as Message; ConnectionDropped ends the connection; any other exception than SqlError
+    is a fault of the sandbox, which the wire reports as error 50000 with the exception's text, and logs.
     """
 
     database: str

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERS
 from airflow_provider_mssql_cdc.sandbox.engine.rows import checked_length
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
+from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
 
@@ -26,11 +27,11 @@ class _Backend:
     server_name = SERVER_NAME
     version = VERSION
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    def __init__(self, instance: Instance, faults: Faults) -> None:
+        self._instance, self._faults = instance, faults
 
     def login(self, login: Login) -> Session:
-        return SqlSession(self._instance, login)
+        return SqlSession(self._instance, login, self._faults)
 
 
 class Sandbox:
@@ -49,6 +50,7 @@ class Sandbox:
     :param clock: the server's local time, naive; UTC by default
     :param utc_offset: of the local time, in minutes
     """
+    :ivar faults: what goes wrong for its clients
 
     def __init__(
         self,
@@ -69,7 +71,8 @@ class Sandbox:
         self.database = database
         self._agent_running = agent_running
         self.instance = Instance(user, self.password, clock or _utc_now, capture_interval, utc_offset)
-        self._server = TdsServer(_Backend(self.instance), host=host, port=port, encryption=encryption)
+        self.faults = Faults(self.cdc)
+        self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
         if database is not None:
             self.instance.create_database(database)
 

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Column,
     Message,
@@ -57,9 +58,13 @@ class Returned(Exception):
 
 
 class Interpreter:
-    """Executes batches for one session."""
+    """Executes batches for one session.
 
-    def __init__(self, environment: Environment) -> None:
+    :param faults: what may befall its statements
+    """
+
+    def __init__(self, environment: Environment, faults: Faults | None = None) -> None:
+        self._faults = faults
         self.env = environment
         self.settings = Settings()
         self.prepared = calls.Prepared()
@@ -111,10 +116,11 @@ class Interpreter:
             yield from self.transactions.begin()
         handler = self._handlers.get(statement.verb)
         try:
-            if handler is not None:
-                yield from handler(statement)
-            else:
-                yield from declarations.run(self, statement)
+            outcomes = handler(statement) if handler is not None else declarations.run(self, statement)
+            if self._faults is not None:
+                spid = self.env.info.session_id
+                outcomes = self._faults.around(statement.text, outcomes, spid, self.env.cancelled.wait)
+            yield from outcomes
             if statement.verb not in ("DECLARE", "PRINT", "RETURN", "RAISERROR"):
                 self.env.last_error = 0
         except (SqlError, duckdb.Error) as error:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     IsolationLevel,
     Login,
@@ -33,14 +34,15 @@ from airflow_provider_mssql_cdc.sandbox.types import in_ticks
 class SqlSession:
     """One logged-in connection.
 
+    :param faults: what may befall its statements
     :raises SqlError: 18456, 4060
     """
 
-    def __init__(self, instance: Instance, login: Login) -> None:
+    def __init__(self, instance: Instance, login: Login, faults: Faults | None = None) -> None:
         principal, database = instance.authenticate(login)
         self._instance = instance
         self._env = Environment(instance, principal, database, instance.open_session(login))
-        self._interpreter = Interpreter(self._env)
+        self._interpreter = Interpreter(self._env, faults)
         self.database = database.name
 
     def batch(self, text: str) -> Iterator[Outcome]:

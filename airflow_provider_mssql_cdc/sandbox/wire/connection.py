@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Backend,
+    ConnectionDropped,
     IsolationLevel,
     Login,
     Message,
@@ -293,6 +294,9 @@ class Connection:
         except Interrupted:
             session.cancel()
             raise
+        except ConnectionDropped:
+            reply.flush()
+            raise ConnectionLost("dropped by a fault that was asked for") from None
         except ProtocolError:
             raise
         except Exception as fault:

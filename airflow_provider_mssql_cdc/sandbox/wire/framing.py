@@ -232,13 +232,18 @@ class MessageWriter:
 
     def end(self) -> None:
         """Send what is left, with the end-of-message bit."""
+        self.flush(Status.END_OF_MESSAGE)
+        self._sent = 0
+
+    def flush(self, status: int = 0) -> None:
+        """Send what is left, in a short packet if need be; the message goes on."""
         self._send_full_packets()
         length = HEADER.size + len(self._buffer)
         packet_id = (self._sent + 1) & 0xFF
-        header = HEADER.pack(self._type, Status.END_OF_MESSAGE, length, self._spid, packet_id, 0)
+        header = HEADER.pack(self._type, status, length, self._spid, packet_id, 0)
         self._channel.write(header + self._buffer)
         self._buffer.clear()
-        self._sent = 0
+        self._sent += 1
 
     def _send_full_packets(self) -> None:
         body = self._size - HEADER.size

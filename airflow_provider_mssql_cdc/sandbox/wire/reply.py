@@ -105,6 +105,10 @@ class Reply:
         self.in_transaction = False
         self._write(tokens.env_change_bytes(EnvChange.RESET, b""))
 
+    def flush(self) -> None:
+        """Send what was written so far."""
+        self._writer.flush()
+
     def finish(self, status: DoneStatus = DoneStatus.FINAL) -> None:
         """Write the last DONE, and end the message."""
         self._close_result()

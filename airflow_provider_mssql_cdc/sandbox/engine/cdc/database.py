@@ -222,6 +222,8 @@ class CdcDatabase(ChangeReader):
             return 0
         session = ScanSession(0, start, start, lsn.encode(taken[0].begin))
         try:
+            if self.fault():
+                raise SqlError.of(22859, procedure="sp_replcmds")
             result = capture(taken, instances, self.switches)
         except SqlError as reason:
             with self._lock:

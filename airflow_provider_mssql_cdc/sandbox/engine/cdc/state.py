@@ -56,6 +56,8 @@ class CdcState:
         self.switches = Switches() if switches is None else switches
         self.runner: JobRunner | None = None
         self.enabled = False
+
+    :ivar fault: whether the scan that asks is to fail
         self._clock, self._new_object_id = clock, new_object_id
         self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
@@ -71,6 +73,7 @@ class CdcState:
     @property
     def instances(self) -> tuple[CaptureInstance, ...]:
         """The capture instances, in the order in which they were enabled."""
+        self.fault: Callable[[], bool] = lambda: False
         with self._lock:
             return tuple(self._instances.values())
 

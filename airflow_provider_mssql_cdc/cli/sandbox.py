@@ -36,11 +36,6 @@ def open_sandbox(**options: Any) -> Iterator[Sandbox]:
         sandbox.stop()
 
 
-def connection_uri(sandbox: Sandbox, database: str) -> str:
-    """Return the Airflow connection for this package: it encrypts, and trusts a certificate that nobody has signed."""
-    return sandbox.connection_uri(database) + "?trustServerCertificate=true"
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     stop = threading.Event()
@@ -70,5 +65,5 @@ def _address(sandbox: Sandbox, database: str) -> dict[str, str | int]:
         "user": sandbox.user,
         "password": sandbox.password,
         "database": database,
-        "connection": connection_uri(sandbox, database),
+        "connection": sandbox.connection_uri(database),
     }

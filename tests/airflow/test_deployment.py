@@ -49,7 +49,7 @@ def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
     with Sandbox(database="shop", clock=clock) as server:
         shop.build(server, "shop", 300)
         variables = {
-            "AIRFLOW_CONN_MSSQL_DEFAULT": server.connection_uri("shop") + "?trustServerCertificate=true",
+            "AIRFLOW_CONN_MSSQL_DEFAULT": server.connection_uri("shop"),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "AIRFLOW_VAR_SHOP_WAREHOUSE": str(warehouse),
         }

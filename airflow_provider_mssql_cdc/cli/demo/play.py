@@ -24,7 +24,7 @@ from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java, find_d
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.demo.writer import Writer
 from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
-from airflow_provider_mssql_cdc.cli.sandbox import connection_uri, open_sandbox
+from airflow_provider_mssql_cdc.cli.sandbox import open_sandbox
 
 DATABASE = "shop"
 
@@ -65,7 +65,7 @@ class Demo:
             dags = find_dags()
             self.settings = airflow_home.settings(self._airflow_home, dags, self.warehouse)
             self._env = airflow_home.environment(
-                {**self.settings, "AIRFLOW_CONN_MSSQL_DEFAULT": connection_uri(self.sandbox, DATABASE)}
+                {**self.settings, "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE)}
             )
             self._runner = airflow_home.DagRunner(self.children, self._env, dags, self.logs / "airflow.log")
             self._stack = stack.pop_all()

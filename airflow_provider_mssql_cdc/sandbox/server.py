@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.rows import checked_length
@@ -124,6 +125,29 @@ class Sandbox:
 
     def cdc(self, database: str | None = None) -> Any:
         """A database's CDC core, for tests that look behind the SQL."""
+    def backup(self, database: str | None = None) -> Backup:
+        """Keep a database as it is now: its rows, its log and all of CDC.
+
+        :raises SqlError: 1222 where a transaction that has written to it stays open
+        """
+        return backup(self.instance.storage, self._database(database))
+
+    def restore(self, database: str | None, kept: Backup, *, keep_cdc: bool = False) -> None:
+        """Take a database back to a backup, or make a new one of it: sessions stay connected.
+
+        LSNs are given out again from there on, and ``recovery_fork_guid`` is a new one. Under the name it was taken
+        from, CDC and its jobs stay.
+
+        :param database: created if there is none of that name
+        :param keep_cdc: as the option KEEP_CDC: under another name CDC is gone without it, and with it the jobs are
+            still to be added
+        :raises SqlError: 1222 where a transaction that has written to the database stays open
+        """
+        name = database or self.database or "master"
+        if name.casefold() not in self.instance.storage.databases:
+            self.instance.create_database(name)
+        restore(self.instance.storage, self._database(name), kept, keep_cdc=keep_cdc)
+
         return self._database(database).cdc
 
     def step(self, database: str | None = None) -> int:

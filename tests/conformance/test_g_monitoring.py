@@ -218,7 +218,6 @@ def test_65_restore_is_refused_plainly(server: Server, plain: Database) -> None:
     assert error.line == 2
 
 
-@gap("the sandbox cannot take a database back to an earlier moment")
 def test_65_restore_to_an_earlier_moment_rewinds_the_lsns(server: Server, t: Database) -> None:
     sandbox = server.only_embedded("it needs a place for backups").sandbox
     fork = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"

@@ -102,6 +102,15 @@ class WriteLock:
 
 
 class Database:
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The last rowversion and row identifier, and the last identity value of each table."""
+
+    rowversion: int
+    row_id: int
+    identities: Mapping[int, int | None]
+
+
     """One SQL Server database."""
 
     def __init__(self, name: str, database_id: int, storage: Storage) -> None:
@@ -126,6 +135,18 @@ class Database:
             start = self._row_id
             self._row_id += count
         return range(start, start + count)
+
+    @property
+    def counters(self) -> Counters:
+        """What the database counts; set when it is restored."""
+        with self._counters:
+            return Counters(self._last_rowversion, self._row_id, dict(self._identities))
+
+    @counters.setter
+    def counters(self, counters: Counters) -> None:
+        with self._counters:
+            self._last_rowversion, self._row_id = counters.rowversion, counters.row_id
+            self._identities = dict(counters.identities)
 
     def new_rowversions(self, count: int) -> list[bytes]:
         """The next values of the database's rowversion counter."""

@@ -22,10 +22,12 @@ class Log:
     """The end of a database's log. It hands out positions: integers that grow in the order of the log records.
 
     A position stands for one LSN (``encode``). A commit closes its log block, as flushing to disk does.
+
+    :ivar end: the next position
     """
 
-    def __init__(self) -> None:
-        self._next = 0
+    def __init__(self, end: int = 0) -> None:
+        self.end = end
 
     def reserve(self, records: int) -> int:
         """Take positions for log records.
@@ -33,14 +35,14 @@ class Log:
         :param records: how many
         :returns: the first position; the others follow without a gap
         """
-        first = self._next
-        self._next += records
+        first = self.end
+        self.end += records
         return first
 
     def commit(self) -> int:
         """Take the position of a commit record and close the log block."""
         position = self.reserve(1)
-        self._next = (position // _SLOTS_PER_BLOCK + 1) * _SLOTS_PER_BLOCK
+        self.end = (position // _SLOTS_PER_BLOCK + 1) * _SLOTS_PER_BLOCK
         return position
 
 

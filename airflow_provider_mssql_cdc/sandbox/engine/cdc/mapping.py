@@ -54,6 +54,10 @@ class LsnTimeMapping:
         self._by_time: list[tuple[datetime.datetime, bytes]] = []
         self._table = _SCHEMA.empty_table()
 
+    def rows(self) -> tuple[MappingRow, ...]:
+        """All rows, in LSN order."""
+        return tuple(self._rows)
+
     @property
     def newest(self) -> MappingRow | None:
         """The row with the highest LSN."""

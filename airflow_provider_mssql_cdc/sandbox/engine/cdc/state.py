@@ -6,6 +6,7 @@ import datetime
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
@@ -19,7 +20,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
     new_job,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import Log
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping, MappingRow
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
@@ -36,11 +37,27 @@ class JobRunner(Protocol):
         """Stop a job that no longer exists, and forget it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CdcBackup:
+    """What a backup of the database holds of its CDC and its log; jobs are the server's.
+
+    :param log_end: the position after the last log record
+    """
+
+    enabled: bool
+    instances: tuple[CaptureInstance, ...]
+    pending: tuple[LoggedTransaction, ...]
+    mapping: tuple[MappingRow, ...]
+    log_end: int
+
+
 class CdcState:
     """The state of ``CdcDatabase``, which documents the parameters.
 
     ``_log_reader`` is held by a scan, ``_scanning`` by scans and by whatever takes rows or instances away, ``_lock``
     while state is read or changed; they are taken in this order.
+
+    :ivar fault: whether the scan that asks is to fail
     """
 
     def __init__(
@@ -56,8 +73,7 @@ class CdcState:
         self.switches = Switches() if switches is None else switches
         self.runner: JobRunner | None = None
         self.enabled = False
-
-    :ivar fault: whether the scan that asks is to fail
+        self.fault: Callable[[], bool] = lambda: False
         self._clock, self._new_object_id = clock, new_object_id
         self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
@@ -70,10 +86,30 @@ class CdcState:
         self._scans = ScanSessions()
         self._jobs: dict[str, Job] = {}
 
+    def backup(self) -> CdcBackup:
+        """CDC and the log as they are now."""
+        with self._scanning, self._lock:
+            instances = tuple(replace(each) for each in self._instances.values())
+            return CdcBackup(self.enabled, instances, tuple(self._pending), self._mapping.rows(), self._log.end)
+
+    def restore(self, kept: CdcBackup, *, keep: bool) -> None:
+        """Go back to an earlier log, and to its CDC if that is kept; without CDC there are no jobs."""
+        with self._scanning, self._lock:
+            jobs = self._jobs
+            self._clear()
+            self._log = Log(kept.log_end)
+            self.enabled = keep and kept.enabled
+            if self.enabled:
+                self._jobs = jobs
+                self._instances = {each.capture_instance.casefold(): replace(each) for each in kept.instances}
+                self._pending.extend(kept.pending)
+                self._mapping.extend(kept.mapping)
+        if not self.enabled:
+            self._drop_from_runner(list(jobs))
+
     @property
     def instances(self) -> tuple[CaptureInstance, ...]:
         """The capture instances, in the order in which they were enabled."""
-        self.fault: Callable[[], bool] = lambda: False
         with self._lock:
             return tuple(self._instances.values())
 

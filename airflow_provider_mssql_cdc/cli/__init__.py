@@ -67,6 +67,9 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=5.0,
         help="seconds between two scans of the capture job (default: 5, as on SQL Server)",
     )
+    sandbox.add_argument(
+        "--version", choices=["2019", "2022", "2025"], default="2022", help="of SQL Server (default: 2022)"
+    )
     sandbox.add_argument("--seed", choices=["shop"], help="create and fill the tables of the demo, with CDC enabled")
     sandbox.add_argument("--rows", type=_positive, default=100_000, help="rows of --seed (default: 100000)")
 

@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         user=arguments.user,
         password=arguments.password,
         database=arguments.database,
+        version=arguments.version,
         capture_interval=arguments.capture_interval,
     ) as sandbox:
         if arguments.seed == "shop":

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
-from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, Instance
+from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.rows import checked_length
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
+from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
 
@@ -26,10 +26,10 @@ class _Backend:
     """What the wire asks of the instance."""
 
     server_name = SERVER_NAME
-    version = VERSION
 
     def __init__(self, instance: Instance, faults: Faults) -> None:
         self._instance, self._faults = instance, faults
+        self.version = instance.version.number
 
     def login(self, login: Login) -> Session:
         return SqlSession(self._instance, login, self._faults)
@@ -48,10 +48,11 @@ class Sandbox:
     :param capture_interval: seconds between log scans of the capture job; None takes the job's polling interval
     :param agent_running: whether SQL Server Agent runs, and with it the capture and cleanup jobs
     :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
+    :param version: of SQL Server: 2019, 2022 or 2025
     :param clock: the server's local time, naive; UTC by default
     :param utc_offset: of the local time, in minutes
-    """
     :ivar faults: what goes wrong for its clients
+    """
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Sandbox:
         capture_interval: float | None = 0.2,
         agent_running: bool = True,
         encryption: Literal["off", "on"] = "off",
+        version: str | int = "2022",
         clock: Callable[[], datetime.datetime] | None = None,
         utc_offset: int = 0,
     ) -> None:
@@ -71,7 +73,7 @@ class Sandbox:
         self.password = password if password is not None else secrets.token_urlsafe(16)
         self.database = database
         self._agent_running = agent_running
-        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval, utc_offset)
+        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval, str(version), utc_offset)
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
         if database is not None:
@@ -123,8 +125,6 @@ class Sandbox:
         """Create a database."""
         self.instance.create_database(name)
 
-    def cdc(self, database: str | None = None) -> Any:
-        """A database's CDC core, for tests that look behind the SQL."""
     def backup(self, database: str | None = None) -> Backup:
         """Keep a database as it is now: its rows, its log and all of CDC.
 
@@ -148,6 +148,8 @@ class Sandbox:
             self.instance.create_database(name)
         restore(self.instance.storage, self._database(name), kept, keep_cdc=keep_cdc)
 
+    def cdc(self, database: str | None = None) -> Any:
+        """A database's CDC core, for tests that look behind the SQL."""
         return self._database(database).cdc
 
     def step(self, database: str | None = None) -> int:

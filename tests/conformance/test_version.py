@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.database import Database, track
-from tests.conformance.servers import Embedded, Server, gap
+from tests.conformance.servers import Embedded, Server
 
 
-@gap("the sandbox has no switch for versions")
 @pytest.mark.parametrize(
     ("version", "major", "capture", "cleanup"),
     [
@@ -34,7 +33,6 @@ def test_82_defaults_of_the_jobs(server: Server, version: str, major: int, captu
         embedded.close()
 
 
-@gap("the sandbox has no switch for versions")
 def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
     server.only_embedded("it has one version")
     for version, number in (("2019", 8145), ("2022", 22874), ("2025", 22874)):
@@ -48,7 +46,6 @@ def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
             embedded.close()
 
 
-@gap("the sandbox has no switch for versions")
 @pytest.mark.parametrize("version", ["2016", "2017", "azure", "nonsense"])
 def test_82_other_versions_are_refused(server: Server, version: str) -> None:
     server.only_embedded("it has one version")

@@ -67,7 +67,10 @@ def _require_enabled(database: Database) -> None:
 
 def _enable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     _require_enabled(database)
-    if given.flag("@enable_extended_ddl_handling"):
+    option = "@enable_extended_ddl_handling"
+    if option in given.values and interpreter.env.instance.version.number < (16,):
+        raise SqlError.of(8145, option, "sp_cdc_enable_table")
+    if given.flag(option):
         raise SqlError.of(22874)
     clr = bool(interpreter.env.instance.configuration["clr enabled"])
     database.cdc.switches = dataclasses.replace(database.cdc.switches, clr_enabled=clr)
@@ -154,8 +157,7 @@ def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Result:
 
 def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
-    threshold = given.number("@threshold")
-    database.cdc.cleanup(given.text("@capture_instance") or "", mark, 5000 if threshold is None else threshold)
+    database.cdc.cleanup(given.text("@capture_instance") or "", mark, given.number("@threshold"))
     if "@fcleanupfailed" in given.positions:
         yield ReturnValue("@fCleanupFailed", BIT, False, given.positions["@fcleanupfailed"])
 

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, values_of
 from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
-from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, VERSION, VERSION_TEXT
+from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
@@ -32,6 +32,7 @@ def global_variable(env: Environment, name: str) -> Expr:
 
     :raises SqlError: 137
     """
+    version = env.instance.version
     known: dict[str, tuple[Any, SqlType]] = {
         "trancount": (env.trancount, INT),
         "rowcount": (env.rowcount, INT),
@@ -42,8 +43,8 @@ def global_variable(env: Environment, name: str) -> Expr:
         "options": (5496, INT),
         "servername": (SERVER_NAME, _NAME),
         "servicename": ("MSSQLSERVER", _NAME),
-        "version": (VERSION_TEXT, nvarchar(300)),
-        "microsoftversion": (VERSION[0] << 24 | VERSION[2], INT),
+        "version": (version.text, nvarchar(300)),
+        "microsoftversion": (version.number[0] << 24 | version.number[2], INT),
         "max_precision": (38, SqlType("tinyint")),
         "datefirst": (7, SqlType("tinyint")),
         "language": ("us_english", _NAME),
@@ -85,6 +86,8 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
     if len(parts) == 1:
         if name in ("getdate", "getutcdate", "sysdatetime", "sysutcdatetime", "sysdatetimeoffset"):
             return _clock(env, name)
+        if name == "current_timezone_id" and env.instance.version.number < (16,):
+            return None
         if name in _METADATA:
             return _METADATA[name](env, arguments)
         return None
@@ -171,9 +174,7 @@ def _col_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 _SERVER: dict[str, tuple[Any, SqlType]] = {
-    "productversion": (".".join(map(str, VERSION)) + ".1", _NAME),
     "productlevel": ("RTM", _NAME),
-    "productmajorversion": (str(VERSION[0]), _NAME),
     "edition": ("Developer Edition (64-bit)", _NAME),
     "engineedition": (3, INT),
     "editionid": (-2117995310, BIGINT),
@@ -192,8 +193,10 @@ _SERVER: dict[str, tuple[Any, SqlType]] = {
 
 def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
     wanted = str(values_of(env, arguments, "SERVERPROPERTY")[0]).casefold()
+    version = env.instance.version
+    versions = {"productversion": version.product, "productmajorversion": str(version.number[0])}
     # the result is sql_variant, which the sandbox has not; it comes in the type that it holds
-    return constant(*_SERVER.get(wanted, (None, _NAME)))
+    return constant(*_SERVER.get(wanted, (versions.get(wanted), _NAME)))
 
 
 def _session_property(env: Environment, arguments: list[Expr]) -> Expr:

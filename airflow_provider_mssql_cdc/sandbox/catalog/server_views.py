@@ -28,12 +28,12 @@ def _databases(env: Environment, database: Database) -> Relation:
         "log_reuse_wait tinyint, log_reuse_wait_desc nvarchar(60), is_cdc_enabled bit!, is_encrypted bit, "
         "containment tinyint, delayed_durability int, delayed_durability_desc nvarchar(60)"
     )
-    data = []
+    data, level = [], env.instance.version.compatibility_level
     for each in sorted(env.instance.storage.databases.values(), key=lambda d: d.database_id):
         on = each.snapshot_isolation
         data.append(
             [
-                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), 160, COLLATION, 0,
+                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, COLLATION, 0,
                 "MULTI_USER",
                 False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1,
                 "FULL",
@@ -108,7 +108,8 @@ def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
         if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
             "VIEW SERVER PERFORMANCE STATE"
         ):
-            raise SqlError.of(262, "VIEW DATABASE STATE", database.name)
+            state = "PERFORMANCE STATE" if env.instance.version.number >= (16,) else "STATE"
+            raise SqlError.of(262, f"VIEW DATABASE {state}", database.name)
         return database.cdc.relation(name)
 
     return view

@@ -8,16 +8,50 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 
 SERVER_NAME = "SANDBOX"
-VERSION = (16, 0, 4175)
-VERSION_TEXT = (
-    "Microsoft SQL Server 2022 (RTM-CU15) - 16.0.4175.1 (X64) \n\tsandbox of airflow-provider-mssql-cdc\n"
-    "\tDeveloper Edition (64-bit) on Linux"
-)
 
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of SQL Server, and what differs by it.
+
+    :param number: major, minor, build
+    :param compatibility_level: of new databases
+    """
+
+    name: str
+    number: tuple[int, int, int]
+    compatibility_level: int
+    switches: Switches
+
+    @property
+    def product(self) -> str:
+        """SERVERPROPERTY('ProductVersion')"""
+        return ".".join(map(str, self.number)) + ".1"
+
+    @property
+    def text(self) -> str:
+        """@@VERSION"""
+        return (
+            f"Microsoft SQL Server {self.name} - {self.product} (X64) \n\tsandbox of airflow-provider-mssql-cdc\n"
+            "\tDeveloper Edition (64-bit) on Linux"
+        )
+
+
+VERSIONS = {
+    "2019": Version("2019 (RTM-CU32)", (15, 0, 4430), 150, Switches()),
+    "2022": Version("2022 (RTM-CU15)", (16, 0, 4175), 160, Switches()),
+    "2025": Version(
+        "2025 (RTM)",
+        (17, 0, 1000),
+        170,
+        Switches(default_maxtrans=10_000, default_scan_maxscans=100, default_threshold=4999),
+    ),
+}
 
 # by name: configuration_id, default, minimum, maximum, description
 OPTIONS = {
@@ -57,6 +91,7 @@ class Instance:
 
     :param user: the sysadmin login
     :param clock: the server's local time, naive
+    :param version: a key of ``VERSIONS``
     :param utc_offset: of the local time, in minutes
     """
 
@@ -66,10 +101,13 @@ class Instance:
         password: str,
         clock: Callable[[], datetime.datetime],
         capture_interval: float | None,
+        version: str = "2022",
         utc_offset: int = 0,
     ) -> None:
-        self.clock, self.utc_offset = clock, utc_offset
-        self.storage = Storage(clock)
+        if version not in VERSIONS:
+            raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
+        self.clock, self.utc_offset, self.version = clock, utc_offset, VERSIONS[version]
+        self.storage = Storage(clock, self.version.switches)
         self.agent = Agent(clock=clock, capture_interval=capture_interval)
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
@@ -101,7 +102,6 @@ class WriteLock:
                 self._condition.notify_all()
 
 
-class Database:
 @dataclass(frozen=True, slots=True)
 class Counters:
     """The last rowversion and row identifier, and the last identity value of each table."""
@@ -111,6 +111,7 @@ class Counters:
     identities: Mapping[int, int | None]
 
 
+class Database:
     """One SQL Server database."""
 
     def __init__(self, name: str, database_id: int, storage: Storage) -> None:
@@ -123,18 +124,17 @@ class Counters:
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
         self.snapshot_isolation = False
         self.read_committed_snapshot = False
-        self.cdc = CdcDatabase(name, database_id, clock=storage.clock, new_object_id=storage.new_object_id)
+        self.cdc = CdcDatabase(
+            name,
+            database_id,
+            clock=storage.clock,
+            new_object_id=storage.new_object_id,
+            switches=storage.switches,
+        )
         self._last_rowversion = 2000
         self._row_id = 0
         self._identities: dict[int, int | None] = {}
         self._counters = threading.Lock()
-
-    def new_row_ids(self, count: int) -> range:
-        """Row identifiers for new rows, ascending."""
-        with self._counters:
-            start = self._row_id
-            self._row_id += count
-        return range(start, start + count)
 
     @property
     def counters(self) -> Counters:
@@ -147,6 +147,13 @@ class Counters:
         with self._counters:
             self._last_rowversion, self._row_id = counters.rowversion, counters.row_id
             self._identities = dict(counters.identities)
+
+    def new_row_ids(self, count: int) -> range:
+        """Row identifiers for new rows, ascending."""
+        with self._counters:
+            start = self._row_id
+            self._row_id += count
+        return range(start, start + count)
 
     def new_rowversions(self, count: int) -> list[bytes]:
         """The next values of the database's rowversion counter."""
@@ -193,10 +200,11 @@ class Storage:
     """The DuckDB instance and the databases in it.
 
     :param clock: the server's local time, naive
+    :param switches: how CDC behaves in new databases
     """
 
-    def __init__(self, clock: Callable[[], datetime.datetime]) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], datetime.datetime], switches: Switches) -> None:
+        self.clock, self.switches = clock, switches
         # each session has a thread of its own; for small statements, waiting for workers costs more than the work
         self._connection = duckdb.connect(config={"threads": 1})
         create_macros(self._connection)

@@ -280,18 +280,18 @@ class CdcDatabase(ChangeReader):
         jobs.Settings(maxtrans, maxscans, continuous, pollinginterval).check(jobs.CAPTURE)
         if pollinginterval and not continuous:
             raise SqlError.of(22999, procedure="sp_cdc_scan")
-        defaults = jobs.new_job(self.name, jobs.CAPTURE, jobs.Settings(maxtrans, maxscans), self.switches)
+        most = self.switches.default_maxtrans if maxtrans is None else maxtrans
         moved = 0
-        for _ in range(defaults.maxscans):
-            found = self.scan(defaults.maxtrans)
+        for _ in range(self.switches.default_scan_maxscans if maxscans is None else maxscans):
+            found = self.scan(most)
             moved += found
-            if found < defaults.maxtrans:
+            if found < most:
                 break
         return moved
 
     # Cleanup
 
-    def cleanup(self, capture_instance: str, low_water_mark: bytes | None, threshold: int = 5000) -> None:
+    def cleanup(self, capture_instance: str, low_water_mark: bytes | None, threshold: int | None = None) -> None:
         """sys.sp_cdc_cleanup_change_table: raise an instance's low-water mark and delete the rows below it.
 
         :param low_water_mark: a start_lsn of lsn_time_mapping; None keeps the present mark

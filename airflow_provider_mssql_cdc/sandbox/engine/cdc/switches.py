@@ -20,6 +20,7 @@ class Switches:
     :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
     :param captured_columns_ordinal_name: name of the sixth column of sp_cdc_get_captured_columns
     :param default_maxtrans: @maxtrans of a new capture job; 500, or 10000 on 2025
+    :param default_scan_maxscans: @maxscans of sp_cdc_scan; 10, or 100 on 2025
     :param default_threshold: @threshold of a new cleanup job; 5000, or 4999 on 2025
     :param clr_enabled: server option ``clr enabled``; without it the net function has no update masks
     :param dummy_interval: how long an idle database keeps its last mapping row before the capture adds a dummy one
@@ -33,6 +34,7 @@ class Switches:
     net_changes_by_default: bool = True
     captured_columns_ordinal_name: str = "ordinal_position"
     default_maxtrans: int = 500
+    default_scan_maxscans: int = 10
     default_threshold: int = 5000
     clr_enabled: bool = False
     dummy_interval: datetime.timedelta = datetime.timedelta(minutes=5)

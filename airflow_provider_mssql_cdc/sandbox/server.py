@@ -73,7 +73,9 @@ class Sandbox:
         self.password = password if password is not None else secrets.token_urlsafe(16)
         self.database = database
         self._agent_running = agent_running
-        self.instance = Instance(user, self.password, clock or _utc_now, capture_interval, str(version), utc_offset)
+        self._now: datetime.datetime | None = None
+        self._clock = clock or _utc_now
+        self.instance = Instance(user, self.password, self._time, capture_interval, str(version), utc_offset)
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
         if database is not None:
@@ -106,7 +108,7 @@ class Sandbox:
 
     @property
     def capture(self) -> Agent:
-        """SQL Server Agent: hold, release, step, stop and start the capture."""
+        """SQL Server Agent: ``stop`` and ``start`` it, or ``hold`` and ``release`` the jobs that it runs by itself."""
         return self.instance.agent
 
     @property
@@ -122,7 +124,7 @@ class Sandbox:
         return f"mssql://{user}:{password}@{address}?trustServerCertificate=true"
 
     def create_database(self, name: str) -> None:
-        """Create a database."""
+        """Create an empty database, as CREATE DATABASE does."""
         self.instance.create_database(name)
 
     def backup(self, database: str | None = None) -> Backup:
@@ -152,9 +154,26 @@ class Sandbox:
         """A database's CDC core, for tests that look behind the SQL."""
         return self._database(database).cdc
 
+    def _time(self) -> datetime.datetime:
+        return self._now or self._clock()
+
+    def set_time(self, now: datetime.datetime | None) -> None:
+        """Let the server's clock stand still at a time.
+
+        :param now: local to the server, naive; None lets the clock go on
+        """
+        self._now = now
+
     def step(self, database: str | None = None) -> int:
-        """One log scan now; how many transactions it took."""
+        """One log scan now, also while the capture is held; how many transactions it took."""
         return self.instance.agent.step(self._database(database).cdc)
+
+    def cleanup(self, database: str | None = None) -> None:
+        """One run of the cleanup job now, also while it is held: what is older than its retention goes.
+
+        :raises SqlError: 22910, 22997 without CDC or without the job
+        """
+        self._database(database).cdc.cleanup_retention()
 
     def _database(self, name: str | None) -> Database:
         return self.instance.storage.database(name or self.database or "master")

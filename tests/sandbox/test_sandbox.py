@@ -119,3 +119,63 @@ def test_stopped_sandbox_is_gone() -> None:
         port = server.port
     with pytest.raises(pymssql.OperationalError):
         pymssql.connect(server="127.0.0.1", port=str(port), user="sa", password="x", login_timeout=2)
+
+
+def test_a_clock_that_stands_still() -> None:
+    server = Sandbox(agent_running=False, clock=lambda: datetime.datetime(2020, 1, 1), utc_offset=60)
+    now = "SELECT SYSDATETIME() AS now, SYSUTCDATETIME() AS utc"
+
+    def shown() -> list[datetime.datetime]:
+        return [
+            datetime.datetime(1, 1, 1) + datetime.timedelta(microseconds=ticks // 10) for ticks in _row(server, now)
+        ]
+
+    assert shown() == [datetime.datetime(2020, 1, 1), datetime.datetime(2019, 12, 31, 23)]
+    server.set_time(datetime.datetime(2031, 2, 3, 4, 5, 6, 789))
+    assert shown() == [datetime.datetime(2031, 2, 3, 4, 5, 6, 789), datetime.datetime(2031, 2, 3, 3, 5, 6, 789)]
+    server.set_time(None)
+    assert shown()[0] == datetime.datetime(2020, 1, 1)
+    server.stop()
+
+
+def test_one_run_of_the_cleanup_job() -> None:
+    server = Sandbox(agent_running=False)
+    server.execute(
+        "CREATE TABLE dbo.s (i int PRIMARY KEY) EXEC sys.sp_cdc_enable_db"
+        " EXEC sys.sp_cdc_enable_table 'dbo', 's', @role_name = NULL"
+    )
+    for day in (1, 2, 5):
+        server.set_time(datetime.datetime(2024, 1, day))
+        server.execute(f"INSERT INTO dbo.s VALUES ({day})")
+        server.step()
+    server.cleanup()  # what is older than three days, counted from the last commit
+    assert server.execute("SELECT i FROM cdc.dbo_s_CT")[0]["i"].to_pylist() == [1, 2, 5]
+    server.set_time(datetime.datetime(2024, 1, 5, 0, 0, 1))
+    server.execute("INSERT INTO dbo.s VALUES (6)")
+    server.step()
+    server.cleanup()
+    assert server.execute("SELECT i FROM cdc.dbo_s_CT")[0]["i"].to_pylist() == [2, 5, 6]
+    server.stop()
+
+
+def test_the_agent_stops_and_starts() -> None:
+    with Sandbox(capture_interval=0.01) as server:
+        server.execute(
+            "CREATE TABLE dbo.s (i int PRIMARY KEY) EXEC sys.sp_cdc_enable_db"
+            " EXEC sys.sp_cdc_enable_table 'dbo', 's', @role_name = NULL"
+        )
+        captured = "SELECT COUNT(*) AS n FROM cdc.dbo_s_CT"
+        server.capture.stop()
+        server.execute("INSERT INTO dbo.s VALUES (1)")
+        assert _row(server, captured) == [0]
+        server.capture.hold()
+        server.capture.start()
+        assert _row(server, captured) == [0]
+        server.capture.release()
+        while _row(server, captured) == [0]:
+            pass
+
+
+def _row(server: Sandbox, query: str) -> list[Any]:
+    (row,) = server.execute(query)[0].to_pylist()
+    return list(row.values())

@@ -130,10 +130,10 @@ class Agent:
         with self._lock:
             self._databases.pop(database.name.casefold(), None)
 
-    # Tests take the capture into their own hands
+    # Tests take the jobs into their own hands
 
     def hold(self) -> None:
-        """Keep the capture jobs from scanning; when this returns none is at it any more."""
+        """Keep the jobs from scanning and from cleaning up; when this returns no scan is under way any more."""
         with self._lock:
             self._held = True
             turns = [each.turn for each in self._databases.values()]
@@ -142,7 +142,7 @@ class Agent:
                 pass
 
     def release(self) -> None:
-        """Let the capture jobs scan again, at once."""
+        """Let the jobs go on; those of the capture scan at once."""
         with self._lock:
             self._held = False
             for attached in self._databases.values():
@@ -293,6 +293,8 @@ class Agent:
                 self._clean(database)
 
     def _clean(self, database: CdcDatabase) -> None:
+        if self._held:
+            return
         try:
             self.start_job(database, jobs.CLEANUP)
         except SqlError as reason:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.client import Row
 from tests.conformance.database import Database
-from tests.conformance.servers import Server, gap, wait_for
+from tests.conformance.servers import Server, wait_for
 
 _SETTINGS = "maxtrans, maxscans, continuous, pollinginterval, retention, threshold"
 
@@ -260,7 +260,6 @@ def test_a3_13_scan_refuses(t: Database, arguments: str, number: int) -> None:
     assert t.number(f"EXEC sys.sp_cdc_scan {arguments}") == number
 
 
-@gap("the sandbox lets sp_cdc_scan run beside a continuous capture job between its scans")
 def test_50_one_log_scan_at_a_time(t: Database) -> None:
     wait_for(lambda: t.job_runs())
     error = t.error("EXEC sys.sp_cdc_scan")

@@ -6,7 +6,6 @@ import pytest
 
 from tests.conformance.client import Client, literal
 from tests.conformance.database import ZERO, Database
-from tests.conformance.servers import gap
 
 
 def _function(db: Database, name: str = "fn_cdc_get_all_changes_dbo_t") -> str:
@@ -49,7 +48,6 @@ def test_44_denied_with_the_literal_function_name(gated: Database, kind: str, gr
     _literal_229(gated, user, kind)
 
 
-@gap("the sandbox names the placeholder function there too")
 def test_44_no_right_on_the_function_names_it_memory(gated: Database) -> None:
     error = gated.user().error(_function(gated))
     assert (error.number, error.severity, error.state) == (229, 14, 5)

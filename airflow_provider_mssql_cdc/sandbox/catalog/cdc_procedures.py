@@ -24,11 +24,20 @@ if TYPE_CHECKING:
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
-def _with_lock(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> Result:
-    """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them)."""
+def _with_lock(
+    interpreter: Interpreter, database: Database, action: Callable[[], Any], *, drops: bool = False
+) -> Result:
+    """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them).
+
+    :param drops: wait for those too who keep locks of change tables that they have read
+    """
 
     def run() -> Any:
-        interpreter.env.manager.enter(database)
+        manager = interpreter.env.manager
+        if drops:
+            manager.enter_alone(database)
+        else:
+            manager.enter(database)
         return action()
 
     messages: Result = interpreter.atomically(run)
@@ -44,7 +53,7 @@ def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Re
 
 
 def _disable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
-    return _with_lock(interpreter, database, database.cdc.disable)
+    return _with_lock(interpreter, database, database.cdc.disable, drops=True)
 
 
 def _table(interpreter: Interpreter, database: Database, given: Bound, procedure: str) -> TableDef:
@@ -105,7 +114,7 @@ def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -
         table = _table(interpreter, database, given, "sp_cdc_disable_table_internal")
         return database.cdc.disable_table(table, given.text("@capture_instance") or "")
 
-    return _with_lock(interpreter, database, action)
+    return _with_lock(interpreter, database, action, drops=True)
 
 
 def _help_change_data_capture(interpreter: Interpreter, database: Database, given: Bound) -> Result:

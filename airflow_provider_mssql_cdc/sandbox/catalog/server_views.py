@@ -115,11 +115,18 @@ def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
     return view
 
 
+def _systranschemas(env: Environment, database: Database) -> Relation:
+    if not database.cdc.enabled:
+        raise SqlError.of(208, "dbo.systranschemas")
+    return relation("tabid int!, startlsn binary(10)!, endlsn binary(10)!, typeid int!", [])
+
+
 def _empty(spec: str) -> Callable[[Any, Database], Relation]:
     return lambda env, database: relation(spec, [])
 
 
 VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
+    ("dbo", "systranschemas"): _systranschemas,
     ("sys", "databases"): _databases,
     ("sys", "database_recovery_status"): _recovery,
     ("sys", "configurations"): _configurations,

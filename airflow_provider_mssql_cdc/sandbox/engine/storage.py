@@ -71,21 +71,37 @@ class Catalog:
 
 
 class WriteLock:
-    """One writer per database at a time, from its first write to the end of its transaction."""
+    """One writer per database at a time, from its first write to the end of its transaction.
+
+    Readers that keep what they read locked hinder only who takes that away.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._owner: object | None = None
+        self._readers: set[object] = set()
+        self._alone = False
 
-    def acquire(self, owner: object, timeout: float | None, cancelled: Callable[[], bool]) -> None:
+    def share(self, reader: object) -> None:
+        """Note a reader that keeps its locks until it releases them."""
+        with self._condition:
+            self._readers.add(reader)
+
+    def acquire(
+        self, owner: object, timeout: float | None, cancelled: Callable[[], bool], *, alone: bool = False
+    ) -> None:
         """Wait for the lock; an owner that has it already goes on.
 
         :param timeout: seconds, None for ever
-        :raises SqlError: 1222 when the time is over
+        :param alone: an owner that has the lock waits for the readers, too
+        :raises SqlError: 1222 when the time is over; 1205 for a reader that would wait for who waits for it
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._condition:
-            while self._owner not in (None, owner):
+            self._alone |= alone
+            while self._owner not in (None, owner) or (alone and self._readers - {owner}):
+                if self._owner is not owner and self._alone and owner in self._readers:
+                    raise SqlError.of(1205, getattr(owner, "session_id", 0))
                 left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
                 if left <= 0:
                     raise SqlError.of(1222)
@@ -95,11 +111,12 @@ class WriteLock:
             self._owner = owner
 
     def release(self, owner: object) -> None:
-        """Give the lock up, if the owner has it."""
+        """Give up what the owner has of the lock."""
         with self._condition:
+            self._readers.discard(owner)
             if self._owner is owner:
-                self._owner = None
-                self._condition.notify_all()
+                self._owner, self._alone = None, False
+            self._condition.notify_all()
 
 
 @dataclass(frozen=True, slots=True)

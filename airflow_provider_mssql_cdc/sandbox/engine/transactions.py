@@ -50,6 +50,7 @@ class OpenTransaction:
     """What an open transaction has done so far.
 
     :param single: a statement that commits by itself, with one write at most
+    :param read: databases of whose change tables it keeps locks
     """
 
     begin_time: datetime.datetime
@@ -61,6 +62,7 @@ class OpenTransaction:
     in_duckdb: bool = False
     single: bool = False
     snapshot_version: dict[str, int] = field(default_factory=dict)
+    read: set[Database] = field(default_factory=set)
 
 
 class TransactionManager:
@@ -78,6 +80,7 @@ class TransactionManager:
         self.connection = storage.connect()
         self.open: OpenTransaction | None = None
         self.temporary: Mapping[str, LocalTable] = {}
+        self.session_id = 0
         self.lock_timeout: float | None = None
         self.cancelled: Callable[[], bool] = lambda: False
 
@@ -102,6 +105,25 @@ class TransactionManager:
             self._begin_duckdb()
             # DuckDB takes a database's snapshot when a transaction first touches it; this touches all
             self.connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
+
+    def keep_locked(self, database: Database) -> None:
+        """Let nobody take away what this transaction has read of a database, until it ends."""
+        assert self.open is not None
+        self.open.read.add(database)
+        database.write_lock.share(self)
+
+    def enter_alone(self, database: Database) -> None:
+        """Be ready to take something away that others may have read.
+
+        :raises SqlError: 1222 lock time-out
+        """
+        self.enter(database)
+        database.write_lock.acquire(self, self.lock_timeout, self.cancelled, alone=True)
+
+    def _release(self, transaction: OpenTransaction) -> None:
+        for database in {transaction.database, *transaction.read}:
+            if database is not None:
+                database.write_lock.release(self)
 
     def enter(self, database: Database) -> OpenTransaction:
         """Be ready to write to a database: take its lock, and open DuckDB's transaction.
@@ -206,8 +228,7 @@ class TransactionManager:
                     if operation.on_commit is not None:
                         operation.on_commit()
         finally:
-            if database is not None:
-                database.write_lock.release(self)
+            self._release(transaction)
 
     def rollback(self) -> None:
         """Undo the whole transaction."""
@@ -221,8 +242,7 @@ class TransactionManager:
         except duckdb.Error:
             pass  # DuckDB had given the transaction up by itself
         finally:
-            if transaction.database is not None:
-                transaction.database.write_lock.release(self)
+            self._release(transaction)
 
     def close(self) -> None:
         """Roll back and close the connection."""

@@ -72,6 +72,7 @@ class Environment:
         self.tries: list[int] = []  # the depth of each TRY block that runs
         self.caught: list[SqlError] = []  # the error of each CATCH block that runs
         self.cancelled = threading.Event()
+        self.manager.session_id = info.session_id
         self.manager.cancelled = self.cancelled.is_set
         self._reverted: list[tuple[int, Principal]] = []
         self._names = itertools.count(1)
@@ -220,6 +221,8 @@ class Environment:
             self._see_snapshot(database)
         if schema.casefold() == "cdc":
             found = changes.change_relation(self, database, parts[2], bounds, full)
+            if self.trancount and self.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
+                self.manager.keep_locked(database)
             if not self.may_select(database, "cdc", parts[2]) and found.batches is not None:
                 raise self._denied("SELECT", parts[2], database, "cdc")
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -244,3 +245,20 @@ def test_debezium_statements(golden: Client) -> None:
         FROM ordered_change_tables WHERE ct_sequence = 1
         """
     ) == [("dbo", "t", "dbo_t")]
+
+
+def test_a_reader_that_would_wait_for_who_waits_for_it_is_a_deadlock_victim(
+    golden: Client, connect: Callable[..., Client]
+) -> None:
+    reader, disabler, other = (connect(database="golden") for _ in range(3))
+    reader.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ BEGIN TRAN SELECT * FROM cdc.dbo_t_CT")
+    dropping = threading.Thread(target=disabler.run, args=("EXEC sys.sp_cdc_disable_table 'dbo', 't', 'all'",))
+    dropping.start()
+    # once nobody else can write, the procedure waits for the reader
+    other.sets("SET LOCK_TIMEOUT 0")
+    while not other.sets("UPDATE dbo.t SET b = b") and not any(each.number == 1222 for each in other.messages):
+        pass
+    assert reader.error("INSERT INTO dbo.t VALUES (5, 'v', 5)") == 1205
+    dropping.join()
+    assert golden.error("SELECT * FROM cdc.dbo_t_CT") == 208
+    assert reader.value("@@TRANCOUNT") == 0

@@ -222,7 +222,7 @@ class Agent:
         with self._lock:
             self._attached(database).activities.pop(job_type, None)
 
-    def is_job_running(self, database: CdcDatabase) -> bool:
+    def is_job_running(self, database: CdcState) -> bool:
         """Whether the capture job of a database runs."""
         with self._lock:
             return self._attached(database).capture is not None
@@ -272,7 +272,8 @@ class Agent:
             if self._held:
                 return False
             try:
-                return attached.database.sp_cdc_scan(job.maxtrans, job.maxscans) >= job.maxtrans * job.maxscans
+                most = job.maxtrans * job.maxscans
+                return attached.database.sp_cdc_scan(job.maxtrans, job.maxscans, by_job=True) >= most
             except SqlError as reason:
                 # It stands in dm_cdc_errors; everything behind the change waits for the next cycle.
                 log.debug(f"{job.name}: error {reason.number}: {reason.text}")

@@ -268,18 +268,28 @@ class CdcDatabase(ChangeReader):
             )
 
     def sp_cdc_scan(
-        self, maxtrans: int | None = None, maxscans: int | None = None, continuous: int = 0, pollinginterval: int = 0
+        self,
+        maxtrans: int | None = None,
+        maxscans: int | None = None,
+        continuous: int = 0,
+        pollinginterval: int = 0,
+        *,
+        by_job: bool = False,
     ) -> int:
         """sys.sp_cdc_scan: scans of ``maxtrans`` transactions until the log is drained, at most ``maxscans``.
 
         A continuous scan would not return, so here it ends like one that is not.
 
-        :raises SqlError: 22901, 22998, 22990, 22991, 22970, 22999, and what ``scan`` raises
+        :param by_job: the capture job calls it, which keeps the log for itself between its scans too
+        :raises SqlError: 22901, 22998, 22990, 22991, 22970, 22999, 22903 beside the capture job, and what ``scan``
+            raises
         """
         self._require_enabled("sp_cdc_scan")
         jobs.Settings(maxtrans, maxscans, continuous, pollinginterval).check(jobs.CAPTURE)
         if pollinginterval and not continuous:
             raise SqlError.of(22999, procedure="sp_cdc_scan")
+        if not by_job and self.runner is not None and self.runner.is_job_running(self):
+            raise SqlError.of(22903, 0, procedure="sp_replcmds")
         most = self.switches.default_maxtrans if maxtrans is None else maxtrans
         moved = 0
         for _ in range(self.switches.default_scan_maxscans if maxscans is None else maxscans):

@@ -33,6 +33,9 @@ class JobRunner(Protocol):
     def start_created(self, database: CdcState) -> list[Message]:
         """Start the jobs that enabling a table has just created; returns what the client is told."""
 
+    def is_job_running(self, database: CdcState) -> bool:
+        """Whether the capture job of a database runs."""
+
     def drop(self, database: CdcState, job_type: str) -> None:
         """Stop a job that no longer exists, and forget it."""
 

@@ -46,7 +46,7 @@ _RADIX = {
 
 def system_type(type_: SqlType) -> SystemType:
     """The sys.types row of a type."""
-    return _BY_NAME["timestamp" if type_.name == "rowversion" else type_.name]
+    return _BY_NAME["timestamp" if type_.name == "rowversion" else type_.declared or type_.name]
 
 
 def max_length(type_: SqlType) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -57,12 +57,14 @@ class SqlType:
         0 for types without a length
     :param precision: digits of decimal
     :param scale: digits after the point of decimal; fractional second digits of time, datetime2, datetimeoffset
+    :param declared: ``numeric`` where a decimal was declared so: the same type, shown by another name
     """
 
     name: str
     length: int = 0
     precision: int = 0
     scale: int = 0
+    declared: str = field(default="", compare=False)
 
     @property
     def arrow(self) -> pa.DataType:

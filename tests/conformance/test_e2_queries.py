@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.client import Client, Row, literal
 from tests.conformance.database import Database
-from tests.conformance.servers import Server, gap
+from tests.conformance.servers import Server
 
 
 def prepared(client: Client, sql: str, *values: Any) -> list[Row]:
@@ -347,7 +347,6 @@ def test_59_signal_table(golden: Database) -> None:
         ("2024-02-29 01:02:03 +02:00", "datetimeoffset", "2024-02-29 01:02:03.0000000 +02:00"),
     ],
 )
-@gap("the sandbox does not know PARSE")
 def test_59_defaults_are_parsed_by_the_server(golden: Database, text: str, type_: str, wanted: str) -> None:
     rows = prepared(golden, f"SELECT CONVERT(varchar(40), PARSE(? AS {type_}), 121)", text)
     assert rows == [(wanted,)]

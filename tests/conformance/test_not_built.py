@@ -10,9 +10,7 @@ import pytest
 
 from tests.conformance.database import Database
 from tests.conformance.not_built import refused
-from tests.conformance.servers import Server, gap
-
-_NO_NAME = gap("the sandbox refuses it as if it were a mistake, not as something that it does not have")
+from tests.conformance.servers import Server
 
 
 @pytest.mark.parametrize(
@@ -23,11 +21,11 @@ _NO_NAME = gap("the sandbox refuses it as if it were a mistake, not as something
         pytest.param("CREATE PARTITION FUNCTION pf (int) AS RANGE LEFT FOR VALUES (1)", id="58-partition-function"),
         pytest.param("EXEC sys.sp_cdc_generate_wrapper_function", id="a3.14-wrapper-functions"),
         pytest.param("EXEC sys.sp_cdc_vupgrade", id="a3.15-vupgrade"),
-        pytest.param("CREATE TABLE dbo.v (v sql_variant)", id="78-sql_variant", marks=_NO_NAME),
-        pytest.param("SELECT CAST(1 AS sql_variant)", id="78-sql_variant-cast", marks=_NO_NAME),
-        pytest.param("CREATE TABLE dbo.v (v hierarchyid)", id="78-hierarchyid", marks=_NO_NAME),
-        pytest.param("CREATE TABLE dbo.v (v geometry)", id="78-geometry", marks=_NO_NAME),
-        pytest.param("CREATE TABLE dbo.v (v geography)", id="78-geography", marks=_NO_NAME),
+        pytest.param("CREATE TABLE dbo.v (v sql_variant)", id="78-sql_variant"),
+        pytest.param("SELECT CAST(1 AS sql_variant)", id="78-sql_variant-cast"),
+        pytest.param("CREATE TABLE dbo.v (v hierarchyid)", id="78-hierarchyid"),
+        pytest.param("CREATE TABLE dbo.v (v geometry)", id="78-geometry"),
+        pytest.param("CREATE TABLE dbo.v (v geography)", id="78-geography"),
         pytest.param(
             "MERGE dbo.t AS t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET a = 1;",
             id="12-merge",
@@ -48,7 +46,6 @@ def test_12_56_57_58_78_refused(server: Server, plain: Database, statement: str)
     refused(plain, statement)
 
 
-@_NO_NAME
 def test_56_trigger(server: Server, plain: Database) -> None:
     server.only_embedded("it has this")
     plain.run("CREATE TABLE dbo.t (id int PRIMARY KEY, a int)")
@@ -68,7 +65,6 @@ except Exception as error:
 """
 
 
-@gap("the sandbox takes INSERT BULK for a syntax error, after which pymssql waits until its time-out")
 def test_57_bulk_load_over_the_wire(server: Server, plain: Database) -> None:
     address = server.only_embedded("it has this").address
     plain.run("CREATE TABLE dbo.t (id int NOT NULL, a int NOT NULL)")

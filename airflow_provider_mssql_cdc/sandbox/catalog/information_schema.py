@@ -39,7 +39,13 @@ def _columns(env: Environment, database: Database) -> Relation:
 def _column(database: Database, each: objects.DbObject, column: Any, ordinal: int) -> list[Any]:
     type_ = column.type
     length, *numbers = system_types.measures(type_)
-    name = "decimal" if type_.name == "decimal" else "nvarchar" if type_.name == "sysname" else display(type_)
+    name = (
+        type_.declared or type_.name
+        if type_.name == "decimal"
+        else "nvarchar"
+        if type_.name == "sysname"
+        else display(type_)
+    )
     unicode_ = type_.name in ("nchar", "nvarchar", "ntext", "sysname")
     charset = None if kind(type_) != "str" or type_.name == "xml" else "UNICODE" if unicode_ else "iso_1"
     return [

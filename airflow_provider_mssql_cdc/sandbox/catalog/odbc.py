@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # ODBC 3 data types (docs: SQL data types)
 _ODBC = {
-    "bit": -7, "tinyint": -6, "smallint": 5, "int": 4, "bigint": -5, "decimal": 3, "money": 3, "smallmoney": 3,
+    "bit": -7, "tinyint": -6, "smallint": 5, "int": 4, "bigint": -5, "decimal": 3, "numeric": 2, "money": 3,
+    "smallmoney": 3,
     "real": 7, "float": 6, "date": 91, "time": -154, "datetime": 93, "smalldatetime": 93, "datetime2": 93,
     "datetimeoffset": -155, "char": 1, "varchar": 12, "text": -1, "nchar": -8, "nvarchar": -9, "sysname": -9,
     "ntext": -10, "xml": -152, "binary": -2, "varbinary": -3, "image": -4, "rowversion": -2, "uniqueidentifier": -11,
@@ -110,8 +111,8 @@ def _columns(env: Environment, database: Database, given: Bound, wide: bool) -> 
                 continue
             type_ = column.type
             precision, length, scale, radix = _sizes(type_)
-            odbc = _ODBC[type_.name]
-            name = "decimal" if type_.name == "decimal" else display(type_)
+            odbc = _ODBC[type_.declared or type_.name]
+            name = (type_.declared or "decimal") if type_.name == "decimal" else display(type_)
             name += " identity" if column.identity else ""
             octets = length if kind(type_) in ("str", "bin") else None
             default = f"({column.default})" if column.default is not None else None

@@ -29,11 +29,13 @@ _MACROS = {
     "t_like(p, e)": (
         "CASE WHEN replace(CASE WHEN e = '' THEN p ELSE replace(p, e || '[', '') END, e || e, '') LIKE '%[%' "
         "THEN t_error(50000, 'not supported by the sandbox: [] in a LIKE pattern that is not a constant') ELSE "
-        "'(?is)' || replace(replace(replace(replace(replace(replace(replace(regexp_escape("
-        "CASE WHEN e = '' THEN p ELSE replace(replace(replace(replace(p, e || e, chr(4)), e || '%', chr(1)), "
-        "e || '_', chr(2)), e || '[', chr(3)) END), chr(92) || '%', '.*'), '%', '.*'), chr(92) || "
+        "'(?is)' || replace(replace(replace(replace(replace(replace(replace(replace(regexp_escape("
+        "CASE WHEN e = '' THEN p ELSE replace(replace(replace(replace(replace(p, e || e, chr(4)), e || '%', chr(1)), "
+        "e || '_', chr(2)), e || '[', chr(3)), e, '') END), chr(92) || '%', '.*'), '%', '.*'), chr(92) || "
         "'_', '.'), '_', '.'), "
-        "chr(1), '%'), chr(2), '_'), chr(3), chr(92) || '[') END"
+        # the escape turns these characters into others, with a backslash before them
+        "chr(92) || chr(1), '%'), chr(92) || chr(2), '_'), chr(92) || chr(3), chr(92) || '['), chr(92) || chr(4), "
+        "regexp_escape(e)) END"
     ),
     "t_finite(x)": (
         "CASE WHEN isinf(x) THEN t_error(8115, 'Arithmetic overflow error converting expression to data type float.') "
@@ -42,7 +44,9 @@ _MACROS = {
     "t_within(ticks, low, high, number, message)": (
         "CASE WHEN ticks < low OR ticks >= high THEN t_error(number, message) ELSE ticks END"
     ),
+    # what stands for them in TRY_CAST
     "t_nothing(number, message)": "NULL",
+    "t_if_within(ticks, low, high, number, message)": "CASE WHEN ticks >= low AND ticks < high THEN ticks END",
     "t_u16(s)": r"length(s) + length(regexp_replace(s, '[^\x{10000}-\x{10FFFF}]', '', 'g'))",
     "t_left16(s, n)": (
         "CASE WHEN s IS NULL OR strlen(s) <= n OR t_u16(s) <= n THEN s WHEN t_u16(s) = length(s) THEN left(s, n) "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from xml.parsers import expat
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +20,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
 from airflow_provider_mssql_cdc.sandbox.types import MAX
 
 _FEW = 16
+_MISMATCH = expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]
+_DECLARATION = re.compile(r"^\s*<\?xml\s.*?\?>", re.DOTALL)
 _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
 
 
@@ -117,6 +121,9 @@ class RowWriter:
             if not column.nullable and column.computed is None and rows.column(column.name).null_count:
                 full = f"{self._database.name}.{self._table.schema}.{self._table.name}"
                 raise SqlError.of(515, column.name, full, verb)
+            if column.type.name == "xml":
+                for value in rows.column(column.name).drop_null().unique().to_pylist():
+                    _check_xml(value)
         if self._database.cdc.is_tracked(self._table.object_id):
             check_lob_size(self._limit, self._table, rows)
 
@@ -195,6 +202,23 @@ def _shown(value: Any) -> str:
     if isinstance(value, bytes):
         return "0x" + value.hex()
     return str(value)
+
+
+def _check_xml(value: str) -> None:
+    """Refuse what is not well formed; several elements, or text alone, are no mistake (docs: xml data type).
+
+    :raises SqlError: 9400 where the end is missing, 9436 for an end tag that does not match, 9455 for anything else
+    """
+    parser, ended = expat.ParserCreate(), False
+    parser.Parse("<r>\n")
+    try:
+        parser.Parse(_DECLARATION.sub("", value))
+        ended = True
+        parser.Parse("</r>", True)
+    except expat.ExpatError as error:
+        number = 9400 if ended else 9436 if error.code == _MISMATCH else 9455
+        reason = "unexpected end of input" if ended else expat.ErrorString(error.code)
+        raise SqlError(number, f"XML parsing: line {error.lineno - 1}, character {error.offset}, {reason}") from None
 
 
 def checked_length(table: TableDef, database: str, rows: pa.Table) -> None:

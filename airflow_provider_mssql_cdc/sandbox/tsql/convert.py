@@ -33,6 +33,7 @@ def convert(sql: str, source: SqlType, target: SqlType, *, style: int = 0, safe:
         return _convert(sql, source, target, style)
     # only this conversion's errors become NULL, not those of the expression that it converts
     tried = _convert(_SOURCE, source, target, style).replace("t_error(", "t_nothing(")
+    tried = tried.replace("t_within(", "t_if_within(")
     return f"TRY({tried.replace(_SOURCE, sql)})"
 
 
@@ -43,6 +44,8 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if pair == ("bin", "bin"):
         return fit_binary(sql, source, target)
     if pair == ("str", "time") or pair == ("time", "time"):
+        if pair[0] == "str" and style not in _READ_STYLES:
+            raise unsupported(f"CONVERT style {style} for reading {display(target)}")
         return _to_temporal(sql, source, target)
     if pair[0] in _NUMERIC and pair[1] in _NUMERIC:
         return _number(sql, source, target)
@@ -65,6 +68,8 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     raise SqlError.of(529, display(source), display(target))
 
 
+# ISO 8601 in its forms; the others read a day in their own way
+_READ_STYLES = (0, 20, 21, 23, 25, 112, 120, 121, 126, 127)
 _NUMERIC = ("bit", "int", "dec", "float")
 
 
@@ -337,8 +342,9 @@ def _text_to_temporal(sql: str, target: SqlType) -> str:
     if target.name == "datetimeoffset":
         unit = 10 ** (7 - target.scale)
         utc = f"t_round({ticks} - CAST(t_parse_offset({sql}) AS BIGINT) * 600000000, {unit})"
+        utc = f"t_within({utc}, 0, {_END}, 241, {message})"
         packed = f"struct_pack(utc_ticks := {utc}, offset_minutes := CAST(t_parse_offset({sql}) AS SMALLINT))"
-        return f"CASE WHEN {sql} IS NOT NULL THEN {packed} END"
+        return f"CASE WHEN {utc} IS NOT NULL THEN {packed} END"
     return _from_ticks(f"({ticks})", target)
 
 

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import added, convert, shown_ticks, to_ticks, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, display, duck, kind
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, display, duck, kind, nvarchar
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 Compile = Callable[[Context, Scope, Any], Expr]
@@ -130,6 +130,18 @@ def _datepart(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> 
     return _datepart_of(_part(nodes[0]), _temporal(scalar(ctx, scope, nodes[1])))
 
 
+def _datename(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
+    part, value = _part(nodes[0]), _temporal(scalar(ctx, scope, nodes[1]))
+    if part == "tzoffset":
+        raise unsupported("DATENAME(tzoffset)")
+    if part in ("month", "weekday"):
+        name = "%B" if part == "month" else "%A"
+        sql = f"strftime(t_timestamp({shown_ticks(value.sql, value.type)}), '{name}')"
+    else:
+        sql = f"CAST({_datepart_of(part, value).sql} AS VARCHAR)"
+    return Expr(sql, nvarchar(30), True, constant=value.constant)
+
+
 def _named_part(part: str) -> Callable[..., Expr]:
     def function(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
         return _datepart_of(part, _temporal(scalar(ctx, scope, nodes[0])))
@@ -152,6 +164,18 @@ def _to_offset(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) ->
     return Expr(sql, target, True, constant=value.constant and offset.constant)
 
 
+def _switch_offset(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
+    value, offset = scalar(ctx, scope, nodes[0]), scalar(ctx, scope, nodes[1])
+    if value.type.name != "datetimeoffset":
+        raise unsupported(f"SWITCHOFFSET of {display(value.type)}")
+    minutes = f"t_parse_offset({offset.sql})" if kind(offset.type) == "str" else offset.to(INT)
+    sql = (
+        f"CASE WHEN {value.sql} IS NOT NULL AND {minutes} IS NOT NULL THEN struct_pack(utc_ticks := "
+        f"({value.sql}).utc_ticks, offset_minutes := CAST({minutes} AS SMALLINT)) END"
+    )
+    return Expr(sql, value.type, True, constant=value.constant and offset.constant)
+
+
 def _eomonth(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
     value = _temporal(scalar(ctx, scope, nodes[0]))
     return Expr(f"last_day({value.to(DATE)})", DATE, True, constant=value.constant)
@@ -162,6 +186,8 @@ DATE_FUNCTIONS: dict[str, Callable[..., Expr]] = {
     "datediff": _datediff("datediff", INT),
     "datediff_big": _datediff("datediff_big", BIGINT),
     "datepart": _datepart,
+    "datename": _datename,
+    "switchoffset": _switch_offset,
     "year": _named_part("year"),
     "month": _named_part("month"),
     "day": _named_part("day"),

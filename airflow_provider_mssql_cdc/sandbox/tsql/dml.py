@@ -73,7 +73,12 @@ def insert(ctx: Context, node: exp.Expr, source: Given | None = None) -> Written
         if c.computed is None and c.type.name != "rowversion" and (not c.identity or c.column_id in given)
     ]
     full = f"{database.name}.{table.schema}.{table.name}"
-    arrays, number = _new_values(ctx, node, columns, stored, full, source)
+    try:
+        arrays, number = _new_values(ctx, node, columns, stored, full, source)
+    except SqlError as error:
+        if error.number in (109, 110) and listed is None:
+            raise SqlError.of(213) from None
+        raise
     complete = _complete(ctx, database, entry, arrays, number)
     count = ctx.env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)

@@ -12,10 +12,11 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import FLOAT, INT, decimal, duck, kind, nvarchar, varbinary, varchar
-from airflow_provider_mssql_cdc.sandbox.types import MAX
+from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 _ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _BITWISE: dict[type, str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "xor"}
@@ -119,9 +120,21 @@ def _paren(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 
 def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    only(node, "this", "to", "safe")
-    target = sql_type(node.args["to"], 30)
-    return _converted(scalar(ctx, scope, node.this), target, 0, isinstance(node, exp.TryCast))
+    only(node, "this", "to", "safe", "action")
+    target, source = sql_type(node.args["to"], 30), scalar(ctx, scope, node.this)
+    if node.args.get("action"):
+        return _parsed(source, target, isinstance(node, exp.TryCast))
+    return _converted(source, target, 0, isinstance(node, exp.TryCast))
+
+
+def _parsed(source: Expr, target: SqlType, safe: bool) -> Expr:
+    """PARSE of a text that CAST reads too; what else PARSE reads depends on the culture."""
+    if kind(source.type) != "str" or kind(target) not in ("int", "dec", "float", "time"):
+        raise unsupported(f"PARSE as {target.name} of anything but a text")
+    message = text("not supported by the sandbox: PARSE of a text that CAST does not read")
+    value = f"coalesce({convert(source.sql, source.type, target, safe=True)}, t_error(50000, {message}))"
+    sql = f"CASE WHEN {source.sql} IS NOT NULL THEN {value} END"
+    return Expr(sql, target, source.nullable or safe, constant=source.constant)
 
 
 def _convert(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -302,10 +315,10 @@ def predicate(ctx: Context, scope: Scope, node: exp.Expr) -> str:
         only(node, "this", "low", "high")
         value, low, high = (scalar(ctx, scope, node.args[part]) for part in ("this", "low", "high"))
         return f"({operators.compare('>=', value, low)} AND {operators.compare('<=', value, high)})"
-    if isinstance(node, exp.Like):
-        return _like(ctx, scope, node, None)
-    if isinstance(node, exp.Escape) and isinstance(node.this, exp.Like):
-        return _like(ctx, scope, node.this, node.expression)
+    escaped = isinstance(node, exp.Escape)
+    if isinstance(like := node.this if escaped else node, exp.Like):
+        matches = _like(ctx, scope, like, node.expression if escaped else None)
+        return f"(NOT {matches})" if like.args.get("negate") else matches
     if isinstance(node, exp.Column | exp.Literal | exp.Anonymous | exp.Parameter | exp.Case | exp.Cast):
         raise SqlError.of(4145)
     raise unsupported(f"the condition {node.sql(dialect='tsql')[:100]}")
@@ -315,21 +328,27 @@ def _comparison(ctx: Context, scope: Scope, node: exp.Expr) -> str:
     left = scalar(ctx, scope, node.this)
     operator = _COMPARISON[type(node)]
     if isinstance(node.expression, exp.Any | exp.All):
-        raise unsupported("ANY, SOME and ALL")
+        word = "ALL" if isinstance(node.expression, exp.All) else "ANY"
+        return _against_query(ctx, scope, left, f"{operator} {word}", node.expression.this)
     return operators.compare(operator, left, scalar(ctx, scope, node.expression))
+
+
+def _against_query(ctx: Context, scope: Scope, value: Expr, operator: str, node: exp.Expr) -> str:
+    """A value beside the only column of a subquery."""
+    inner = ctx_query(ctx, scope, node)
+    if len(inner.columns) != 1:
+        raise SqlError.of(116)
+    alias = ctx.alias()
+    _, column = inner.columns[0]
+    one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"))
+    return f"({one} {operator} (SELECT {other} FROM ({inner.sql}) AS {alias}))"
 
 
 def _in(ctx: Context, scope: Scope, node: exp.Expr) -> str:
     only(node, "this", "expressions", "query")
     value = scalar(ctx, scope, node.this)
     if node.args.get("query"):
-        inner = ctx_query(ctx, scope, node.args["query"].this)
-        if len(inner.columns) != 1:
-            raise SqlError.of(116)
-        alias = ctx.alias()
-        _, column = inner.columns[0]
-        one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"))
-        return f"({one} IN (SELECT {other} FROM ({inner.sql}) AS {alias}))"
+        return _against_query(ctx, scope, value, "IN", node.args["query"].this)
     items = [scalar(ctx, scope, item) for item in node.expressions]
     target = operators.common_type(value, *items)
     if kind(target) in ("int", "str"):
@@ -340,7 +359,7 @@ def _in(ctx: Context, scope: Scope, node: exp.Expr) -> str:
 
 
 def _like(ctx: Context, scope: Scope, node: exp.Expr, escape: exp.Expr | None) -> str:
-    only(node, "this", "expression")
+    only(node, "this", "expression", "negate")
     pattern = scalar(ctx, scope, node.expression)
     mark = ctx.value(scalar(ctx, scope, escape), "an ESCAPE character") if escape is not None else None
     value = scalar(ctx, scope, node.this)

@@ -19,17 +19,18 @@ Compile = Callable[[Context, Scope, Any], Expr]
 
 # functions of SQL Server that the sandbox has not: calling them is no mistake
 _LACKING = frozenset({
-    "acos", "ascii", "asin", "atan", "atn2", "binary_checksum", "certencoded", "checksum", "checksum_agg",
-    "compress", "connectionproperty", "context_info", "cos", "cot", "current_request_id", "cursor_status",
-    "date_bucket", "datetimefromparts", "datetrunc", "decompress", "degrees", "difference", "error_category",
-    "exp", "file_id", "fileproperty", "format", "formatmessage", "generate_series", "getansinull", "greatest",
-    "grouping", "grouping_id", "host_id", "indexproperty", "isdate", "isjson", "isnumeric", "json_modify",
-    "json_query", "json_value", "least", "log", "log10", "min_active_rowversion", "newsequentialid",
-    "objectproperty", "objectpropertyex", "parse", "patindex", "percentile_cont", "percentile_disc",
-    "permissions", "pi", "power", "pwdcompare", "radians", "rand", "reverse", "session_context", "sin",
-    "soundex", "sqrt", "square", "stdev", "stdevp", "str", "string_escape", "stuff", "suser_id", "suser_sid",
-    "tan", "textptr", "textvalid", "timefromparts", "todatetimeoffset", "translate", "trigger_nestlevel",
-    "try_parse", "typeproperty", "user_id", "var", "varp",
+    "acos", "ascii", "asin", "atan", "atn2", "binary_checksum", "certencoded",
+    "change_tracking_current_version", "change_tracking_is_column_in_mask",
+    "change_tracking_min_valid_version", "checksum", "checksum_agg", "compress", "connectionproperty",
+    "context_info", "cos", "cot", "current_request_id", "cursor_status", "date_bucket", "datetimefromparts",
+    "datetrunc", "decompress", "degrees", "difference", "error_category", "exp", "file_id", "fileproperty",
+    "format", "formatmessage", "generate_series", "getansinull", "greatest", "grouping", "grouping_id",
+    "host_id", "indexproperty", "isdate", "isjson", "isnumeric", "json_modify", "json_query", "json_value",
+    "least", "log", "log10", "min_active_rowversion", "newsequentialid", "objectproperty", "objectpropertyex",
+    "patindex", "percentile_cont", "percentile_disc", "permissions", "pi", "power", "pwdcompare", "radians",
+    "rand", "reverse", "session_context", "sin", "soundex", "sqrt", "square", "stdev", "stdevp", "str",
+    "string_escape", "stuff", "suser_id", "suser_sid", "tan", "textptr", "textvalid", "timefromparts",
+    "translate", "trigger_nestlevel", "typeproperty", "user_id", "var", "varp",
 })  # fmt: skip
 
 

@@ -43,9 +43,8 @@ def literal(value: Any, type_: SqlType) -> str:
     if isinstance(value, datetime.date):
         return f"CAST('{value.isoformat()}' AS {storage})"
     return (
-        f"CAST('{value}' AS {storage})"
-        if isinstance(value, float)
-        else f"CAST({value:f} AS {storage})"
-        if not (isinstance(value, int))
-        else f"CAST({value} AS {storage})"
+        f"CAST({value} AS {storage})"
+        if isinstance(value, int)
+        # a number with 38 digits after the point is read as a float unless it is quoted
+        else f"CAST('{value if isinstance(value, float) else format(value, 'f')}' AS {storage})"
     )

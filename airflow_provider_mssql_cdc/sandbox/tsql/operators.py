@@ -174,7 +174,7 @@ def _by_digits(side: Expr) -> Expr:
 
 
 def _nonzero(sql: str) -> str:
-    if re.fullmatch(r"CAST\([1-9][0-9.]* AS [A-Z()0-9,]+\)", sql):
+    if re.fullmatch(r"CAST\('?[1-9][0-9.]*'? AS [A-Z()0-9,]+\)", sql):
         return sql
     return f"CASE WHEN {sql} = 0 THEN t_error(8134, {text('Divide by zero error encountered.')}) ELSE {sql} END"
 

@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
+_CHANGE_TRACKING = re.compile(r"\bCHANGETABLE\s*\(|\bCHANGE_TRACKING_CONTEXT\s*\(", re.IGNORECASE)
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "CONVERT", "TRY_CONVERT")
 
 
@@ -52,11 +53,23 @@ class _Parser(TSQL.Parser):  # type: ignore[misc, valid-type]
     # sqlglot's own function classes fold different T-SQL functions into one and so lose their types
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        name: parser for name, parser in TSQL.Parser.FUNCTION_PARSERS.items() if name in _KEPT_PARSERS
+        **{name: parser for name, parser in TSQL.Parser.FUNCTION_PARSERS.items() if name in _KEPT_PARSERS},
+        "PARSE": lambda self: self._parse_parse(exp.Cast),
+        "TRY_PARSE": lambda self: self._parse_parse(exp.TryCast),
     }
 
     COMPOUND: ClassVar[dict[Any, Any]] = {token: _compound(operator) for token, operator in _COMPOUND.values()}
     EQUALITY: ClassVar[dict[Any, Any]] = {**TSQL.Parser.EQUALITY, **COMPOUND}
+
+    def _parse_parse(self, kind: type[exp.Expr]) -> Any:
+        """PARSE(text AS type): a cast that is marked."""
+        value = self._parse_disjunction()
+        if not self._match(TokenType.ALIAS):
+            self.raise_error("Expected AS")
+        parsed = kind(this=value, to=self._parse_types(), action=exp.Var(this="PARSE"))
+        if self._match(TokenType.USING):
+            raise unsupported("PARSE with a culture")
+        return parsed
 
     def _parse_update_assignment(self) -> Any:
         target = self._parse_comparison()
@@ -143,6 +156,8 @@ def parse(text: str, line: int = 1) -> exp.Expr:
     try:
         trees = sqlglot.parse(_named(text) if "#" in text else text, dialect=Dialect)
     except ParseError as error:
+        if _CHANGE_TRACKING.search(text):
+            raise unsupported("Change Tracking", line) from None
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()
         raise SqlError.of(102, near, line=line + int(detail.get("line") or 1) - 1) from None
@@ -164,7 +179,7 @@ def sql_type(node: exp.DataType, default_length: int) -> SqlType:
         return named("float", [])
     written = str(node.meta.get("name", "")).lower()
     name = _SIMPLE_NAMES.get(node.this.name, node.this.name.lower())
-    if re.fullmatch(r"ntext|real|image|xml|text|sysname", written):
+    if re.fullmatch(r"ntext|real|image|xml|text|sysname|sql_variant", written):
         name = written
     arguments = [parameter.this.name for parameter in node.expressions]
     if any(not argument.isdigit() and argument.lower() != "max" for argument in arguments):

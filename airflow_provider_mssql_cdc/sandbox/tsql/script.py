@@ -96,12 +96,21 @@ def read_batch(text: str) -> Block:
     :raises SqlError: 102, 105, 113; 50000 for statements that the sandbox does not have
     """
     cursor = Cursor(tokenize(text), text)
+    _refuse_modules(cursor)
     body: list[Node] = []
     while cursor.token.kind != "end":
         if not cursor.take(";"):
             body.append(_node(cursor, first=not body))
     _check_loops(Block(tuple(body)))
     return Block(tuple(body))
+
+
+def _refuse_modules(cursor: Cursor) -> None:
+    """Refuse what must stand alone in its batch and contains statements."""
+    words = [token.upper for token in cursor.tokens[:4]]
+    kind = words[3:] if words[1:3] == ["OR", "ALTER"] else words[1:]
+    if words[0] in _DEFINITIONS and kind and kind[0] in ("TRIGGER", "PROCEDURE", "PROC", "FUNCTION", "VIEW"):
+        raise unsupported(f"{words[0]} {kind[0]}", cursor.token.line)
 
 
 def _check_loops(node: Node) -> None:
@@ -257,6 +266,8 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
             raise syntax_error(token)
         tokens.append(cursor.next())
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
+    if statement.verb == "INSERT" and len(tokens) == 1 and cursor.at("BULK"):
+        raise unsupported("INSERT BULK", statement.line)
     if statement.verb in QUERIES and not inserts_procedure(tokens):
         parse(statement.text, statement.line)
     elif statement.verb == "DECLARE" and tokens[-1].kind != "variable" and tokens[1:2] and tokens[1].is_name:

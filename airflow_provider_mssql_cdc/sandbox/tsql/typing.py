@@ -179,6 +179,7 @@ _NAMES = {
     "national character": "nchar", "national char": "nchar", "national character varying": "nvarchar",
     "national char varying": "nvarchar", "binary varying": "varbinary",
 }  # fmt: skip
+_LACKING = frozenset({"sql_variant", "hierarchyid", "geometry", "geography", "json", "vector"})
 _LENGTH_LIMITS = {"char": 8000, "varchar": 8000, "binary": 8000, "varbinary": 8000, "nchar": 4000, "nvarchar": 4000}
 
 
@@ -186,12 +187,15 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
     """A type from its name and its arguments in parentheses.
 
     :param default_length: the length a string or binary type has without one: 1 in a declaration, 30 in CAST
-    :raises SqlError: 2715 for an unknown type, 1001 for a bad length, 2750 and 2751 for bad decimals
+    :raises SqlError: 2715 for an unknown type, 50000 for one that the sandbox has not, 1001 for a bad length, 2750 and
+        2751 for bad decimals
     """
     name = name.lower()
-    name = _NAMES.get(name, name)
+    declared, name = name, _NAMES.get(name, name)
     if name == "sysname":
         return SYSNAME
+    if name in _LACKING:
+        raise SqlError(50000, f"not supported by the sandbox: the type {name}", line=line)
     if name not in _KIND:
         raise SqlError.of(2715, name, line=line)
     numbers = [MAX if argument.lower() == "max" else int(argument) for argument in arguments]
@@ -208,7 +212,7 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
             raise SqlError.of(2750, precision)
         if not 0 <= scale <= precision:
             raise SqlError.of(2751, scale)
-        return decimal(precision, scale)
+        return SqlType("decimal", 0, precision, scale, "numeric" if declared == "numeric" else "")
     if name == "float":
         return REAL if numbers and numbers[0] <= 24 else FLOAT
     if name in ("time", "datetime2", "datetimeoffset"):

@@ -85,7 +85,7 @@ def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
         return WireType(bytes([fixed]), Prefix.NONE, size)
     if name == "decimal":
         size = decimal_size(sql.precision)
-        return WireType(bytes([0x6A, size, sql.precision, sql.scale]), Prefix.BYTE, size)
+        return WireType(bytes([0x6C if sql.declared else 0x6A, size, sql.precision, sql.scale]), Prefix.BYTE, size)
     if name == "date":
         return WireType(b"\x28", Prefix.BYTE, 3)
     if name in _TEMPORAL:

@@ -67,6 +67,17 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
         "WHERE name LIKE v.p ESCAPE N'!')"
 
      " ORDER BY v.p", [("_o_",), ("A%",)]),
+    (
+        "SELECT x.s FROM (VALUES ('[t]'), ('T]'), (N'sl\\ash'), ('a_b'), ('axb'), ('c%d'), ('cxd')) AS x (s) "
+        "JOIN (VALUES ('\\[t\\]'), ('sl\\\\as_'), ('a\\_b'), ('c\\%%')) AS y (p) "
+        "ON x.s LIKE y.p ESCAPE '\\' ORDER BY x.s",
+        [("[t]",), ("a_b",), ("c%d",), ("sl\\ash",)],
+    ),
+    ("SELECT id FROM q.people WHERE name NOT LIKE 'a%' ORDER BY id", [(2,), (3,)]),
+    ("SELECT id FROM q.people WHERE name NOT LIKE 'a!%' ESCAPE '!' ORDER BY id", [(1,), (2,), (3,), (4,)]),
+    ("SELECT id FROM q.people WHERE id >= ALL (SELECT id FROM q.people)", [(4,)]),
+    ("SELECT id FROM q.people WHERE town = ANY (SELECT 'ULM ') ORDER BY id", [(1,), (2,)]),
+    ("SELECT id FROM q.people p WHERE id < SOME (SELECT id FROM q.people WHERE id < 3) ORDER BY id", [(1,)]),
     ("SELECT 1 AS n UNION ALL SELECT 2.5 ORDER BY n DESC", [(Decimal("2.5"),), (Decimal("1.0"),)]),
     ("SELECT 'a' AS x UNION SELECT 'A ' UNION SELECT 'b' ORDER BY x", [("a",), ("b",)]),
     ("SELECT NULL AS x UNION ALL SELECT NULL UNION ALL SELECT N'z' ORDER BY x", [(None,), (None,), ("z",)]),
@@ -137,7 +148,6 @@ def test_declared_types_come_through(client: Client) -> None:
         "DECLARE c CURSOR FOR SELECT 1",
         "SELECT TOP 1 WITH TIES id FROM q.people ORDER BY id",
         "SELECT id FROM q.people GROUP BY ROLLUP(id)",
-        "SELECT id FROM q.people WHERE id > ALL (SELECT 1)",
         "WITH r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
         "MERGE q.people USING q.towns ON 1 = 0 WHEN MATCHED THEN DELETE;",
         "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY id) OVER () FROM q.people",

@@ -324,3 +324,31 @@ def test_computed_columns_need_no_parentheses(client: Client) -> None:
         ("c", "((a) * (2))"),
         ("d", "(a - 1)"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("<a>", 9400),
+        ("<a></b>", 9436),
+        ("a < b", 9455),
+        ("", 0),
+        ("text", 0),
+        ('<?xml version="1.0"?><a/><b c="1"/>', 0),
+    ],
+)
+def test_xml_is_well_formed(client: Client, text: str, number: int) -> None:
+    client.run("DROP TABLE IF EXISTS dbo.marked CREATE TABLE dbo.marked (x xml NULL)")
+    if number:
+        assert client.error(f"INSERT INTO dbo.marked VALUES ('{text}')") == number
+    else:
+        client.run(f"INSERT INTO dbo.marked VALUES ('{text}'), (NULL)")
+    assert client.run("SELECT x FROM dbo.marked WHERE x IS NOT NULL") == ([] if number else [(text,)])
+
+
+def test_values_without_a_list_of_columns(client: Client) -> None:
+    client.run("CREATE TABLE dbo.two (a int NULL, b int NULL)")
+    for source in ("VALUES (1)", "VALUES (1, 2, 3)", "SELECT 1"):
+        assert client.error(f"INSERT INTO dbo.two {source}") == 213
+    assert client.error("INSERT INTO dbo.two (a, b) VALUES (1)") == 109
+    assert client.error("INSERT INTO dbo.two (a, b) SELECT 1, 2, 3") == 110

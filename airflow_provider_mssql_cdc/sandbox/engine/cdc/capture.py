@@ -71,7 +71,9 @@ class Draft:
             if source is None or change_table_type(source.type) == column.type:
                 continue
             required = True
-            changed = replace(column, type=change_table_type(source.type), source_type=source.type.name)
+            changed = replace(
+                column, type=change_table_type(source.type), source_type=source.type.declared or source.type.name
+            )
             convert = converted(self.instance.capture_instance, column, changed)
             self.changes = self.changes.with_column(FIRST_CAPTURED + i, column.name, convert)
             self.columns = (*self.columns[:i], changed, *self.columns[i + 1 :])

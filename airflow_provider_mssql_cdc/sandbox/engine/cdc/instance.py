@@ -47,7 +47,7 @@ class CapturedColumn:
             column.column_id,
             column.name,
             change_table_type(column.type),
-            column.type.name,
+            column.type.declared or column.type.name,
             column.computed is not None,
             "_CS_" in collation or "_BIN" in collation,
         )

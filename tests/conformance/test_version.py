@@ -53,6 +53,45 @@ def test_82_other_versions_are_refused(server: Server, version: str) -> None:
         Embedded(version=version)
 
 
+def test_g_time_zone_and_rights_by_version(server: Server) -> None:
+    server.only_embedded("it has one version")
+    for version, right, known in (
+        ("2019", "VIEW DATABASE STATE", False),
+        ("2022", "VIEW DATABASE PERFORMANCE STATE", True),
+        ("2025", "VIEW DATABASE PERFORMANCE STATE", True),
+    ):
+        embedded = Embedded(version=version)
+        try:
+            db = Database(embedded)
+            db.enable()
+            error = db.user().error("SELECT * FROM sys.dm_cdc_errors")
+            assert (error.number, right in error.text) == (262, True)
+            if known:
+                assert db.value("SELECT CURRENT_TIMEZONE_ID()") == "UTC"
+            else:
+                assert db.number("SELECT CURRENT_TIMEZONE_ID()") == 195
+        finally:
+            embedded.close()
+
+
+@pytest.mark.parametrize(("version", "most"), [("2022", 10), ("2025", 100)])
+def test_a3_13_scans_of_one_call_by_version(server: Server, version: str, most: int) -> None:
+    server.only_embedded("it has one version")
+    embedded = Embedded(version=version)
+    try:
+        db = Database(embedded)
+        db.enable()
+        db.run("CREATE TABLE dbo.t (id int)")
+        db.track("t")
+        db.stop_capture()
+        for i in range(most + 1):
+            db.run(f"INSERT INTO dbo.t VALUES ({i})")
+        db.scan("@maxtrans = 1")
+        assert len(db.changes()) == most
+    finally:
+        embedded.close()
+
+
 def test_82_version_is_one_that_has_cdc(db: Database) -> None:
     major = db.major()
     name = {15: "2019", 16: "2022", 17: "2025"}[major]

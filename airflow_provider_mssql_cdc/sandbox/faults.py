@@ -67,7 +67,8 @@ class Faults:
 
     ``matching`` is a text that a statement contains, in any case, or a function that says of a statement's text
     whether it is meant. A statement is what T-SQL calls so: one of a batch, or of a text that ``sp_executesql`` or a
-    prepared handle runs. ``times`` is how many statements are struck, None for all until the fault is ended.
+    prepared handle runs; the conditions of IF and WHILE are none. ``times`` is how many statements are struck, None
+    for all until the fault is ended.
 
     :param cdc: a database's CDC by name, None for the default database
     """

@@ -175,6 +175,7 @@ MESSAGES: dict[int, str] = {
     15335: "The new name '{}' is already in use as a object name and would cause a duplicate that is not permitted.",
     15406: "Cannot execute as the server principal {}",
     15517: "Cannot execute as the database principal {}",
+    15530: 'The object with name "{}" already exists.',
     18054: (
         "Error {}, severity {}, state {} was raised, but no message with that error number was found in sys.messages."
         " If error is larger than 50000, make sure the user-defined message is added using sp_addmessage."

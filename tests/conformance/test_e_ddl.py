@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.client import literal
 from tests.conformance.database import Database
-from tests.conformance.servers import Server, gap
+from tests.conformance.servers import Server
 
 _HISTORY = "SELECT required_column_update, ddl_command FROM cdc.ddl_history ORDER BY ddl_lsn"
 
@@ -165,7 +165,6 @@ def test_e_rename_of_the_table_keeps_the_instance_memory(t: Database) -> None:
     assert t.run("EXEC sys.sp_cdc_help_change_data_capture")[0][:3] == ("dbo", "renamed", "dbo_t")
 
 
-@gap("the sandbox does not know ALTER SCHEMA ... TRANSFER")
 def test_e_schema_transfer_keeps_the_instance_memory(t: Database) -> None:
     t.run("CREATE SCHEMA moved")
     t.run("ALTER SCHEMA moved TRANSFER dbo.t")

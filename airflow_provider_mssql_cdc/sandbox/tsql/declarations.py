@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, tables
+from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
@@ -167,6 +167,7 @@ _ACTIONS: dict[tuple[str, str], Action] = {
     ("ALTER", "DATABASE"): _alter_database,
     ("CREATE", "SCHEMA"): _create_schema,
     ("DROP", "SCHEMA"): _drop_schema,
+    ("ALTER", "SCHEMA"): renaming.transfer,
     ("CREATE", "TABLE"): tables.create_table,
     ("ALTER", "TABLE"): tables.alter_table,
     ("DROP", "TABLE"): tables.drop_table,

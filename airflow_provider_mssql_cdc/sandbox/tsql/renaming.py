@@ -1,4 +1,4 @@
-"""sp_rename of tables and columns."""
+"""sp_rename of tables and columns, and ALTER SCHEMA ... TRANSFER."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
-from airflow_provider_mssql_cdc.sandbox.tsql.tables import define, existing, replaced
+from airflow_provider_mssql_cdc.sandbox.tsql.tables import define, existing, parts_of, replaced
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
@@ -38,11 +39,32 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
                 raise SqlError.of(15335, new)
             after = dataclasses.replace(table, name=new)
         database.cdc.check_ddl(table, after, "rename")
-        changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
-        operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
-        define(interpreter, replaced(catalog, changed), operation)
+        _change(interpreter, database, catalog, entry, after)
 
     interpreter.atomically(action)
+
+
+def transfer(interpreter: Interpreter, cursor: Cursor) -> None:
+    """ALTER SCHEMA ... TRANSFER of a table; its capture instances go on.
+
+    :raises SqlError: 15151 without such a schema, 15530 where it has a table of that name
+    """
+    wanted = cursor.name()
+    cursor.expect("TRANSFER")
+    database, catalog, entry = existing(interpreter, parts_of(cursor))
+    cursor.end()
+    schema = catalog.schema_name(wanted)
+    if schema is None:
+        raise SqlError.of(15151, "alter", "schema", wanted)
+    if catalog.find(schema, entry.table.name) is not None:
+        raise SqlError.of(15530, entry.table.name)
+    _change(interpreter, database, catalog, entry, dataclasses.replace(entry.table, schema=schema))
+
+
+def _change(interpreter: Interpreter, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
+    changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
+    operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
+    define(interpreter, replaced(catalog, changed), operation)
 
 
 def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:

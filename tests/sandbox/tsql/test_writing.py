@@ -295,6 +295,17 @@ def test_alter_table(client: Client) -> None:
     assert client.error("SELECT * FROM dbo.alt") == 208
 
 
+def test_transfer_to_another_schema(client: Client) -> None:
+    client.run("CREATE SCHEMA elsewhere CREATE TABLE dbo.moving (id int) INSERT INTO dbo.moving VALUES (1)")
+    assert client.error("ALTER SCHEMA nowhere TRANSFER dbo.moving") == 15151
+    assert client.error("ALTER SCHEMA elsewhere TRANSFER dbo.nosuch") == 4902
+    client.run("ALTER SCHEMA elsewhere TRANSFER dbo.moving")
+    assert client.run("SELECT id FROM elsewhere.moving") == [(1,)]
+    assert client.error("SELECT id FROM dbo.moving") == 208
+    client.run("CREATE TABLE dbo.moving (id int)")
+    assert client.error("ALTER SCHEMA elsewhere TRANSFER dbo.moving") == 15530
+
+
 def test_decimals_of_all_digits(client: Client) -> None:
     values = ["-9999999999999999999999999999.9999999999", "9999999999999999999999999999.9999999999", "-0.0000000001"]
     client.run("CREATE TABLE dbo.digits (id int IDENTITY, d decimal(38,10), e decimal(38,38))")

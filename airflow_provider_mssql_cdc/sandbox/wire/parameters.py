@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
+import math
 import struct
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Parameter
-from airflow_provider_mssql_cdc.sandbox.types import TICKS_PER_SECOND
+from airflow_provider_mssql_cdc.sandbox.protocol import Parameter, SqlError
+from airflow_provider_mssql_cdc.sandbox.types import TICKS_PER_SECOND, SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.framing import ProtocolError
 from airflow_provider_mssql_cdc.sandbox.wire.reader import Reader
 from airflow_provider_mssql_cdc.sandbox.wire.text import decode
@@ -21,7 +22,16 @@ _SEPARATOR = 0xFF
 """Stands between two calls in the place of a parameter name's length, which is at most 128."""
 
 _PLP_NULL, _PLP_UNKNOWN = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE
+_NO_INSTANCE = (
+    "The incoming tabular data stream (TDS) remote procedure call (RPC) protocol stream is incorrect."
+    ' Parameter {} ("{}"): The supplied value is not a valid instance of data type {}.'
+    " Check the source data for invalid values."
+    " An example of an invalid value is data of numeric type with scale greater than precision."
+)
 _EPOCH_1900 = datetime.datetime(1900, 1, 1)
+_FIRST_DATETIME = datetime.datetime(1753, 1, 1)
+_LAST_DAY = datetime.date.max.toordinal() - 1
+_LAST_OFFSET = 14 * 60
 _TICKS_PER_DAY = 86400 * TICKS_PER_SECOND
 _BINARY_TYPES = frozenset(("binary", "varbinary", "image"))
 _UTF16_TYPES = frozenset(("nchar", "nvarchar", "ntext", "xml"))
@@ -67,7 +77,7 @@ def read_calls(reader: Reader) -> list[Call]:
     """Read the calls of an RPC request, after its headers.
 
     :raises ProtocolError: if it is not well formed
-    :raises SqlError: for a parameter of a type that the sandbox does not have
+    :raises SqlError: for a parameter of a type that the sandbox does not have; 8023 for a value that its type has not
     """
     calls = [_read_call(reader)]
     while reader.remaining:
@@ -84,40 +94,38 @@ def _read_call(reader: Reader) -> Call:
         name_length = reader.u8()
         if name_length == _SEPARATOR:
             break
-        parameters.append(_read_parameter(reader, name_length))
+        parameters.append(_read_parameter(reader, name_length, len(parameters) + 1))
     return Call(procedure, options, parameters)
 
 
-def _read_parameter(reader: Reader, name_length: int) -> Parameter:
+def _read_parameter(reader: Reader, name_length: int, number: int) -> Parameter:
     name = reader.text(name_length)
     status = reader.u8()
     if status & _ParameterStatus.ENCRYPTED:
         raise ProtocolError("an encrypted parameter without Always Encrypted")
     kind = read_type_info(reader)
+    data = _read_data(reader, kind)
+    try:
+        value = None if data is None else _python_value(kind, data)
+    except (ValueError, OverflowError):
+        raise SqlError(8023, _NO_INSTANCE.format(number, name, kind.sql.name)) from None
     return Parameter(
         name=name,
         type=kind.sql,
-        value=_read_value(reader, kind),
+        value=value,
         output=bool(status & _ParameterStatus.BY_REFERENCE),
         default=bool(status & _ParameterStatus.DEFAULT),
     )
-
-
-def _read_value(reader: Reader, kind: ParameterType) -> Any:
-    data = _read_data(reader, kind)
-    if data is None:
-        return None
-    try:
-        return _python_value(kind, data)
-    except (ValueError, OverflowError, struct.error) as error:
-        raise ProtocolError(f"parameter of type {kind.sql.name}: {error}") from error
 
 
 def _read_data(reader: Reader, kind: ParameterType) -> bytes | None:
     if kind.prefix is Prefix.NONE:
         return reader.bytes(kind.size)
     if kind.prefix is Prefix.BYTE:
-        return reader.bytes(reader.u8()) or None
+        length = reader.u8()
+        if kind.size and length not in (0, kind.size):
+            raise ProtocolError(f"parameter of type {kind.sql.name}: a value of {length} bytes")
+        return reader.bytes(length) or None
     if kind.prefix is Prefix.USHORT:
         length = reader.u16()
         return None if length == 0xFFFF else reader.bytes(length)
@@ -156,9 +164,12 @@ def _python_value(kind: ParameterType, data: bytes) -> Any:
     if name == "bit":
         return data != b"\0"
     if name in ("real", "float"):
-        return struct.unpack("<f" if name == "real" else "<d", data)[0]
+        number: float = struct.unpack("<f" if name == "real" else "<d", data)[0]
+        if not math.isfinite(number):
+            raise ValueError(f"{number} is no {name}")
+        return number
     if name == "decimal":
-        return _decimal(data, kind.sql.scale)
+        return _decimal(data, kind.sql)
     if name == "smallmoney":
         return _scaled(int.from_bytes(data, "little", signed=True), 4)
     if name == "money":
@@ -174,9 +185,11 @@ def _scaled(value: int, scale: int) -> decimal.Decimal:
     return decimal.Decimal((sign, tuple(map(int, str(abs(value)))), -scale))
 
 
-def _decimal(data: bytes, scale: int) -> decimal.Decimal:
+def _decimal(data: bytes, sql: SqlType) -> decimal.Decimal:
     magnitude = int.from_bytes(data[1:], "little")
-    return _scaled(magnitude if data[0] else -magnitude, scale)
+    if magnitude >= 10**sql.precision:
+        raise ValueError(f"{magnitude} has more than {sql.precision} digits")
+    return _scaled(magnitude if data[0] else -magnitude, sql.scale)
 
 
 def _moment(kind: ParameterType, data: bytes) -> Any:
@@ -187,7 +200,10 @@ def _moment(kind: ParameterType, data: bytes) -> Any:
     if name == "datetime":
         days, steps = struct.unpack("<iI", data)
         # Shown to the millisecond, rounded: .000 .003 .007.
-        return _EPOCH_1900 + datetime.timedelta(days=days, milliseconds=(steps * 10 + 1) // 3)
+        moment = _EPOCH_1900 + datetime.timedelta(days=days, milliseconds=(steps * 10 + 1) // 3)
+        if moment < _FIRST_DATETIME:
+            raise ValueError(f"{moment} is no datetime")
+        return moment
     if name == "date":
         return datetime.date.fromordinal(1 + _days(data))
     if name == "time":
@@ -195,18 +211,21 @@ def _moment(kind: ParameterType, data: bytes) -> Any:
     if name == "datetime2":
         return _days(data[-3:]) * _TICKS_PER_DAY + _ticks(data[:-3], scale)
     (offset,) = struct.unpack("<h", data[-2:])
+    if abs(offset) > _LAST_OFFSET:
+        raise ValueError(f"an offset of {offset} minutes")
     return _days(data[-5:-2]) * _TICKS_PER_DAY + _ticks(data[:-5], scale), offset
 
 
 def _days(data: bytes) -> int:
-    if len(data) != 3:
-        raise ValueError(f"a date of {len(data)} bytes")
-    return int.from_bytes(data, "little")
+    days = int.from_bytes(data, "little")
+    if days > _LAST_DAY:
+        raise ValueError(f"{days} days after 0001-01-01")
+    return days
 
 
 def _ticks(data: bytes, scale: int) -> int:
     unit: int = 10 ** (7 - scale)
     ticks = int.from_bytes(data, "little") * unit
-    if not 3 <= len(data) <= 5 or ticks >= _TICKS_PER_DAY:
+    if ticks >= _TICKS_PER_DAY:
         raise ValueError(f"a time of day of {ticks} ticks")
     return ticks

@@ -72,6 +72,10 @@ def time_size(scale: int) -> int:
     return 3 if scale <= 2 else 4 if scale <= 4 else 5
 
 
+def _temporal_size(name: str, scale: int) -> int:
+    return time_size(scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name]
+
+
 def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
     """How values of ``sql`` travel as a column; the forms without a length byte are for NOT NULL columns.
 
@@ -89,8 +93,7 @@ def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
     if name == "date":
         return WireType(b"\x28", Prefix.BYTE, 3)
     if name in _TEMPORAL:
-        size = time_size(sql.scale) + {"time": 0, "datetime2": 3, "datetimeoffset": 5}[name]
-        return WireType(bytes([_TEMPORAL[name], sql.scale]), Prefix.BYTE, size)
+        return WireType(bytes([_TEMPORAL[name], sql.scale]), Prefix.BYTE, _temporal_size(name, sql.scale))
     if name == "uniqueidentifier":
         return WireType(b"\x24\x10", Prefix.BYTE, 16)
     if name in _OLD_LARGE:
@@ -117,7 +120,7 @@ def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
 class ParameterType:
     """A parameter's declared type, and how its value is laid out.
 
-    :param size: bytes of a value without prefix, the only length it has
+    :param size: bytes of a value if it has only one length, else 0
     :param code_page: of the character types that are not UTF-16
     """
 
@@ -150,7 +153,7 @@ def read_type_info(reader: Reader) -> ParameterType:
         size = reader.u8()
         if (token, size) not in _SIZED_TOKENS:
             raise _unknown(token)
-        return ParameterType(SqlType(_SIZED_TOKENS[token, size]), Prefix.BYTE)
+        return ParameterType(SqlType(_SIZED_TOKENS[token, size]), Prefix.BYTE, size)
     if token in (0x6A, 0x6C):
         reader.u8()
         precision, scale = reader.u8(), reader.u8()
@@ -158,15 +161,16 @@ def read_type_info(reader: Reader) -> ParameterType:
             raise _unknown(token)
         return ParameterType(SqlType("decimal", precision=precision, scale=scale), Prefix.BYTE)
     if token == 0x28:
-        return ParameterType(SqlType("date"), Prefix.BYTE)
+        return ParameterType(SqlType("date"), Prefix.BYTE, 3)
     if token in _TEMPORAL_TOKENS:
         scale = reader.u8()
         if scale > 7:
             raise _unknown(token)
-        return ParameterType(SqlType(_TEMPORAL_TOKENS[token], scale=scale), Prefix.BYTE)
+        name = _TEMPORAL_TOKENS[token]
+        return ParameterType(SqlType(name, scale=scale), Prefix.BYTE, _temporal_size(name, scale))
     if token == 0x24:
         reader.u8()
-        return ParameterType(SqlType("uniqueidentifier"), Prefix.BYTE)
+        return ParameterType(SqlType("uniqueidentifier"), Prefix.BYTE, 16)
     if token in _CHARACTER_TOKENS:
         name, unit = _CHARACTER_TOKENS[token]
         size, code_page = reader.u16(), _code_page(reader.bytes(5))

@@ -185,15 +185,45 @@ def test_types_the_sandbox_does_not_have_are_refused(info: str, name: str, backe
     [
         "28 04 00000000",
         "29 07 06 000000000000",
-        "29 07 05 00c06e9fc9",
         "24 10 02 0000",
         "6d 08 03 000000",
-        "28 03 ffffff",
+        "29 07 04 00000000",
+        "26 04 02 0000",
         "a5 ffff 0500000000000000 01000000 aa 00000000",
     ],
 )
-def test_a_value_that_cannot_be_ends_the_connection(broken: str, backend: ToyBackend, raw: RawClient) -> None:
+def test_a_value_of_a_wrong_length_ends_the_connection(broken: str, backend: ToyBackend, raw: RawClient) -> None:
     answer = call(raw, by_name("p", named("@a") + bytes.fromhex(broken)))
     assert answer.of("error")[0][0] == 4002
     assert raw.ended()
     assert not backend.calls
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [
+        # what tdsodbc 1.3.17 makes of 0001-01-01: the day before
+        ("28 03 ffffff", "date"),
+        ("28 03 dbb937", "date"),
+        ("29 07 05 00c0692ac9", "time"),
+        ("29 00 03 805101", "time"),
+        ("2a 07 08 0000000000 dbb937", "datetime2"),
+        ("2b 07 0a 0000000000 000000 4903", "datetimeoffset"),
+        ("2b 07 0a 0000000000 dbb937 0000", "datetimeoffset"),
+        ("6f 08 08 452effff 00000000", "datetime"),
+        ("6f 08 08 ffffff7f 00000000", "datetime"),
+        ("6d 08 08 000000000000f87f", "float"),
+        ("6d 08 08 000000000000f0ff", "float"),
+        ("6d 04 04 0000807f", "real"),
+        ("6a 05 02 01 05 01 64000000", "decimal"),
+        ("e7 0400" + COLLATION + "0300 610062", "nvarchar"),
+    ],
+)
+def test_a_value_that_its_type_has_not_fails_the_call_alone_memory(
+    broken: str, kind: str, backend: ToyBackend, raw: RawClient
+) -> None:
+    answer = call(raw, by_name("p", named("@a") + b"\x38\x01\0\0\0", named("@b") + bytes.fromhex(broken)))
+    ((number, state, severity, text, *_),) = answer.of("error")
+    assert (number, state, severity, backend.calls) == (8023, 1, 16, [])
+    assert f'Parameter 2 ("@b"): The supplied value is not a valid instance of data type {kind}.' in text
+    assert raw.batch("again").tokens == [("done", 0, 0, 0)]

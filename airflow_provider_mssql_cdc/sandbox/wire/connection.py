@@ -34,7 +34,7 @@ from airflow_provider_mssql_cdc.sandbox.wire.framing import (
     read_message,
 )
 from airflow_provider_mssql_cdc.sandbox.wire.login import Encryption, LoginRequest
-from airflow_provider_mssql_cdc.sandbox.wire.parameters import CallOption, read_calls, skip_headers
+from airflow_provider_mssql_cdc.sandbox.wire.parameters import read_calls, skip_headers
 from airflow_provider_mssql_cdc.sandbox.wire.reader import Reader
 from airflow_provider_mssql_cdc.sandbox.wire.reply import Interrupted, Reply, error_message
 from airflow_provider_mssql_cdc.sandbox.wire.tokens import DoneStatus
@@ -252,7 +252,7 @@ class Connection:
     def _calls(self, session: Session, reader: Reader, reply: Reply) -> None:
         skip_headers(reader)
         for call in read_calls(reader):
-            reply.start_call(metadata=CallOption.NO_METADATA not in call.options)
+            reply.start_call()
             self._run(session, reply, functools.partial(session.rpc, call.procedure, call.parameters))
             reply.end_call()
 

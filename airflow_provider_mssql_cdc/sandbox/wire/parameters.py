@@ -39,14 +39,6 @@ _INTEGER_TYPES = frozenset(("tinyint", "smallint", "int", "bigint"))
 _UTF16_MARK = b"\xff\xfe"
 
 
-class CallOption(enum.IntFlag):
-    """Option bits of a call."""
-
-    WITH_RECOMPILE = 0x01
-    NO_METADATA = 0x02
-    REUSE_METADATA = 0x04
-
-
 class _ParameterStatus(enum.IntFlag):
     BY_REFERENCE = 0x01
     DEFAULT = 0x02
@@ -58,7 +50,6 @@ class Call:
     """One call of an RPC request: a procedure by name or by the number of a special procedure."""
 
     procedure: str | int
-    options: CallOption
     parameters: list[Parameter]
 
 
@@ -88,14 +79,16 @@ def read_calls(reader: Reader) -> list[Call]:
 def _read_call(reader: Reader) -> Call:
     units = reader.u16()
     procedure: str | int = reader.u16() if units == 0xFFFF else reader.text(units)
-    options = CallOption(reader.u16() & 0x07)
+    # Of the option flags fNoMetaData is not obeyed: msodbcsql 18 sets it also when it prepares a statement again with
+    # parameters of other types, and then cannot do without the new types of the columns.
+    reader.u16()
     parameters: list[Parameter] = []
     while reader.remaining:
         name_length = reader.u8()
         if name_length == _SEPARATOR:
             break
         parameters.append(_read_parameter(reader, name_length, len(parameters) + 1))
-    return Call(procedure, options, parameters)
+    return Call(procedure, parameters)
 
 
 def _read_parameter(reader: Reader, name_length: int, number: int) -> Parameter:

@@ -49,13 +49,12 @@ class Reply:
         self._rows: int | None = None
         self.failed = False
         self._statement_end = Done.BATCH
-        self._metadata = True
         self.in_transaction = False
         self.fatal = False
 
-    def start_call(self, *, metadata: bool) -> None:
+    def start_call(self) -> None:
         """What follows belongs to a procedure call, until :meth:`end_call`."""
-        self._statement_end, self._metadata = Done.IN_PROCEDURE, metadata
+        self._statement_end = Done.IN_PROCEDURE
 
     def end_call(self) -> None:
         """Write the end of a procedure call."""
@@ -154,7 +153,7 @@ class Reply:
         encoder = RowEncoder(result.columns)
         if self.failed:
             self._row_count(RowCount())
-        self._write(tokens.column_metadata(result.columns) if self._metadata else tokens.NO_METADATA)
+        self._write(tokens.column_metadata(result.columns))
         self._rows = 0
         for batch in _until_error(result.batches, self.message):
             for count, rows in encoder.chunks(batch):

@@ -12,8 +12,6 @@ from airflow_provider_mssql_cdc.sandbox.wire.typeinfo import COLLATION, Prefix, 
 FEATURE_EXT_ACK_NONE = b"\xae\xff"
 """No feature of LOGIN7 is taken up: most would change the layout of later tokens."""
 
-NO_METADATA = b"\x81\xff\xff"
-
 _MAX_MESSAGE_UNITS = 8000
 _INFO_SEVERITY = 10
 

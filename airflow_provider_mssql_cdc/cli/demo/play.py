@@ -56,6 +56,8 @@ class Demo:
     def __enter__(self) -> Demo:
         with ExitStack() as stack:
             self.logs.mkdir(parents=True)
+            temporary = self.folder / "tmp"
+            temporary.mkdir()
             self.sandbox = stack.enter_context(
                 open_sandbox(host="127.0.0.1", port=self._port, database=DATABASE, capture_interval=0.2)
             )
@@ -65,7 +67,12 @@ class Demo:
             dags = find_dags()
             self.settings = airflow_home.settings(self._airflow_home, dags, self.warehouse)
             self._env = airflow_home.environment(
-                {**self.settings, "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE)}
+                {
+                    **self.settings,
+                    "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE),
+                    # what a process that is ended leaves behind goes with the folder
+                    "TMPDIR": str(temporary),
+                }
             )
             self._runner = airflow_home.DagRunner(self.children, self._env, dags, self.logs / "airflow.log")
             self._stack = stack.pop_all()

@@ -108,14 +108,16 @@ def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path):
 
 
 @pytest.mark.xdist_group("airflow")
-def test_an_interrupt_during_the_load_leaves_no_process_behind():
-    process, mark = start_demo("--rows", "200")
+def test_an_interrupt_during_the_load_leaves_no_process_and_no_file_behind(tmp_path):
+    process, mark = start_demo("--rows", "200", TMPDIR=str(tmp_path))
     while not any("org.apache.spark.deploy.SparkSubmit" in words for words in left_over(mark)):
         assert process.poll() is None, process.communicate()
+    assert list(tmp_path.rglob("*.properties")), "the file with the password, for as long as Spark runs"
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
     assert (process.returncode, err) == (130, "mssql-cdc demo: interrupted\n")
     assert left_over(mark) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("step", ["Shop database", "Airflow"])

@@ -272,20 +272,21 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Benchmarks; aims, not gates.")
     parser.add_argument(
-        "which", nargs="*", choices=["serve", "load", "empty"], help="(a), (b) and (c), (d); all if none"
+        "which", nargs="*", default="all", choices=["serve", "load", "empty", "all"], help="(a), (b) and (c), (d)"
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="mssql_cdc_bench_airflow-"))
     chosen: dict[str, Callable[[], None]] = {
         "serve": lambda: serve(given.rows, given.rounds),
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
     }
-    for name in given.which or chosen:
-        chosen[name]()
+    with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench_airflow-") as home:
+        os.environ.setdefault("AIRFLOW_HOME", home)
+        for name in chosen if "all" in given.which else given.which:
+            chosen[name]()
 
 
 if __name__ == "__main__":

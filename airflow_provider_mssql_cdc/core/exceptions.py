@@ -108,6 +108,12 @@ class KeyRequiredError(MsSqlCdcError):
     """The shape needs a key, and the table has none."""
 
 
+class CopyMovedError(MsSqlCdcError):
+    """Rows passed on a key that nobody enforces while a first load copied them; another copy will tell."""
+
+    permanent = False
+
+
 class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 

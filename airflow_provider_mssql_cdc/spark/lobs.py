@@ -127,10 +127,12 @@ def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[st
     first_begins = F.first(_begins()).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
     held = ~first_begins
     if known is not None:
-        rows = rows.join(known.select(*renamed(key), F.lit(True).alias(_HELD)), same_key(key), "left")
+        rows = rows.join(known.select(*renamed(key), F.lit(True).alias(_HELD)).distinct(), same_key(key), "left")
         held |= F.coalesce(_HELD, F.lit(False))
     step = F.when(_begins(), 1).when(ends, -1).otherwise(0)
-    at_once = held.cast("int") + F.sum(step).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    after = held.cast("int") + F.sum(step).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    # one that leaves a key to others counts, too
+    at_once = F.greatest(after, after - step)
     rows = rows.withColumn(_AT_ONCE, at_once)
     transaction = Window.partitionBy(*map(column, key), "_lsn")
     return rows.withColumn(_SHARED, F.max(_AT_ONCE).over(transaction) > 1).drop(

@@ -10,25 +10,21 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import (
     EVENT_COLUMNS,
-    TEMPORARY,
     ColumnMapping,
     TargetColumn,
     key_columns,
 )
-from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.chosen_keys import ChosenKey
 from airflow_provider_mssql_cdc.spark.fold import (
-    LEFT,
-    WAS_THERE,
     by_keys_of,
     column,
     is_delete,
     last_per_key,
-    net_images,
-    net_per_key,
     renamed,
     same_key,
 )
@@ -85,11 +81,9 @@ class TableShape:
         :raises KeyRequiredError: if the key, which the user chose, is not unique
         """
         events = self._resolved(staged, window, self.known_in_mirror(held))
-        changes, _ = self._last(events)
+        chosen = self.chosen_key
+        changes = chosen.changes(events, held) if chosen else last_per_key(events, self.key)
         self._refuse_unknown(staged, window, changes)
-        if not self.spec.unique_key:
-            new = changes.where(~is_delete() & ~F.col(WAS_THERE))
-            self._refuse_keys(by_keys_of(held, new, self.key, "left_semi"), "another row came beside the one that has")
         return changes
 
     def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
@@ -97,16 +91,17 @@ class TableShape:
 
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user chose, is not unique
+        :raises CopyMovedError: if rows passed such a key on while they were copied
         """
-        rows = copied
-        if staged is not None and staged.count(window).events:
-            events = self._resolved(staged, window, self.known_in_copy(copied, staged, window))
-            changes, touched = self._last(events)
-            self._refuse_unknown(staged, window, changes)
-            changed = changes.where(~is_delete()).select(*self._data())
-            rows = self._untouched(copied, touched).select(*self._data()).unionAll(changed)
-        self._refuse_duplicates(rows)
-        return rows
+        if staged is None or not staged.count(window).events:
+            if self.chosen_key:
+                self.chosen_key.refuse_duplicates(copied)
+            return copied
+        events = self._resolved(staged, window, self.known_in_copy(copied, staged, window))
+        stay, changes = self._first_rows(copied, events)
+        self._refuse_unknown(staged, window, changes)
+        changed = changes.where(~is_delete())
+        return stay.select(*self._data()).unionAll(changed.select(*self._data()))
 
     def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events as a history holds them.
@@ -118,12 +113,9 @@ class TableShape:
     def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
         if staged is not None and staged.count(window).events:
-            if self.spec.unique_key:
-                touched = staged.rows(window)
-            else:
-                touched = self._images(self._resolved(staged, window, self.known_in_copy(copied, staged, window)))
-            copied = self._untouched(copied, touched)
-        self._refuse_duplicates(copied)
+            copied, _ = self._first_rows(copied, staged.rows(window))
+        elif self.chosen_key:
+            self.chosen_key.refuse_duplicates(copied)
         event = {
             name: F.lit(None).cast(type_)
             for name, type_ in EVENT_COLUMNS.items()
@@ -147,6 +139,9 @@ class TableShape:
         """
         if not staged.count(window).unknown:
             return self.known_in_mirror(copied)
+        if self.chosen_key:
+            # rows on the move may be met twice under one key
+            copied = self.chosen_key.alone(copied)
         lobs = F.array(*map(F.lit, self.lobs))
         begins = (F.col("_op") == "I") | F.col("_moved")
         may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
@@ -164,66 +159,26 @@ class TableShape:
         latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias("latest"))
         return latest.select(*map(column, self.key), "latest.*").where("_op != 'D'").drop("_op")
 
-    def _refuse_duplicates(self, rows: DataFrame) -> None:
-        """Prove that a key of the user's choice is unique; the server proves others."""
-        if not self.spec.unique_key:
-            duplicates = rows.groupBy(*map(column, self.key)).count().where("count > 1")
-            self._refuse_keys(duplicates, "several rows have")
+    @property
+    def chosen_key(self) -> ChosenKey | None:
+        """The key, where the user chose it and the server does not enforce it."""
+        if self.spec.unique_key or not self.key:
+            return None
+        not_image = {*self.key, *self.lobs}
+        image = [target.name for target in self.data_columns if target.name not in not_image]
+        return ChosenKey(self.spec.name, self.key, image, has_lobs=bool(self.lobs))
 
-    def _refuse_keys(self, rows: DataFrame, what: str) -> None:
-        examples = rows.select(*map(column, self.key)).limit(3).collect()
-        if examples:
-            shown = "; ".join(", ".join(f"{name}={row[name]!r}" for name in self.key) for row in examples)
-            raise KeyRequiredError(
-                f"the key {list(self.spec.schema.key)} is not unique: {what} {shown}.",
-                table=str(self.spec.name),
-                advice="Name columns with keys={..} that identify a row.",
-            )
+    def _first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Return the copied rows that stay, and the last row of each key that has events."""
+        if self.chosen_key:
+            return self.chosen_key.first_rows(copied, events)
+        return by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
 
     def _resolved(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         events = staged.rows(window)
         if not staged.count(window).unknown:
             return events
         return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key)
-
-    def _images(self, events: DataFrame) -> DataFrame:
-        return net_images(events, self.key, self._image())
-
-    def _last(self, events: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """Return what the events leave of each key that changed, and what ``_untouched`` needs to know of them."""
-        if self.spec.unique_key:
-            last = last_per_key(events, self.key)
-            return last, last
-        images = self._images(events)
-        last = net_per_key(events, images, self.key)
-        self._refuse_keys(last.where(F.col(LEFT) > 1), "several rows have")
-        return last, images
-
-    def _untouched(self, copied: DataFrame, touched: DataFrame) -> DataFrame:
-        """Return the copied rows that no event knows.
-
-        A row of a key of the user's choice stays, though another one came to its key: that tells that it is not unique.
-
-        :param touched: rows with the keys, or for a key of the user's choice with the images, that have events
-        """
-        if self.spec.unique_key:
-            return by_keys_of(copied, touched, self.key, "left_anti")
-        lobs = set(self.lobs)
-        same = same_key(self.key)
-        names = [name for name in self._image() if name != "_unknown"]
-        for i, name in enumerate(names):
-            equal = column(name).eqNullSafe(F.col(f"{TEMPORARY}image_{i}"))
-            if name in lobs:
-                equal |= F.array_contains(f"{TEMPORARY}unknown", F.lit(name))
-            same &= equal
-        images = [column(name).alias(f"{TEMPORARY}image_{i}") for i, name in enumerate(names)]
-        unknown = [F.col("_unknown").alias(f"{TEMPORARY}unknown")] if lobs else []
-        return copied.join(touched.select(*renamed(self.key), *images, *unknown), same, "left_anti")
-
-    def _image(self) -> Sequence[str]:
-        """Return the columns by which an image is known again."""
-        names = [target.name for target in self.data_columns if target.name not in self.key]
-        return [*names, "_unknown"] if self.lobs else names
 
     def _data(self) -> Sequence[Column]:
         return [column(target.name) for target in self.data_columns]

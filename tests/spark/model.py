@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 from random import Random
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -59,6 +60,8 @@ class Capture:
     changes: list = dataclasses.field(default_factory=list)
     images: list = dataclasses.field(default_factory=list)
     states: dict = dataclasses.field(default_factory=dict)
+    who: dict = dataclasses.field(default_factory=dict)
+    lives: dict = dataclasses.field(default_factory=dict)
     position: int = 0
     command: int = 0
 
@@ -67,6 +70,19 @@ class Capture:
 
     def commit(self) -> None:
         self.states[self.position] = dict(self.rows)
+        where = {row: (id_, *self.rows[id_]) for id_, row in self.who.items()}
+        for row in {*where, *self.lives}:
+            self.lives.setdefault(row, {})[self.position] = where.get(row)
+
+    def scanned(self, random: Random, low: int, high: int) -> list[tuple]:
+        """Return rows as a scan may meet them that begins and ends at these positions: each at a moment of its own."""
+        found = []
+        for life in self.lives.values():
+            moment = random.randint(low, high)
+            at = max((p for p in life if p <= moment), default=None)
+            if at is not None and life[at] is not None:
+                found.append((self.history, *life[at]))
+        return found
 
     def state(self, position: int) -> dict:
         return self.states.get(max((p for p in self.states if p <= position), default=None), {})
@@ -74,11 +90,13 @@ class Capture:
     def insert(self, id_: int, values: tuple) -> None:
         self.command += 1
         self.rows[id_] = values
+        self.who[id_] = object()
         self._write(2, id_, values, values, range(1, 6))
 
     def delete(self, id_: int) -> None:
         self.command += 1
         values = self.rows.pop(id_)
+        del self.who[id_]
         self._write(1, id_, (values[0], values[1], None), values, range(1, 6))
 
     def update(self, id_: int, values: tuple, new_id: int, deferred: bool) -> None:
@@ -93,6 +111,7 @@ class Capture:
         self.command += 1
         del self.rows[id_]
         self.rows[new_id] = values
+        self.who[new_id] = self.who.pop(id_)
         before = (old[0], old[1] if 4 in changed else None, None)
         after = tuple(None if self.keeps and i > 0 and 3 + i not in changed else values[i] for i in range(3))
         self._write(3, id_, before, old, changed)
@@ -101,6 +120,7 @@ class Capture:
     def pass_on(self, ids: dict) -> None:
         """Give several rows new ids in one statement, as it is captured where no index enforces them: row by row."""
         old = {id_: self.rows.pop(id_) for id_ in ids}
+        who = {id_: self.who.pop(id_) for id_ in ids}
         for id_, values in old.items():
             self.command += 1
             before = (values[0], None, None)
@@ -108,6 +128,7 @@ class Capture:
             self._write(3, id_, before, values, {2})
             self._write(4, ids[id_], after, values, {2})
             self.rows[ids[id_]] = values
+            self.who[ids[id_]] = who[id_]
 
     def _write(self, operation, id_, captured, real, ordinals) -> None:
         self.changes.append(
@@ -128,15 +149,17 @@ class Capture:
 TEXTS = (None, None, "", "a", "ä long one", "z" * 40)
 
 
-def random_history(random: Random, history: int, enforced: bool = True) -> Capture:
+def random_history(random: Random, history: int, enforced: bool = True, distinct: bool = False) -> Capture:
     """Work on up to five keys: transactions at positions 10 to 90.
 
     :param enforced: whether an index keeps the ids unique; else statements may pass them on from row to row
+    :param distinct: give each version of a row a name that no other one has, in transactions of one statement
     """
+    names = (f"{history}-{n}" for n in itertools.count())
     capture = Capture(history, keeps=random.random() < 0.5)
     for position in sorted(random.sample(range(10, 91), random.randint(1, 8))):
         capture.begin(position)
-        for _ in range(random.randint(1, 6)):
+        for _ in range(1 if distinct else random.randint(1, 6)):
             if not enforced and capture.rows and random.random() < 0.4:
                 moving = random.sample(sorted(capture.rows), random.randint(1, len(capture.rows)))
                 free = [n for n in range(1, 6) if n not in capture.rows]
@@ -145,6 +168,7 @@ def random_history(random: Random, history: int, enforced: bool = True) -> Captu
                 continue
             id_ = random.randint(1, 5)
             values = tuple(random.choice(TEXTS) for _ in range(3))
+            values = (next(names), *values[1:]) if distinct else values
             if id_ not in capture.rows:
                 capture.insert(id_, values)
             elif random.random() < 0.25:

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.reader import raw_schema
+from airflow_provider_mssql_cdc.spark.reader import RAW_COLUMNS, raw_schema
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
@@ -26,11 +26,11 @@ SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
 seeds = st.integers(0, 2**32)
 
 
-def draw(seed, enforced=True):
+def draw(seed, **how):
     """Histories that share a table, and two cuts."""
     random = Random(seed)
     low = random.randint(5, 60)
-    return [model.random_history(random, number, enforced) for number in range(100)], low, random.randint(low, 95)
+    return [model.random_history(random, number, **how) for number in range(100)], low, random.randint(low, 95)
 
 
 def frame(session, rows, mappings=MAPPINGS):
@@ -127,7 +127,7 @@ WITHOUT_LOBS = model.table_spec(columns=model.COLUMNS[:3], unique_key=False)
 def staged_as(spec, session, folder, rows, window):
     """Stage rows of the first columns, as they are read where the user chose the key; with the table's shape."""
     mappings = map_columns(spec.name, spec.schema)
-    width = len(rows[0]) - len(model.COLUMNS) + len(spec.schema.columns) if rows else 0
+    width = len(RAW_COLUMNS) + len(spec.schema.columns)
     raw = frame(session, [row[:width] for row in rows], mappings)
     staged = stage(raw, spec.schema, mappings, [window], str(folder / "events"), history=True)
     return TableShape(spec, mappings, "UTC"), staged
@@ -160,10 +160,51 @@ def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path
             mirror[row["h"], row["id"]] = (row["h"], row["id"], row["name"])
     expected = sorted((row[:3] for row in before(captures, high)), key=repr)
     assert sorted(mirror.values(), key=repr) == expected
-    # a copy that was made somewhere between the two moments
-    for moment in (low, (low + high) // 2, high):
-        copied = session.createDataFrame([row[:3] for row in before(captures, moment)], held.schema)
-        assert sorted(map(tuple, shape.mirror_rows(staged, window, copied).collect()), key=repr) == expected
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+@given(seeds)
+def test_a_scan_that_meets_rows_on_the_move_loses_none(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed, enforced=False, distinct=True)
+    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
+    folder, random = tmp_path_factory.mktemp("staged"), Random(seed)
+    shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
+    scanned = [row[:3] for capture in captures for row in capture.scanned(random, low, high)]
+    copied = session.createDataFrame(scanned, "h INT, id INT, name STRING")
+
+    found = shape.mirror_rows(staged, window, copied).collect()
+
+    assert sorted(map(tuple, found)) == sorted(row[:3] for row in before(captures, high))
+    events = {(row["h"], row["id"], row["name"]) for row in staged.rows(window).collect()}
+    kept = {row[:3] for row in before(captures, low)} - events
+    history = shape.history_copy(copied, model.lsn(low), staged, window).select("h", "id", "name").collect()
+    assert sorted(map(tuple, history)) == sorted(kept)
+
+
+def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
+    session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
+
+    def rows(*copied):
+        """The rows of mirrors, each of a table that lost none of two rows, and of which this was copied."""
+        moved = [
+            (h, raw(10, n, operation, id_, "x", {2}, h))
+            for h in range(len(copied))
+            for n, operation, id_ in ((1, 3, 1), (1, 4, 2), (2, 3, 2), (2, 4, 3))
+        ]
+        shape, staged = staged_as(WITHOUT_LOBS, session, tmp_path / str(len(copied)), [r for _, r in moved], window)
+        frame = session.createDataFrame(
+            [(h, id_, "x") for h, ids in enumerate(copied) for id_ in ids], "h INT, id INT, name STRING"
+        )
+        return sorted(map(tuple, shape.mirror_rows(staged, window, frame).collect()))
+
+    assert rows([1, 2], [2, 3], [2, 2]) == [(h, id_, "x") for h in range(3) for id_ in (2, 3)]
+    with pytest.raises(CopyMovedError, match="passed keys on while the table was copied"):
+        rows([1, 3])
 
 
 @settings(
@@ -200,54 +241,126 @@ def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_fa
     assert sum(not event["_unknown"] for event in events) > len(events) / 2
 
 
-def raw(position, command, operation, id_, name, changed=()):
+def raw(position, command, operation, id_, name, changed=(), h=1):
     """A raw change row of ``WITHOUT_LOBS``."""
     bits = model.mask(changed or (1, 2, 3), 3)
-    return (model.lsn(position).value, command, model.lsn(command).value, operation, bits, command, None, 1, id_, name)
+    return (model.lsn(position).value, command, model.lsn(command).value, operation, bits, command, None, h, id_, name)
 
 
-SECOND = "beside the one that has h=1, id=2"
-SEVERAL = "several rows have h=1, id=2"
+LEFT_OF_B = [
+    pytest.param("b", [[(2, "x"), (1, "x")]], id="one was inserted beside it, and deleted again"),
+    pytest.param("b", [[(2, "x")], [(1, "x")]], id="one was inserted beside it, and deleted again later"),
+    pytest.param("x", [[(2, "x"), (1, "b")]], id="one was inserted before it was deleted"),
+    pytest.param("x", [[(2, "x")], [(1, "b")]], id="one was inserted some time before it was deleted"),
+    pytest.param(None, [[(2, "b")], [(1, "b"), (1, "b")]], id="the same was inserted, and both deleted"),
+    pytest.param(
+        "y",
+        [[(2, "b")], [(3, "b"), (4, "y"), (3, "b"), (4, "y")], [(1, "y")]],
+        id="the same was inserted, both changed, and one deleted",
+    ),
+]
+SEVERAL = [
+    pytest.param([[(2, "new")]], id="one was inserted"),
+    pytest.param([[(2, "b")]], id="the same was inserted"),
+    pytest.param([[(1, "b"), (2, "x"), (2, "y")]], id="two came for it"),
+    pytest.param([[(2, "x"), (2, "x")]], id="two of the same were inserted"),
+    pytest.param([[(4, "a", 2)]], id="one was moved there"),
+]
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        pytest.param([(2, 2, "new")], SECOND, id="inserted beside it"),
-        pytest.param([(3, 1, "a", {2}), (4, 2, "a", {2})], SECOND, id="moved beside it"),
-        pytest.param([(1, 2, "b"), (2, 2, "x"), (2, 2, "y")], SEVERAL, id="two for one"),
-        pytest.param([(2, 2, "x"), (2, 2, "x")], SEVERAL, id="two of the same"),
-        pytest.param([(2, 2, "x"), (1, 2, "x")], None, id="inserted beside it, and deleted again"),
-        pytest.param([(2, 2, "x"), (1, 2, "b")], None, id="inserted before the other is deleted"),
-    ],
-)
-def test_a_second_row_with_a_key_of_the_users_choice_is_refused(spark, tmp_path, rows, said):
+def with_one_row_each(session, folder, cases, window):
+    """Stage a history for each case, numbered; with what a mirror holds: one row b each, of key 2."""
+    changed = [
+        raw(10 + t, n, operation, 2, name, {2} if moved else {3} if operation > 2 else (), h)
+        for h, transactions in enumerate(cases)
+        for t, rows in enumerate(transactions)
+        for n, (operation, name, *moved) in enumerate(rows, 1)
+    ]
+    changed.sort(key=lambda row: row[0])
+    held = session.createDataFrame([(h, 2, "b") for h in range(len(cases))], "h INT, id INT, name STRING")
+    return *staged_as(WITHOUT_LOBS, session, folder, changed, window), held
+
+
+def test_what_is_left_of_a_key_of_the_users_choice(spark, tmp_path):
     session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
-    changed = [raw(10, n, *row) for n, row in enumerate(rows, 1)]
-    mappings = map_columns(WITHOUT_LOBS.name, WITHOUT_LOBS.schema)
-    staged = stage(
-        frame(session, changed, mappings), WITHOUT_LOBS.schema, mappings, [window], str(tmp_path / "e"), history=True
+    left, cases = zip(*(case.values for case in LEFT_OF_B), strict=True)
+    shape, staged, held = with_one_row_each(session, tmp_path, cases, window)
+
+    found = dict.fromkeys(range(len(cases)), "b")
+    for row in shape.mirror_changes(staged, window, held).collect():
+        found[row["h"]] = None if row["_op"] in "DB" else row["name"]
+    first = {row["h"]: row["name"] for row in shape.mirror_rows(staged, window, held).collect()}
+
+    names = [case.id for case in LEFT_OF_B]
+    assert dict(zip(names, found.values(), strict=True)) == dict(zip(names, left, strict=True))
+    assert {names[h]: name for h, name in first.items()} == {n: k for n, k in zip(names, left, strict=True) if k}
+
+
+@pytest.mark.parametrize("some", [SEVERAL[:3], SEVERAL[3:]])
+def test_several_rows_with_a_key_of_the_users_choice_are_refused(spark, tmp_path, some):
+    session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
+    shape, staged, held = with_one_row_each(session, tmp_path, [case.values[0] for case in some], window)
+    with pytest.raises(KeyRequiredError, match="several rows have") as refused:
+        shape.mirror_changes(staged, window, held)
+    for h in range(len(some)):
+        assert f"h={h}, id=2" in str(refused.value)
+    with pytest.raises(KeyRequiredError, match=r"several rows have h=\d, id=2"):
+        shape.mirror_rows(staged, window, held)
+
+
+def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
+    session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
+    all_columns, nothing = model.mask(range(1, 6), 5), None
+
+    def row(position, command, operation, name, doc, text, bits=all_columns):
+        place = (model.lsn(position).value, command, model.lsn(command).value)
+        return (*place, operation, bits, command, None, 1, 2, name, doc, text)
+
+    held = session.createDataFrame(
+        [(1, 2, "b", "doc", "text")], "h INT, id INT, name STRING, doc STRING, `old text` STRING"
     )
-    shape = TableShape(WITHOUT_LOBS, mappings, "UTC")
-    held = session.createDataFrame([(1, 1, "a"), (1, 2, "b")], "h INT, id INT, name STRING")
 
-    def mirror():
-        changes = shape.mirror_changes(staged, window, held)
-        return [(row["_op"], row["id"], row["name"]) for row in changes.collect()]
-
-    if said is None:
-        first = rows[0][2]
-        assert mirror() == ([] if rows[1][2] == first else [("I", 2, first)])
-        assert sorted(map(tuple, shape.mirror_rows(staged, window, held).collect())) == [
-            (1, 1, "a"),
-            (1, 2, "b" if rows[1][2] == first else first),
+    def left(number, *rows):
+        shape, staged = staged_as(PASSED_ON, session, tmp_path / str(number), list(rows), window)
+        return [
+            tuple(r[n] for n in ("_op", *model.NAMES)) for r in shape.mirror_changes(staged, window, held).collect()
         ]
-    else:
-        for load in (mirror, lambda: shape.mirror_rows(staged, window, held)):
-            with pytest.raises(KeyRequiredError, match="id=2"):
-                load()
-        with pytest.raises(KeyRequiredError, match=said):
-            mirror()
+
+    # a second row comes and goes, without the text that old images lack
+    assert left(1, row(10, 1, 2, "new", "d", "t"), row(11, 1, 1, "new", "d", nothing)) == []
+    # then the first one changes without its LOBs
+    others = (row(10, 1, 2, "new", "d", "t"), row(11, 1, 1, "new", "d", nothing))
+    changed = (
+        row(12, 1, 3, "b", nothing, nothing, model.mask({3}, 5)),
+        row(12, 1, 4, "c", nothing, nothing, model.mask({3}, 5)),
+    )
+    with pytest.raises(TargetError, match="doc, old text of h=1, id=2"):
+        left(2, *others, *changed)
+    # one with other LOBs alone takes its place within a transaction
+    with pytest.raises(TargetError, match="not sure which one is left"):
+        left(3, row(10, 1, 2, "b", "other", "t"), row(10, 2, 1, "b", "doc", nothing))
+    assert left(4, row(10, 1, 1, "b", "doc", nothing), row(10, 2, 2, "b", "other", "t")) == [
+        ("I", 1, 2, "b", "other", "t")
+    ]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_mirror_with_lobs_under_a_key_of_the_users_choice_is_right_or_refused(spark, tmp_path, seed):
+    capture = model.random_history(Random(seed), 1, enforced=False)
+    low, high = 30, 90
+    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
+    rows = model.raw_rows([capture], low, high)
+    shape, staged = staged_as(PASSED_ON, session, tmp_path, rows, window)
+    start = before([capture], low)
+    held = session.createDataFrame(start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
+    try:
+        found = shape.mirror_changes(staged, window, held).collect()
+    except TargetError:
+        return
+    mirror = {row[1]: row for row in start}
+    for row in found:
+        mirror[row["id"]] = None if row["_op"] in "DB" else tuple(row[name] for name in model.NAMES)
+    assert sorted(filter(None, mirror.values()), key=repr) == sorted(before([capture], high), key=repr)
 
 
 def copied(session, rows):

@@ -448,7 +448,7 @@ def test_rows_that_pass_on_a_key_of_the_users_choice_all_stay(live):
     live.wait_captured()
     refused = live.load(live.table("dbo.q", shapes=["mirror"], key=["place"], at=positions(second)))
     assert error(refused).kind == "KeyRequiredError"
-    assert "another row came beside the one that has place=3" in error(refused).message
+    assert "several rows have place=3" in error(refused).message
     assert mirror(live, "dbo.q", "place", "name") == [(2, "A"), (3, "b"), (4, "c")]
 
 

@@ -109,13 +109,18 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     before = stored.sinks if stored else {}
     vouched = secrets.token_hex(8)
     sinks = {**before, **{shape: SinkState(position, position, vouched=vouched) for shape in shapes}}
-    # Instance, schema and witness belong to the position of before: the new one stands on the word of a person.
-    store.overwrite(Checkpoint(identity, sinks))
+    if stored and set(before) - set(shapes):
+        named = dataclasses.replace(stored, sinks=sinks, failed=None)
+    else:
+        # Instance, schema and witness belong to the position of before: the new one stands on the word of a person.
+        named = Checkpoint(identity, sinks)
+    store.overwrite(named)
+    new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
         + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
         + ".\nThe next run takes it on your word that the target table holds every change up to there and none after, "
-        "whatever its own marker says."
+        f"whatever its own marker says.{new}"
     )
 
 

@@ -133,6 +133,7 @@ class Checkpoint:
     :param schema_hash: of the instance when it was last loaded
     :param columns: the captured columns then, to be shown when the hash differs
     :param failed: set while the last run failed for good
+    :param announced: the position up to which asset events have told of the table; None before the first
     """
 
     identity: Identity
@@ -141,6 +142,7 @@ class Checkpoint:
     schema_hash: str | None = None
     columns: tuple[str, ...] = ()
     failed: Failure | None = None
+    announced: Lsn | None = None
     updated_at: datetime.datetime | None = None
 
     @property
@@ -176,6 +178,7 @@ class Checkpoint:
                 "schema_hash": self.schema_hash,
                 "columns": list(self.columns),
                 "failed": self.failed and self.failed.to_json(),
+                "announced": self.announced and str(self.announced),
                 "updated_at": self.updated_at.isoformat() if self.updated_at else None,
             },
             indent=1,
@@ -189,10 +192,10 @@ class Checkpoint:
         """
         try:
             data = json.loads(text)
-            version = data["version"]
+            version = int(data["version"])
         except (ValueError, TypeError, KeyError) as error:
             raise CheckpointError(
-                f"the checkpoint is not readable: {error}.", advice="Repair or delete the Airflow Variable."
+                f"the checkpoint is not readable: {error!r}.", advice="Repair or delete the Airflow Variable."
             ) from error
         if version > VERSION:
             raise CheckpointError(
@@ -229,6 +232,7 @@ class Checkpoint:
             schema_hash=data["schema_hash"],
             columns=tuple(data["columns"]),
             failed=failed and Failure.from_json(failed),
+            announced=Lsn.parse(data["announced"]) if data.get("announced") else None,
             updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
         )
 
@@ -282,13 +286,21 @@ class CheckpointStore:
     def save(self, checkpoint: Checkpoint, seen: Checkpoint | None = None) -> bool:
         """Store the checkpoint together with what is stored: each sink where it is further, and the sinks that the
         checkpoint does not know of. A checkpoint all of whose sinks are behind changes nothing, nor does a sink change
-        that a person has set meanwhile.
+        that a person has set or reset meanwhile.
 
-        :param seen: what was stored when the run was planned
+        :param seen: what was stored when the run was planned; None if there was nothing
         :return: whether it was written
         :raises CheckpointError: if the stored one is damaged or newer than this package
         """
         stored = self.load(checkpoint.identity)
+        before = seen.sinks if seen else {}
+        reset = [shape for shape in before if shape in checkpoint.sinks and (not stored or shape not in stored.sinks)]
+        if reset:
+            log.warning("%s: the checkpoint of %s was reset meanwhile", checkpoint.identity.table, ", ".join(reset))
+            kept = {shape: sink for shape, sink in checkpoint.sinks.items() if shape not in reset}
+            if not kept:
+                return False
+            checkpoint = dataclasses.replace(checkpoint, sinks=kept)
         merged = checkpoint if stored is None else _merged(stored, checkpoint, seen)
         if merged is None:
             return False

@@ -75,6 +75,11 @@ class Candidate:
         """The lowest position from which a window of this table starts; None if all sinks are first loads."""
         return min((sink.read_through for sink in self.sinks.values() if sink is not None), default=None)
 
+    def word(self, shape: str) -> str | None:
+        """Return the person's word on which a sink stands, though its changes may be purged since."""
+        stored = self.checkpoint.sinks.get(shape) if self.checkpoint else None
+        return stored.vouched if stored else None
+
     @property
     def has_first_load(self) -> bool:
         """Whether some sink of this table is to be loaded for the first time."""
@@ -123,7 +128,7 @@ def choose_instance(
         position,
         min((i.min_lsn for i in by_age if i.min_lsn is not None), default=position.next()),
         advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. Load the table anew "
-        'once with on_gap="resnapshot", or with `mssql-cdc checkpoint reset`.',
+        'once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
     )
 
 
@@ -324,7 +329,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 read_through=state.read_through if state else None,
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
-                vouched=state.vouched if state else None,
+                vouched=candidate.word(shape),
                 partition_by=partition_by,
                 properties=dict(options.properties),
             )

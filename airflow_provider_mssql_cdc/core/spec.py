@@ -45,8 +45,8 @@ class SinkSpec:
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
         ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
         low and a gap record
-    :param vouched: names the order by which a person said that the target stands for ``read_through``, whatever its
-        marker says; None where there is none, or a load has committed on it
+    :param vouched: names the order by which a person said that the target stands for ``read_through``, or for
+        ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
     """
@@ -189,7 +189,7 @@ class JobError:
 class SinkReceipt:
     """What became of one sink.
 
-    :param before: position of the marker found; None at a first load
+    :param before: position of the marker found; None where there was none
     :param after: the marker now in the table
     :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut), ``empty``, or
         ``replayed`` (a window that was loaded before was written again; the marker stays)

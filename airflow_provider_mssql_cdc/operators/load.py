@@ -223,20 +223,20 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         store = CheckpointStore(Variable)
         request = self._request()
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
-        if not self.replay:
-            for checkpoint in list(outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))):
-                try:
-                    store.save(checkpoint, outcome.plan.checkpoints.get(checkpoint.identity.table))
-                except CheckpointError as error:
-                    outcome.plan.failures[checkpoint.identity.table] = error
+        written = [] if self.replay else outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))
+        for checkpoint in written:
+            try:
+                store.save(checkpoint, outcome.plan.checkpoints.get(checkpoint.identity.table))
+            except CheckpointError as error:
+                outcome.plan.failures[checkpoint.identity.table] = error
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
-        self._emit(outcome, context)
         if failures := outcome.failures():
             raise LoadFailedError(
                 {table: reason for table, (reason, _) in failures.items()},
                 permanent=all(permanent for _, permanent in failures.values()),
             )
+        self._emit(outcome.lsn_ranges(written), outcome.plan, context)
         TaskState(context).forget(_CUT_KEY)
         return summary
 
@@ -402,10 +402,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         if self._spec is not None:
             job_files.remove(self._spec)
 
-    def _emit(self, outcome: Outcome, context: Context) -> None:
+    def _emit(self, ranges: dict[str, dict[str, str | None]], plan: RunPlan, context: Context) -> None:
         """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
-        ranges = outcome.lsn_ranges()
         for outlet in self.outlets:
             if ranges and isinstance(outlet, AssetAlias):
-                extra: dict[str, Any] = {"tables": ranges, "upto": str(outcome.plan.upto)}
+                extra: dict[str, Any] = {"tables": ranges, "upto": str(plan.upto)}
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=self.target), extra=extra)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -33,25 +34,38 @@ class Outcome:
             for table in self.receipt.tables:
                 yield specs[table.name], table
 
-    def checkpoints(self, request: Request, now: datetime.datetime) -> Iterator[Checkpoint]:
-        """Yield the checkpoints to be written: quiet tables' if they are old, loaded tables', failed tables'."""
+    def checkpoints(self, request: Request, now: datetime.datetime) -> list[Checkpoint]:
+        """Return the checkpoints to be written: quiet tables' if they are old, loaded tables', failed tables'.
+
+        Those of a run without failures are marked as announced: Airflow hands on the asset event of a task that
+        succeeds, and no other.
+        """
         plan = self.plan
+        written: dict[TableName, Checkpoint] = {}
         for name, moved in plan.quiet.items():
             stored = plan.checkpoints[name]
             if stored is not None and is_stale(stored, now, plan.retention):
-                yield moved
+                written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
             moved = _moved(stored, spec, table, plan)
             if table.error is not None and table.error.permanent:
                 moved = dataclasses.replace(moved, failed=self._failure(table.name, table.error.message, now))
             if moved != stored:
-                yield moved
+                written[table.name] = moved
         for name, error in plan.failures.items():
             # a checkpoint that cannot be read is left for a person to repair
             if error.permanent and name in plan.checkpoints:
-                stored = plan.checkpoints[name] or Checkpoint(request.identity(plan.database, name))
-                yield dataclasses.replace(stored, failed=self._failure(name, str(error), now))
+                stored = written.get(name) or plan.checkpoints[name]
+                stored = stored or Checkpoint(request.identity(plan.database, name))
+                written[name] = dataclasses.replace(stored, failed=self._failure(name, str(error), now))
+        if not self.failures():
+            for name in plan.checkpoints:
+                checkpoint = written.get(name) or plan.checkpoints[name]
+                applied = checkpoint and _applied(checkpoint, request.options.shapes)
+                if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
+                    written[name] = dataclasses.replace(checkpoint, announced=applied)
+        return list(written.values())
 
     def _failure(self, table: TableName, reason: str, now: datetime.datetime) -> Failure:
         return Failure(reason, now, fingerprint(self.plan.instances.get(table, ())))
@@ -83,16 +97,20 @@ class Outcome:
             "tables": [{"table": str(name), **row} for name, row in sorted(rows.items())],
         }
 
-    def lsn_ranges(self) -> dict[str, dict[str, str | None]]:
-        """Return the LSN range that each table gained; a table that gained none is absent."""
+    def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:
+        """Return the LSN range of each table that was loaded since the last asset event.
+
+        :param written: the run's checkpoints
+        :return: table to ``after`` (None where no event told of the table before) and ``upto``
+        """
         ranges: dict[str, dict[str, str | None]] = {}
-        for _, table in self.loads:
-            loaded = [sink for sink in table.sinks if sink.outcome in ("loaded", "first_load")]
-            if loaded:
-                first_load = any(sink.before is None for sink in loaded)
-                ranges[str(table.name)] = {
-                    "after": None if first_load else min(str(sink.before) for sink in loaded),
-                    "upto": max(str(sink.read_through) for sink in loaded),
+        for checkpoint in written:
+            stored = self.plan.checkpoints.get(checkpoint.identity.table)
+            before = stored.announced if stored else None
+            if checkpoint.announced is not None and checkpoint.announced != before:
+                ranges[str(checkpoint.identity.table)] = {
+                    "after": str(before) if before else None,
+                    "upto": str(checkpoint.announced),
                 }
         return ranges
 
@@ -103,6 +121,12 @@ class Outcome:
             if table.error is not None:
                 failed[str(table.name)] = (table.error.message, table.error.permanent)
         return failed
+
+
+def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Lsn | None:
+    """Return the position that all these sinks have reached; None while one of them is not loaded."""
+    sinks = [checkpoint.sinks.get(shape) for shape in shapes]
+    return min((sink.applied for sink in sinks if sink), default=None) if all(sinks) else None
 
 
 def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan) -> Checkpoint:

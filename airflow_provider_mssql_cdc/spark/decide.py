@@ -30,10 +30,18 @@ class Load:
 class FirstLoad:
     """Copy the table, and go on from there.
 
-    :param replaced: marker of the rows that the copy follows on after a gap; None where there are none
+    :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or a person's
+        word stands in its place
+    :param vouched: the rows that the copy follows on stand for what a person said, not for what the marker says
     """
 
     replaced: Marker | None = None
+    vouched: bool = False
+
+    @property
+    def anew(self) -> bool:
+        """Whether there are rows of before a gap."""
+        return self.vouched or self.replaced is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +103,9 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
     return Load(Window(start, cut), marker)
 
 
-def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn: Lsn | None) -> Load | Done:
-    """Go on from the position that a person named."""
-    position = sink.read_through
+def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn: Lsn | None) -> Decision:
+    """Go on from the position that a person named, or start again where the changes after it were purged."""
+    position = sink.read_through or sink.lost_after
     assert position is not None
     if not state.exists:
         raise TargetError(
@@ -106,6 +114,8 @@ def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn
             table=str(table.name),
             advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
         )
+    if sink.read_through is None:
+        return FirstLoad(state.marker, vouched=True)
     if position >= cut:
         return Done(None, "empty", position)
     if is_gap(position, min_lsn):

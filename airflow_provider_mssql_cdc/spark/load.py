@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
     KeyRequiredError,
     MarkerMovedError,
+    NotLoadedYetError,
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -121,6 +122,13 @@ class TableLoad:
             targets = [self.target((*s.table[:-1], s.table[-1] + replay.suffix), s) for s in self._table.sinks]
             for sink, target in zip(self._table.sinks, targets, strict=True):
                 found = target.state()
+                if is_vouched(sink, found.marker):
+                    raise NotLoadedYetError(
+                        f"{target.name} stands for what `mssql-cdc checkpoint set` said, and no load has gone on from "
+                        "there yet.",
+                        table=str(self._table.name),
+                        advice="Run the load first.",
+                    )
                 if found.doubt is not None:
                     raise found.doubt
                 if found.marker is not None:
@@ -234,7 +242,7 @@ class TableLoad:
         if state.exists:
             target.create(self.shape.columns(sink.shape))
             target.drop_leftovers()
-        if isinstance(decision, Load):
+        if isinstance(decision, Load | FirstLoad):
             self._check_start(sink, target, state, decision)
         return state, decision
 
@@ -242,18 +250,19 @@ class TableLoad:
         if text not in self._warnings:
             self._warnings.append(text)
 
-    def _check_start(self, sink: SinkSpec, target: TargetTable, state: State, load: Load) -> None:
+    def _check_start(self, sink: SinkSpec, target: TargetTable, state: State, decision: Load | FirstLoad) -> None:
         """Refuse a history with events behind a start that its own commit does not prove."""
-        if load.vouched:
-            self._warn(f"{target.name} goes on from {load.window.after}, as `mssql-cdc checkpoint set` said.")
-        elif load.marker is not None and (other := other_instance(self._table, load.marker)):
+        position = state.marker.position if state.marker else None
+        if decision.vouched:
+            position = sink.read_through or sink.lost_after
+            self._warn(f"{target.name} stands for {position}, as `mssql-cdc checkpoint set` said.")
+        elif isinstance(decision, Load) and decision.marker and (other := other_instance(self._table, decision.marker)):
             self._warn(f"{target.name} {other}")
-        if sink.shape != HISTORY or not (load.vouched or state.from_property):
+        if sink.shape != HISTORY or position is None or not (decision.vouched or state.from_property):
             return
-        position = load.window.after if load.vouched or load.marker is None else load.marker.position
         newest = target.rows(state).agg(F.max("_lsn").alias("lsn")).collect()[0]["lsn"]
         if newest is not None and Lsn.parse(newest) > position:
-            said = "`mssql-cdc checkpoint set` names" if load.vouched else "its properties remember"
+            said = "`mssql-cdc checkpoint set` names" if decision.vouched else "its properties remember"
             raise TargetError(
                 f"the history holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),
@@ -335,21 +344,21 @@ class TableLoad:
             assert self._staged is not None
             return next_window(self.shape, sink.shape, decision.window, self._staged, held)
         assert window is not None
-        anew = decision.replaced is not None
-        return first_rows(self.shape, sink.shape, window, self._staged, self._copy, held, anew=anew)
+        return first_rows(self.shape, sink.shape, window, self._staged, self._copy, held, anew=decision.anew)
 
     def _gaps(self, sink: SinkSpec, window: Window, decision: Load | FirstLoad) -> tuple[Gap, ...]:
         """Return what a history lacks: what it lacked before, and what is lost between that and a new copy."""
         if isinstance(decision, Load):
             return decision.marker.gaps if decision.marker else ()
-        if decision.replaced is None:
+        if not decision.anew:
             return ()
-        after = max(decision.replaced.position, sink.lost_after or decision.replaced.position)
+        known, stood = (decision.replaced.gaps, decision.replaced.position) if decision.replaced else ((), None)
+        after = max(filter(None, (sink.lost_after, None if decision.vouched else stood)))
         self._warn(
             f"{'.'.join(sink.table)}: the changes from {after} to {window.after} are lost; loaded anew from there"
         )
         # nothing is missing from a mirror that was replaced
-        return (*decision.replaced.gaps, Gap(after, window.after)) if sink.shape == HISTORY else ()
+        return (*known, Gap(after, window.after)) if sink.shape == HISTORY else ()
 
     def _marker(
         self, sink: SinkSpec, state: State, window: Window, counts: Counts, decision: Load | FirstLoad

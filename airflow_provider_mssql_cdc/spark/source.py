@@ -111,7 +111,8 @@ class Source:
         name = literal(instance.name)
         rows = self.rows(
             "SELECT object_id, CONVERT(varchar(23), create_date, 121) AS create_date,"
-            f" sys.fn_cdc_get_min_lsn({name}) AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn"
+            # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
+            " start_lsn AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn"
             f" FROM cdc.change_tables WHERE capture_instance = {name}",
             "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY",
         )

@@ -111,15 +111,19 @@ def test_each_order_is_a_word_of_its_own(store):
         sinks = store.load(ORDERS).sinks
         words.add(sinks["mirror"].vouched)
         assert sinks["history"] == LOADED.sinks["history"]
+        # that one still belongs to this instance and these columns
+        stored = store.load(ORDERS)
+        assert (stored.instance, stored.columns, stored.failed) == (LOADED.instance, LOADED.columns, None)
     assert len(words) == 2
 
 
-def test_set_makes_a_checkpoint_where_there_is_none(store):
+def test_set_makes_a_checkpoint_where_there_is_none(store, capsys):
     where = [word.replace("sales.orders.old", "sales.new") for word in WHERE]
     assert main(["checkpoint", "set", *where, "--shape", "history", "--position", str(lsn(3))]) == 0
     identity = Identity("shop_conn", "Shop", TableName("sales", "new"), "iceberg://lake/shop")
     (sink,) = store.load(identity).sinks.values()
     assert (sink.applied, sink.read_through, bool(sink.vouched)) == (lsn(3), lsn(3), True)
+    assert "There was no checkpoint of this table" in capsys.readouterr().out
 
 
 def test_reset_removes_the_checkpoint_and_no_other(store, capsys):

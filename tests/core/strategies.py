@@ -35,5 +35,6 @@ checkpoints = st.builds(
     schema_hash=st.none() | names,
     columns=st.lists(names, max_size=3).map(tuple),
     failed=st.none() | st.builds(Failure, names, moments),
+    announced=st.none() | lsns,
     updated_at=st.none() | moments,
 )

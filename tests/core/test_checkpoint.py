@@ -99,7 +99,9 @@ def test_a_newer_version_is_refused():
         Checkpoint.from_json(text)
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"version": 1}', "null", "not json"])
+@pytest.mark.parametrize(
+    "damage", ["", "[]", "{}", '{"version": 1}', "null", "not json", '{"version": null}', '{"version": "x"}']
+)
 def test_a_damaged_checkpoint_is_an_error_that_says_so(damage):
     with pytest.raises(CheckpointError, match="checkpoint"):
         Checkpoint.from_json(damage)
@@ -168,6 +170,21 @@ def test_a_run_that_was_planned_before_does_not_undo_what_a_person_set():
         assert variables == before
     assert store.save(further, named)
     assert store.load(IDENTITY).sinks == further.sinks
+
+
+def test_a_run_that_was_planned_before_does_not_bring_back_what_a_person_reset():
+    variables = Variables()
+    store = CheckpointStore(variables)
+    further = {shape: SinkState(lsn(9), lsn(9)) for shape in LOADED.sinks}
+    assert not store.save(dataclasses.replace(LOADED, sinks=further), LOADED)
+    assert variables == {}
+    history = {"history": LOADED.sinks["history"]}
+    store.overwrite(dataclasses.replace(LOADED, sinks=history))
+    assert store.save(dataclasses.replace(LOADED, sinks=further), LOADED)
+    assert store.load(IDENTITY).sinks == {"history": SinkState(lsn(9), lsn(9))}
+    # a first load adds what was not there
+    assert store.save(dataclasses.replace(LOADED, sinks=further), store.load(IDENTITY))
+    assert store.load(IDENTITY).sinks == further
 
 
 def test_an_older_write_of_one_sink_keeps_the_progress_of_another():

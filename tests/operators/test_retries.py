@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
@@ -54,15 +54,28 @@ class Task:
     def __init__(self, group: Group, master: Master) -> None:
         self.group, self.master = group, master
         self.state, self.instance = State(), TaskInstance()
+        self.base = self.position(B)
+        self.emitted: list[dict[str, Any]] = []
+
+    def events(self) -> dict[str, Any] | None:
+        """The LSN ranges that the last try announced; None where there was no asset event."""
+        (emitted,) = self.emitted or [None]
+        return emitted["tables"] if emitted else None
+
+    def add(self, asset: Asset, extra: dict[str, Any]) -> None:
+        """Take an asset event, as Airflow's ``outlet_events`` do."""
+        self.emitted.append(extra)
 
     def run(self, **given: Any) -> dict[str, Any]:
         """One try."""
-        self.instance = TaskInstance()
+        self.instance, self.emitted = TaskInstance(), []
+        alias = AssetAlias("loaded")
         arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, "work_dir": self.master.work_dir}
         operator = MsSqlCdcLoadOperator(
-            task_id="load", status_poll_interval=0, packages="", outlets=[], **{**arguments, **given}
+            task_id="load", status_poll_interval=0, packages="", outlets=[alias], **{**arguments, **given}
         )
-        summary: dict[str, Any] = operator.execute({"task_state_store": self.state, "ti": self.instance})
+        context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}
+        summary: dict[str, Any] = operator.execute(context)
         return summary
 
     @property
@@ -145,6 +158,26 @@ def test_what_a_person_sets_while_a_job_runs_stands(task: Task) -> None:
     after = task.group.checkpoint(A)
     assert after is not None
     assert after.sinks == words
+
+
+def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(task: Task) -> None:
+    first = task.run(), task.events()
+    after = task.position(A)
+    assert first[1] == {"dbo.a": {"after": None, "upto": str(after)}, "dbo.b": {"after": None, "upto": str(task.base)}}
+    task.group.change("INSERT INTO dbo.a (id) VALUES (10); INSERT INTO dbo.b (id) VALUES (10)")
+    task.master.job = lambda spec: write_receipt(spec, B)
+    with pytest.raises(AirflowFailException):
+        task.run()
+    assert task.events() is None
+    loaded = task.position(A)
+    task.master.job = write_receipt
+    task.run()
+    assert task.events() == {
+        "dbo.a": {"after": str(after), "upto": str(loaded)},
+        "dbo.b": {"after": str(task.base), "upto": str(task.position(B))},
+    }
+    task.run()
+    assert task.events() is None
 
 
 def test_a_running_job_is_waited_for(task: Task) -> None:

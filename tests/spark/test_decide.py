@@ -182,6 +182,14 @@ def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
     assert decided(sink(50, 50, vouched="word"), marker(5)) == Done(None, "empty", lsn(50))
 
 
+@pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
+def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
+    word = sink(lost_after=10, vouched="word")
+    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, vouched=True)
+    with pytest.raises(TargetError, match="is missing, although"):
+        decided(word, None, exists=False, is_empty=True)
+
+
 def test_a_persons_word_makes_up_neither_for_a_missing_table_nor_for_purged_changes():
     with pytest.raises(TargetError, match="is missing, although"):
         decided(sink(10, 10, vouched="word"), None, exists=False, is_empty=True)

@@ -312,7 +312,8 @@ def test_several_windows_are_read_with_no_more_connections_than_one(spark, order
     assert [row["_n"] for row in sorted(found, key=lambda row: (row["_lsn"], row["_seq"]))] == [r["_n"] for r in found]
 
 
-def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):
+@pytest.mark.parametrize("word", [None, "word"])
+def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("DELETE FROM dbo.orders WHERE id < 50")
     orders.sql("UPDATE dbo.orders SET note = N'later' WHERE id = 100")
@@ -328,14 +329,18 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders):
     assert len(orders.lake("dbo.orders")) == 200
 
     lost = positions(first)["mirror"][0]
-    closed = orders.load(orders.table("dbo.orders", lost_after=lost))
+    if word:
+        # then the marker proves nothing any more
+        orders.fork()
+    closed = orders.load(orders.table("dbo.orders", lost_after=lost, vouched=word))
 
     assert error(closed) is None
     assert [s.outcome for s in closed.tables[0].sinks] == ["first_load", "first_load"]
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
     copied = [r for r in orders.lake("dbo.orders", "history") if r["_op"] == "R"]
     assert len(copied) == 200 + 151
-    assert len(closed.tables[0].warnings) == 2
+    assert len(closed.tables[0].warnings) == (4 if word else 2)
+    assert {s.after.vouched for s in closed.tables[0].sinks} == {word}
     gap = Gap(lost, Lsn.parse(max(row["_lsn"] for row in copied)))
     assert {s.shape: s.after.gaps for s in closed.tables[0].sinks} == {"mirror": (), "history": (gap,)}
 
@@ -562,6 +567,12 @@ def test_a_replay_is_checked_as_a_load_is(orders):
     assert error(refused).kind == "TargetError"
     assert "is loaded from" in error(refused).message
     assert error(restored).kind == "RestoredError"
+    (named,) = job.tables
+    (sink,) = named.sinks
+    named = dataclasses.replace(named, sinks=(dataclasses.replace(sink, vouched="word"),))
+    waits = run(orders.spark, dataclasses.replace(job, replay=replay, tables=(named,)))
+    assert (error(waits).kind, error(waits).permanent) == ("NotLoadedYetError", False)
+    assert "Run the load first" in error(waits).message
 
 
 def test_a_column_dropped_between_plan_and_first_load_leaves_nothing_in_the_way_of_the_next(orders):
@@ -638,45 +649,65 @@ def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_
 
 
 class LostMeanwhile(Source):
-    """The table's capture ends, or can no longer be seen, while a first load waits for it."""
+    """The table's capture ends while a first load waits for it."""
 
     origin: Origin
-    loss: str
     looks = 0
 
     def progress(self):
         found = super().progress()
         self.looks += 1
         if self.looks == 2:
-            self.origin.sql(self.loss)
+            self.origin.sql(
+                "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'"
+            )
         return found
 
 
-@pytest.mark.parametrize(
-    ("loss", "said"),
-    [
-        (
-            "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'",
-            "was dropped, or enabled anew",
-        ),
-        ("REVOKE SELECT ON SCHEMA::dbo FROM {login}", "the login lost the right to see it"),
-    ],
-)
-def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path, loss, said):
+def login_of(origin) -> Credentials:
+    """A login that may read change tables and tables, as the README asks, and nothing else."""
     login = f"l{uuid.uuid4().hex[:8]}"
     origin.sql(f"CREATE LOGIN {login} WITH PASSWORD = 'Secret-1'")
     origin.sql(f"CREATE USER {login}; GRANT SELECT ON SCHEMA::cdc TO {login}; GRANT SELECT ON SCHEMA::dbo TO {login}")
+    return Credentials(login, "Secret-1")
+
+
+def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path):
+    login = login_of(origin)
     origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
     origin.enable("dbo.t")
     origin.sql("INSERT INTO dbo.t VALUES (1)")
     table = origin.table("dbo.t")
     job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
-    source = LostMeanwhile(session, job.source, Credentials(login, "Secret-1"))
-    source.origin, source.loss = origin, loss.format(login=login)
+    source = LostMeanwhile(session, job.source, login)
+    source.origin = origin
     mappings = map_columns(table.name, table.schema)
 
-    with pytest.raises(InstanceChangedError, match=said):
+    with pytest.raises(InstanceChangedError, match="was dropped, or enabled anew"):
         copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=1, capture_timeout=3)
+
+
+def test_a_login_outside_of_the_gating_role_loads(spark, live):
+    login = login_of(live)
+    live.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int)")
+    live.sql("EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N't', @role_name = N'cdc_readers'")
+    live.sql("INSERT INTO dbo.t VALUES (1, 10)")
+    live.wait_captured()
+
+    def load(**at):
+        table, session = live.table("dbo.t", shapes=["mirror"], **at), table_session(spark)
+        job = live.spec(table, upto=live.max_lsn())
+        loading = TableLoad(session, job, table, Source(session, job.source, login), connections=1)
+        loading.run()
+        return loading.receipt()
+
+    first = load()
+    live.sql("UPDATE dbo.t SET v = 11; INSERT INTO dbo.t VALUES (2, 20)")
+    live.wait_captured()
+    second = load(at={s.shape: (s.read_through, s.after.position) for s in first.sinks})
+
+    assert [s.outcome for s in (*first.sinks, *second.sinks)] == ["first_load", "loaded"]
+    assert mirror(live, "dbo.t", "id", "v") == rows(live, "dbo.t", "id, v")
 
 
 def test_an_instance_enabled_anew_is_noticed(orders):

@@ -48,6 +48,22 @@ def read_source(connection: Any, table: str, schema: pa.Schema) -> list[tuple[An
         return [tuple(row) for row in cursor.fetchall()]
 
 
+def read_events(connection: Any, change_table: str, schema: pa.Schema, low: str) -> list[tuple[Any, ...]]:
+    """Return the changes that SQL Server captured after a position.
+
+    :param schema: LSN, command id and operation (I, U, D, B), and the columns to read
+    :param low: as text
+    """
+    names = ", ".join(f"[{name}]" for name in schema.names[3:])
+    operation = "SUBSTRING('DIBU', [__$operation], 1)"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT CONVERT(varchar(22), [__$start_lsn], 1), [__$command_id], {operation}, {names}"
+            f" FROM {change_table} WHERE [__$start_lsn] > {low}"
+        )
+        return [tuple(row) for row in cursor.fetchall()]
+
+
 def compare(source: list[tuple[Any, ...]], lake: pa.Table, schema: pa.Schema, key: tuple[str, ...]) -> Comparison:
     """Compare rows of the source with rows of the lake.
 

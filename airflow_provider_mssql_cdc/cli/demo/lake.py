@@ -36,6 +36,16 @@ def newest_rows(table: shop.Table) -> str:
     )
 
 
+def events(table: shop.Table) -> str:
+    """Return a query for the events of the history, without the rows that the first load copied."""
+    return f"SELECT {', '.join(table.events.names)} FROM {mirror(table)}_history WHERE _op <> 'R'"
+
+
+def copied(table: shop.Table) -> str:
+    """Return a query for the position behind which the history has events."""
+    return f"SELECT MAX(_lsn) AS low FROM {mirror(table)}_history WHERE _op = 'R'"
+
+
 def open_session(warehouse: str, packages: str) -> SparkSession:
     """Start Spark.
 
@@ -61,11 +71,13 @@ def open_session(warehouse: str, packages: str) -> SparkSession:
 
 
 def export(spark: SparkSession, folder: Path) -> None:
-    """Write each table of the lake to an Arrow file: ``sales.orders.mirror``, ``sales.orders.history``, .."""
+    """Write each table of the lake to Arrow files: ``sales.orders.mirror``, ``sales.orders.history``, .."""
     queries = {}
     for table in shop.TABLES:
         queries[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
         queries[f"{table.full_name}.history"] = newest_rows(table)
+        queries[f"{table.full_name}.events"] = events(table)
+        queries[f"{table.full_name}.copied"] = copied(table)
 
     def write(name: str) -> None:
         rows = spark.sql(queries[name]).toArrow()

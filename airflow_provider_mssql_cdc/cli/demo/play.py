@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from airflow_provider_mssql_cdc.cli.demo import airflow_home, lake, report, shop
-from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_source
+from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_events, read_source
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java, find_dags
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.demo.writer import Writer
@@ -191,6 +191,7 @@ class Demo:
             source = self._read_source()
             if reader.wait() != 0:
                 raise CommandError(f"the lake could not be read; see {self.logs / 'lake.log'}")
+            events = self._read_events()
             totals = report.add_up(self.runs)
             results = []
             for table in shop.TABLES:
@@ -200,6 +201,8 @@ class Demo:
                     )
                     for shape in ("mirror", "history")
                 }
+                there = lake.read_export(self._export, table, "events")
+                found["events"] = compare(events[table.full_name], there, table.events, tuple(shop.EVENT))
                 results.append(_result(table.full_name, totals[table.full_name], found))
             notes.append(f"{sum(result['rows'] for result in results):,} rows")
         return results
@@ -218,12 +221,22 @@ class Demo:
         with contextlib.closing(self._connect()) as connection:
             return {table.full_name: read_source(connection, table.full_name, table.arrow) for table in shop.TABLES}
 
+    def _read_events(self) -> dict[str, list[tuple[Any, ...]]]:
+        result = {}
+        with contextlib.closing(self._connect()) as connection:
+            for table in shop.TABLES:
+                (low,) = lake.read_export(self._export, table, "copied").column("low").to_pylist()
+                changes = f"cdc.[{table.schema}_{table.name}_CT]"
+                result[table.full_name] = read_events(connection, changes, table.events, low)
+        return result
+
 
 def _result(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
     return {
         "table": table,
         **totals,
         "rows": found["mirror"].source_rows,
+        "history_events": found["events"].source_rows,
         "equal": all(comparison.equal for comparison in found.values()),
         "differences": [
             f"{shape}: {example}" for shape, comparison in found.items() for example in comparison.examples

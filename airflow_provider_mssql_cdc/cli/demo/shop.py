@@ -37,6 +37,10 @@ class Column:
     arrow: pa.DataType
 
 
+EVENT = {"_lsn": pa.string(), "_command_id": pa.int32(), "_op": pa.string()}
+"""What identifies an event of a history."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of the shop.
@@ -59,6 +63,12 @@ class Table:
     def arrow(self) -> pa.Schema:
         """The columns as an Arrow schema."""
         return pa.schema([(column.name, column.arrow) for column in self.columns])
+
+    @property
+    def events(self) -> pa.Schema:
+        """What identifies an event of a history, and the columns, but for the large ones, which CDC may leave out."""
+        columns = [(column.name, column.arrow) for column in self.columns if "(max)" not in column.sql]
+        return pa.schema([*EVENT.items(), *columns])
 
     @property
     def ddl(self) -> str:

@@ -67,6 +67,7 @@ def test_the_demo_loads_the_changing_shop_and_finds_both_sides_equal(tmp_path):
     assert all(table["copied"] > 0 for table in tables.values())
     for table in tables.values():
         assert table["differences"] == []
+        assert table["history_events"] > 0
         assert table["windows"] >= 2
         assert table["events"] >= table["inserted"] + table["updated"] + table["deleted"] > 0
     assert len(result["runs"]) == 3

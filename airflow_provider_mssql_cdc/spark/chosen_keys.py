@@ -119,7 +119,8 @@ class ChosenKey:
         """Balance events beside rows of which nobody knows whether they are those of before or of after.
 
         An image that goes before it comes was there at the beginning. Of others only those that went through leave
-        that open: the key is unique between transactions.
+        that open: the key is unique between transactions. Without an update of the key they were not there either: the
+        row that was changed on its way had it.
         """
         names = [*self._key(), *map(column, self.image)]
         so_far = Window.partitionBy(*names).orderBy("_n").rowsBetween(Window.unboundedPreceding, 0)
@@ -127,13 +128,12 @@ class ChosenKey:
             {
                 _SUM: F.sum(_SIGN).over(so_far),
                 _NET: F.sum(_SIGN).over(Window.partitionBy(*names, "_lsn")),
-                _MOVED: F.col("_op").isin("U", "B"),
             }
         )
         found = rows.groupBy(*names).agg(
             (F.sum(_SIGN) + F.greatest(-F.min(_SUM), F.lit(0))).alias(_LEFT),
             ((F.min(_SUM) >= 0) & ~F.max(F.col(_NET) != 0)).alias(_THROUGH),
-            F.max(_MOVED).alias(_MOVED),
+            F.max("_moved").alias(_MOVED),
             *_numbers(),
         )
         return found.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)))

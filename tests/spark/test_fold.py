@@ -252,6 +252,7 @@ LEFT_OF_B = [
     pytest.param("b", [[(2, "x")], [(1, "x")]], id="one was inserted beside it, and deleted again later"),
     pytest.param("x", [[(2, "x"), (1, "b")]], id="one was inserted before it was deleted"),
     pytest.param("x", [[(2, "x")], [(1, "b")]], id="one was inserted some time before it was deleted"),
+    pytest.param("y", [[(3, "b"), (4, "x"), (3, "x"), (4, "y")]], id="it was changed twice at once"),
     pytest.param(None, [[(2, "b")], [(1, "b"), (1, "b")]], id="the same was inserted, and both deleted"),
     pytest.param(
         "y",

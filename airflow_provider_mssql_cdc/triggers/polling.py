@@ -43,17 +43,17 @@ class BackOff:
     """Delays from 1 to 60 seconds, doubled after each failure, with jitter so that watches do not fail in step."""
 
     def __init__(self) -> None:
-        self._failures = 0
+        self._ceiling = SHORTEST_BACK_OFF
 
     def next(self) -> float:
         """Return the seconds to wait after one more failure."""
-        ceiling = min(SHORTEST_BACK_OFF * 2**self._failures, LONGEST_BACK_OFF)
-        self._failures += 1
+        ceiling = self._ceiling
+        self._ceiling = min(2 * ceiling, LONGEST_BACK_OFF)
         return max(SHORTEST_BACK_OFF, random.uniform(ceiling / 2, ceiling))
 
     def reset(self) -> None:
         """Begin again with the shortest delay."""
-        self._failures = 0
+        self._ceiling = SHORTEST_BACK_OFF
 
 
 async def open_hook(mssql_conn_id: str) -> MsSqlCdcHook:

@@ -74,11 +74,14 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
     if number in _UNAVAILABLE:
         return _unavailable(number, text, where)
     if number in _DENIED:
-        return CdcPermissionError(
+        denied = CdcPermissionError(
             f"{where.login!r} may not read from {at}: {text}",
             number=number,
             advice=_grant(number, text, where),
         )
+        # what is no longer there may be called otherwise by now, or may be back
+        denied.permanent = number != INVALID_OBJECT
+        return denied
     if number in _NOT_ADMINISTRATOR:
         return CdcPermissionError(
             f"{where.login!r} may not do this in {at}: {text}",

@@ -2,11 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
-from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.core.target import Target, check_template
 from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
+
+LOAD_ONLY = frozenset(
+    {
+        "table_name",
+        "partition_by",
+        "table_properties",
+        "keys",
+        "on_gap",
+        "server_timezone",
+        "max_transactions",
+        "max_rows",
+        "capture_timeout",
+        "connections",
+        "tables_at_once",
+        "slice_rows",
+        "fetch_size",
+        "work_dir",
+    }
+)
+"""Parameters that say how to load, not whether: sensor and watcher accept them, so that all can be given the same."""
+
+
+def without_load_only(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters without those of ``LOAD_ONLY``.
+
+    :raises ParameterError: for a ``table_name`` that is no template of one
+    """
+    if given.get("table_name") is not None:
+        check_template(given["table_name"])
+    return {name: value for name, value in given.items() if name not in LOAD_ONLY}
+
+
+def seconds(given: datetime.timedelta | float | None) -> float | None:
+    """Return a duration in seconds; None stays None."""
+    return given.total_seconds() if isinstance(given, datetime.timedelta) else given
 
 
 def patterns(tables: Iterable[str] | str, exclude: Iterable[str] | str = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -29,9 +66,9 @@ def check_literals(tables: object, exclude: object, target: object) -> None:
     :raises ParameterError: for a target that is none, or if no table is named
     :raises PatternError: for a table pattern that cannot be read
     """
-    named = tables if _is_literal(tables) else "*"
-    patterns(named, exclude if _is_literal(exclude) else ())  # type: ignore[arg-type]
-    if _is_literal(target):
+    named = tables if is_literal(tables) else "*"
+    patterns(named, exclude if is_literal(exclude) else ())  # type: ignore[arg-type]
+    if is_literal(target):
         Target.parse(str(target))
 
 
@@ -40,7 +77,8 @@ def listed(given: Iterable[str] | str) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _is_literal(given: object) -> bool:
+def is_literal(given: object) -> bool:
+    """Whether it is text, or texts, and neither a template nor another task's output."""
     if isinstance(given, str):
         return "{{" not in given and "{%" not in given
-    return isinstance(given, list | tuple) and all(isinstance(part, str) and _is_literal(part) for part in given)
+    return isinstance(given, list | tuple) and all(isinstance(part, str) and is_literal(part) for part in given)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, Identity
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Running
@@ -28,9 +28,9 @@ from airflow_provider_mssql_cdc.core.wake import (
     default_max_idle,
     positions_to_probe,
 )
-from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, SELECT_DENIED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import patterns
+from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
 
@@ -95,50 +95,6 @@ class WatchRequest:
         )
 
 
-@dataclass(slots=True)
-class Prober:
-    """Probes change tables, and leaves out those that cannot be read so that they do not hold up the others.
-
-    :param unreadable: capture instance to the reason
-    """
-
-    unreadable: dict[str, CdcPermissionError] = field(default_factory=dict)
-
-    def probe(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> Probe:
-        """Probe all tables that can be read: one statement, but for the first time that one cannot.
-
-        :raises CdcPermissionError: if none of them can be read
-        """
-        readable = {name: position for name, position in after.items() if name not in self.unreadable}
-        try:
-            return hook.probe(readable)
-        except CdcPermissionError as error:
-            if error.number not in (INVALID_OBJECT, SELECT_DENIED) or not readable:
-                raise
-            faulty = self._faulty(hook, readable)
-            if len(faulty) == len(after):
-                raise
-        for name, reason in faulty.items():
-            log.warning("capture instance %s is left out: %s", name, reason)
-        self.unreadable.update(faulty)
-        return hook.probe({name: position for name, position in readable.items() if name not in faulty})
-
-    def recheck(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> None:
-        """Look again at what could not be read."""
-        suspects = {name: after[name] for name in self.unreadable if name in after}
-        still = self._faulty(hook, suspects)
-        self.unreadable = still
-
-    def _faulty(self, hook: MsSqlCdcHook, after: Mapping[str, Lsn]) -> dict[str, CdcPermissionError]:
-        found = {}
-        for name, position in after.items():
-            try:
-                hook.probe({name: position})
-            except CdcPermissionError as error:
-                found[name] = error
-        return found
-
-
 class Watch:
     """The tables of one request, their capture instances and checkpoints, as last seen.
 
@@ -182,7 +138,10 @@ class Watch:
         return self._seen_at is None or now - self._seen_at >= REFRESH
 
     def contradicts(self, probe: Probe) -> bool:
-        """Whether the database has other capture instances than when the tables were last looked at."""
+        """Whether the database has other capture instances than when the tables were last looked at.
+
+        To be asked about every probe: the first one after a ``refresh`` says which instances there were.
+        """
         ids = frozenset(probe.min_lsns)
         if self._instance_ids is None:
             self._instance_ids = ids
@@ -205,13 +164,12 @@ class Watch:
 
     def _look_at_everything(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
         snapshot = hook.snapshot(self.request.tables, self.request.exclude)
-        status = snapshot.status
+        self._status = status = snapshot.status
         if not status.cdc_enabled and self.request.on_disabled != "enable":
             raise CdcDisabledError(
                 f"change data capture is off in database {status.name}.",
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
-        self._status = status
         self._tables = [self._watched(table.name, snapshot.instances_of(table)) for table in snapshot.matches.tables]
         self._mention_untracked(status)
         self._mention_agent(hook, status, now)
@@ -234,20 +192,30 @@ class Watch:
     def poll(
         self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime, waiting_since: datetime.datetime
     ) -> Wake | None:
-        """Look once, with one statement; with three more when the list of tables is old.
+        """Look once, with one statement; with three more when the list of tables is old, or proves to be.
 
-        :raises MsSqlCdcError: what ``refresh`` and the hook raise
+        :raises MsSqlCdcError: what ``refresh`` and the hook raise; if no table can be read at all
         """
         if self.is_old(now) or self.trouble is not None:
-            self.refresh(hook, now)
-            prober.recheck(hook, self.positions())
-        if not self.enabled:
-            return self.judge(Probe(None, {}, {}), now, waiting_since)
-        probe = prober.probe(hook, self.positions())
-        if self.contradicts(probe):
-            self.refresh(hook, now)
-            probe = prober.probe(hook, self.positions())
+            self._look_anew(hook, prober, now)
+        try:
+            probe = self._probe(hook, prober)
+            surprised = prober.found_more or self.contradicts(probe)
+        except CdcPermissionError:
+            surprised = True
+        if surprised:
+            self._look_anew(hook, prober, now)
+            probe = self._probe(hook, prober)
+            self.contradicts(probe)
+        prober.check(self.positions())
         return self.judge(probe, now, waiting_since)
+
+    def _look_anew(self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime) -> None:
+        self.refresh(hook, now)
+        prober.recheck(hook, self.positions())
+
+    def _probe(self, hook: MsSqlCdcHook, prober: Prober) -> Probe:
+        return prober.probe(hook, self.positions()) if self.enabled else Probe(None, {}, {})
 
     def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...]) -> Watched:
         database = self._status.name if self._status else ""

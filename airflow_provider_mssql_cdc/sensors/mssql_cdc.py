@@ -18,35 +18,16 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.target import check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import check_shapes
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals
-from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Prober, Watch, WatchRequest
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
-
-LOAD_ONLY = frozenset(
-    {
-        "table_name",
-        "partition_by",
-        "table_properties",
-        "keys",
-        "on_gap",
-        "server_timezone",
-        "max_transactions",
-        "max_rows",
-        "capture_timeout",
-        "connections",
-        "tables_at_once",
-        "slice_rows",
-        "fetch_size",
-        "work_dir",
-    }
-)
-"""Parameters that say how to load, not whether: accepted, so that sensor and load can be given the same ones."""
 
 
 class MsSqlCdcSensor(BaseSensorOperator):
@@ -54,7 +35,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
     Wait until a table of the group has changes that are not loaded yet, or was never loaded.
 
     Parameters of the load that only say how to load (``table_name``, ``keys``, ``on_gap``, ``max_rows`` ..; all of
-    ``LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
+    ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
     ``max_idle``. While SQL Server Agent is stopped the sensor keeps waiting, and says so once.
@@ -92,15 +73,13 @@ class MsSqlCdcSensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        if kwargs.get("table_name") is not None:
-            check_template(kwargs["table_name"])
-        kwargs = {name: value for name, value in kwargs.items() if name not in LOAD_ONLY}
+        kwargs = without_load_only(kwargs)
         if on_disabled not in ON_DISABLED:
             raise ValueError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
         if poll_interval <= 0:
             raise ValueError(f"poll_interval={poll_interval}: expected more than 0 s")
-        seconds = max_idle.total_seconds() if isinstance(max_idle, datetime.timedelta) else max_idle
-        if seconds is not None and seconds <= 0:
+        idle = seconds(max_idle)
+        if idle is not None and idle <= 0:
             raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         check_literals(tables, exclude, target)
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
@@ -110,7 +89,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.on_disabled = on_disabled
-        self.max_idle = seconds
+        self.max_idle = idle
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | None = None

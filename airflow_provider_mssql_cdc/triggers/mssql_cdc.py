@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import logging
 from collections.abc import AsyncIterator, Hashable, Sequence
 from typing import Any
 
@@ -14,9 +15,13 @@ from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.watch import Prober, Watch, WatchRequest
+from airflow_provider_mssql_cdc.hooks.parameters import seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, poll_for_all, subscribe
+
+log = logging.getLogger(__name__)
 
 SHORTEST_POLL_INTERVAL = 0.1
 
@@ -106,14 +111,17 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error", "message": ..}``, so that
     the DAG runs and shows it; the watcher goes on trying.
 
+    Parameters of the load that only say how to load (all of ``hooks.parameters.LOAD_ONLY``) are accepted and not used,
+    so that watcher and load can be given the same ``**group``.
+
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema
     :param target: ``iceberg://catalog/namespace``, as for the load that is woken
     :param shapes: as for the load that is woken
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out
     :param on_disabled: as for ``MsSqlCdcSensor``
-    :param max_idle: seconds after which a run is due though nothing happened; by default the smaller of six hours and
-        a tenth of the retention, an hour where that is unknown
+    :param max_idle: seconds or timedelta after which a run is due though nothing happened; by default the smaller of
+        six hours and a tenth of the retention, an hour where that is unknown
     :param poll_interval: seconds, from 0.1
     """
 
@@ -126,17 +134,20 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
         on_disabled: str = "fail",
-        max_idle: float | None = None,
+        max_idle: datetime.timedelta | float | None = None,
         poll_interval: float = 5.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        if unknown := without_load_only(kwargs):
+            raise TypeError(f"MsSqlCdcEventTrigger takes no parameter {', '.join(unknown)}")
         if poll_interval < SHORTEST_POLL_INTERVAL:
             raise ValueError(f"poll_interval={poll_interval}: expected at least {SHORTEST_POLL_INTERVAL} s")
         self.tables = [tables] if isinstance(tables, str) else list(tables)
         self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.shapes = list(shapes)
         self.target, self.mssql_conn_id, self.on_disabled = target, mssql_conn_id, on_disabled
-        self.max_idle, self.poll_interval = max_idle, poll_interval
+        self.max_idle, self.poll_interval = seconds(max_idle), poll_interval
         _request(self)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -170,7 +181,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
             yield event
 
     async def _events(self, subscription: Subscription, newest: asyncio.Task[None]) -> AsyncIterator[TriggerEvent]:
-        watch, since, said = subscription.watch, utc_now(), ""
+        watch, since, said, warned = subscription.watch, utc_now(), "", ""
         announcer: Announcer | None = None
         while tick := await subscription.next(newest):
             now = utc_now()
@@ -181,8 +192,12 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
                 if is_permanent(error) and str(error) != said:
                     said = str(error)
                     yield _failure(error)
+                # what kept the poll itself from seeing anything is logged where it polls
+                elif error not in (tick.error, watch.trouble) and str(error) != warned:
+                    warned = str(error)
+                    log.warning("What to load cannot be told now: %s: %s", type(error).__name__, error)
                 continue
-            said = ""
+            said = warned = ""
             announcer = announcer or Announcer(watch.rules.max_idle)
             if wake is not None and announcer.is_news(wake, now):
                 since = now

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.database import Probe
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SqlServerError
+from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, MsSqlCdcError, SqlServerError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.watch import Prober, Watch
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.watch import Watch
 from airflow_provider_mssql_cdc.triggers.polling import (
     LONGEST_BACK_OFF,
     BackOff,
@@ -127,22 +128,39 @@ async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
 
 
 def look(hook: MsSqlCdcHook, prober: Prober, watches: Sequence[Watch], now: datetime.datetime) -> Probe:
-    """Look once at all change tables that somebody watches: one statement, but for watches that are old.
+    """Look once at all change tables that somebody watches: one statement, more where watches are or prove to be old.
 
     :raises SqlServerError: what concerns all watches; what concerns one is its ``trouble``
     """
     old = [watch for watch in watches if watch.is_old(now)]
-    _refresh(hook, old, now)
     if old:
-        prober.recheck(hook, lowest_positions(watches))
+        _look_anew(hook, prober, watches, old, now)
+    try:
+        probe = _probe(hook, prober, watches)
+        contradicted = [watch for watch in watches if watch.contradicts(probe)]
+        surprised = list(watches) if prober.found_more else contradicted
+    except CdcPermissionError:
+        surprised = list(watches)
+    if surprised:
+        _look_anew(hook, prober, watches, surprised, now)
+        probe = _probe(hook, prober, watches)
+        for watch in surprised:
+            watch.contradicts(probe)
+    prober.check(lowest_positions(watches))
+    return probe
+
+
+def _probe(hook: MsSqlCdcHook, prober: Prober, watches: Sequence[Watch]) -> Probe:
     if not any(watch.enabled for watch in watches):
         return Probe(None, {}, {})
-    probe = prober.probe(hook, lowest_positions(watches))
-    surprised = [watch for watch in watches if watch.contradicts(probe)]
-    if surprised:
-        _refresh(hook, surprised, now)
-        probe = prober.probe(hook, lowest_positions(watches))
-    return probe
+    return prober.probe(hook, lowest_positions(watches))
+
+
+def _look_anew(
+    hook: MsSqlCdcHook, prober: Prober, everyone: Sequence[Watch], some: Sequence[Watch], now: datetime.datetime
+) -> None:
+    _refresh(hook, some, now)
+    prober.recheck(hook, lowest_positions(everyone))
 
 
 def lowest_positions(watches: Sequence[Watch]) -> dict[str, Lsn]:

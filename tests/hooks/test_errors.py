@@ -36,7 +36,7 @@ def error(number: int, text: str) -> pymssql.Error:
             208,
             "Invalid object name 'cdc.x_CT'.",
             CdcPermissionError,
-            True,
+            False,
             "GRANT SELECT ON SCHEMA::[cdc] TO [reader];",
         ),
         (297, "The user does not have permission.", CdcPermissionError, True, "GRANT VIEW SERVER STATE TO [reader];"),

@@ -15,8 +15,9 @@ from airflow_provider_mssql_cdc.core.exceptions import ServerUnreachableError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
-from airflow_provider_mssql_cdc.hooks.watch import Prober
-from airflow_provider_mssql_cdc.sensors.mssql_cdc import LOAD_ONLY, MsSqlCdcSensor
+from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from tests.hooks.source import CONN_ID, TARGET, Source
 
@@ -176,6 +177,36 @@ def test_an_unreadable_checkpoint_calls_for_a_run_that_says_so_after_max_idle(
     wait = sensor(max_idle=3600)
     assert not wait.poke({})
     wait._waiting_since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2)
+    assert wait.poke({}).is_done
+
+
+def test_an_instance_that_is_dropped_for_a_newer_one_calls_for_a_load(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With it goes the only change table that is looked at."""
+    loaded(shop, monkeypatch, "a")
+    wait = sensor(tables=["dbo.a"])
+    assert not wait.poke({})
+    shop.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'a2', @role_name = NULL, @supports_net_changes = 0")
+    shop.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    assert not wait.poke({}), "nothing is captured yet"
+    shop.sql("INSERT INTO dbo.a VALUES (2)")
+    shop.scan()
+    assert wait.poke({}).is_done
+
+
+def test_a_table_whose_last_instance_is_dropped_is_waited_for(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded(shop, monkeypatch, "a")
+    wait = sensor(tables=["dbo.a"])
+    assert not wait.poke({})
+    shop.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    assert not wait.poke({})
+    assert "dbo.a has no capture instance" in caplog.text
+    shop.enable("dbo.a")
+    shop.sql("INSERT INTO dbo.a VALUES (2)")
+    shop.scan()
     assert wait.poke({}).is_done
 
 

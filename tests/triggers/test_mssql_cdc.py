@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
+import inspect
+import os
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +17,8 @@ from airflow.triggers.shared_stream import SharedStreamManager
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers import shared
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger, MsSqlCdcTrigger
 from tests.hooks.source import CONN_ID, TARGET, Source
@@ -309,6 +314,34 @@ def test_one_watchers_trouble_is_its_own(shop: Source) -> None:
     asyncio.run(scenario())
 
 
+def test_a_watcher_outlasts_the_drop_of_its_only_instance(shop: Source) -> None:
+    async def scenario() -> dict[str, Any]:
+        async with triggerer(watcher(tables=["a"])) as (events,):
+            await looked_at(shop.max_lsn())
+            await asyncio.to_thread(shop.sql, "EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
+            # an event of another table, so that it is seen when the watcher has looked after the drop
+            await looked_at(Lsn.parse(await asyncio.to_thread(change, shop, "b", 2)))
+            await asyncio.to_thread(shop.enable, "dbo.a")
+            await asyncio.to_thread(change, shop, "a", 2)
+            return await events.get()
+
+    event = asyncio.run(scenario())
+    assert (event["status"], event["upto"]) == ("success", str(shop.max_lsn()))
+    assert "its capture instance was replaced" in event["message"]
+
+
+def test_watchers_are_told_when_cdc_is_switched_off(shop: Source) -> None:
+    async def scenario() -> dict[str, Any]:
+        async with triggerer(watcher()) as (events,):
+            await looked_at(shop.max_lsn())
+            await asyncio.to_thread(shop.sql, "EXEC sys.sp_cdc_disable_db")
+            return await events.get()
+
+    event = asyncio.run(scenario())
+    assert event["status"] == "error"
+    assert "sp_cdc_enable_db" in event["message"]
+
+
 def test_without_shared_streams_it_runs_alone(shop: Source) -> None:
     async def scenario() -> tuple[str, str]:
         events = aiter(watcher().run())
@@ -336,6 +369,52 @@ def test_without_shared_streams_it_runs_alone(shop: Source) -> None:
 def test_a_watcher_refuses_what_has_no_meaning(parameters: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(parameters))):
         watcher(**parameters)
+
+
+def test_a_watcher_takes_the_sensors_parameters_and_no_others() -> None:
+    """So that sensor, watcher and load can be given one and the same group."""
+    own = {"self", "kwargs", "deferrable"}
+    names = [name for name in inspect.signature(MsSqlCdcSensor.__init__).parameters if name not in own]
+    group = {"shapes": ["mirror"], "exclude": [], "on_disabled": "skip", "max_idle": datetime.timedelta(hours=2)}
+    assert set(names) - {"tables", "target", "mssql_conn_id", "poll_interval"} == set(group)
+    made = inflated(watcher(**group, **dict.fromkeys(LOAD_ONLY)))
+    assert (made.max_idle, made.on_disabled) == (7200.0, "skip")
+    with pytest.raises(TypeError, match="takes no parameter tabels"):
+        watcher(tabels=["a"])
+    with pytest.raises(ValueError, match=r"table_name='\{nope\}'"):
+        watcher(table_name="{nope}")
+
+
+def test_a_watcher_that_cannot_judge_says_so_once(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The database answers, but the checkpoints cannot be read when they are to be judged."""
+    shut = []
+
+    class Variables:
+        def get(self, key: str, default: object = None) -> object:
+            if shut:
+                raise ConnectionError("the API server is away")
+            return os.environ.get(f"AIRFLOW_VAR_{key.upper()}", default)
+
+    monkeypatch.setattr("airflow_provider_mssql_cdc.triggers.mssql_cdc.Variable", Variables())
+
+    async def scenario() -> str:
+        async with triggerer(watcher()) as (events,):
+            await looked_at(shop.max_lsn())
+            shut.append(True)
+            for key in (2, 3):
+                cut = await asyncio.to_thread(change, shop, "a", key)
+                await looked_at(Lsn.parse(cut))
+                while "cannot be told now" not in caplog.text:
+                    await asyncio.sleep(0.01)
+            assert events.empty()
+            shut.clear()
+            assert (await events.get())["upto"] == cut
+        return caplog.text
+
+    said = asyncio.run(scenario())
+    assert said.count("What to load cannot be told now: ConnectionError: the API server is away") == 1
 
 
 def test_watchers_share_by_connection_alone() -> None:

@@ -11,7 +11,8 @@ from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Prober, Watch, WatchRequest
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, look
 from tests.hooks.source import CONN_ID, TARGET, Source

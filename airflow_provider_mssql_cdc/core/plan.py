@@ -109,6 +109,25 @@ def choose_instance(
     :param shapes: those that are to be continued
     :raises GapError: if the checkpoint's instance is gone and no other reaches back to the position
     """
+    found = instance_to_read(instances, checkpoint, shapes)
+    if found is not None:
+        return found
+    assert checkpoint is not None
+    assert checkpoint.instance is not None
+    position = min(sink.read_through for shape, sink in checkpoint.sinks.items() if shape in shapes)
+    raise GapError(
+        str(name),
+        position,
+        min((i.min_lsn for i in instances if i.min_lsn is not None), default=position.next()),
+        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. Load the table anew "
+        'once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
+    )
+
+
+def instance_to_read(
+    instances: Sequence[CaptureInstance], checkpoint: Checkpoint | None, shapes: Collection[str]
+) -> CaptureInstance | None:
+    """Return the instance of ``choose_instance``; None if the checkpoint's is gone and no other continues it."""
     by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
     if checkpoint is None or not checkpoint.sinks:
         return by_age[-1]
@@ -121,15 +140,7 @@ def choose_instance(
     for instance in reversed(by_age):
         if instance.min_lsn is not None and instance.min_lsn <= position.next():
             return instance
-    if checkpoint.instance is None:
-        return by_age[-1]
-    raise GapError(
-        str(name),
-        position,
-        min((i.min_lsn for i in by_age if i.min_lsn is not None), default=position.next()),
-        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. Load the table anew "
-        'once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
-    )
+    return by_age[-1] if checkpoint.instance is None else None
 
 
 def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) -> None:
@@ -341,7 +352,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
 def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -> Checkpoint | None:
     """Return the checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
 
-    :return: None if no sink lies below the cut
+    :return: None if no sink lies below the cut, and the instance is still the same
     """
     if candidate.checkpoint is None:
         return None
@@ -352,12 +363,13 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
         else state
         for shape, state in candidate.checkpoint.sinks.items()
     }
-    if sinks == candidate.checkpoint.sinks:
+    instance = InstanceRef.of(candidate.instance)
+    if sinks == candidate.checkpoint.sinks and instance == candidate.checkpoint.instance:
         return None
     return dataclasses.replace(
         candidate.checkpoint,
         sinks=sinks,
-        instance=InstanceRef.of(candidate.instance),
+        instance=instance,
         schema_hash=candidate.schema.hash,
         columns=candidate.schema.describe(),
         failed=None,

@@ -6,12 +6,13 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import instance_to_read
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 
 LONGEST_IDLE = datetime.timedelta(hours=6)
@@ -115,20 +116,18 @@ def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Lsn | N
     return min(known) if known and len(known) == len(sinks) else None
 
 
-def instance_to_probe(table: Watched) -> CaptureInstance | None:
-    """Return the instance whose events count: the checkpoint's while it exists, else the newest."""
-    if table.checkpoint is not None and table.checkpoint.instance is not None:
-        for instance in table.instances:
-            if InstanceRef.of(instance) == table.checkpoint.instance:
-                return instance
-    return table.instances[-1] if table.instances else None
+def instance_to_probe(table: Watched, shapes: Collection[str]) -> CaptureInstance | None:
+    """Return the instance whose events count: the one that a load would read, else the newest."""
+    if not table.instances:
+        return None
+    return instance_to_read(table.instances, table.checkpoint, shapes) or table.instances[-1]
 
 
 def positions_to_probe(tables: Iterable[Watched], shapes: tuple[str, ...]) -> dict[str, Lsn]:
     """Return by capture instance from where events count; failed tables and first loads are not looked at."""
     found: dict[str, Lsn] = {}
     for table in tables:
-        position, instance = position_of(table.checkpoint, shapes), instance_to_probe(table)
+        position, instance = position_of(table.checkpoint, shapes), instance_to_probe(table, shapes)
         failed = table.checkpoint is not None and table.checkpoint.failed is not None
         if position is not None and instance is not None and not failed:
             found[instance.name] = position
@@ -164,7 +163,7 @@ def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime
         return None
     if checkpoint is not None and checkpoint.failed is not None:
         return _call_of_failed(table, checkpoint, probe, rules, now)
-    instance = instance_to_probe(table)
+    instance = instance_to_probe(table, rules.shapes)
     if instance is None:
         return Call(Reason.NOT_ENABLED) if rules.on_disabled == "enable" else None
     position = position_of(checkpoint, rules.shapes)
@@ -198,7 +197,7 @@ def _is_replaced(checkpoint: Checkpoint | None, instance: CaptureInstance) -> bo
 def _call_of_failed(
     table: Watched, checkpoint: Checkpoint, probe: Probe, rules: WakeRules, now: datetime.datetime
 ) -> Call | None:
-    failed, instance = checkpoint.failed, instance_to_probe(table)
+    failed, instance = checkpoint.failed, instance_to_probe(table, rules.shapes)
     if failed is None:
         return None
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
@@ -226,7 +225,7 @@ def _is_idle(
         return waited
     if not table.instances:
         return waited and rules.on_disabled == "fail"
-    position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table)
+    position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table, rules.shapes)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
         return False
     if instance is not None and _is_replaced(checkpoint, instance) and not _has_begun(instance, probe):

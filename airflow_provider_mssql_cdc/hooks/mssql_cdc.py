@@ -96,7 +96,8 @@ class MsSqlCdcHook(ReadingHook):
             return "UTC"
         if status.major_version < _CURRENT_TIMEZONE_ID_SINCE:
             return None
-        return str(self.query(statements.TIMEZONE)[0][0])
+        ((name,),) = self.query(statements.TIMEZONE)
+        return None if name is None else str(name)
 
     def enable_database(self, *, timeout: float = 60.0) -> None:
         """Enable CDC for the database; nothing happens where it is on.

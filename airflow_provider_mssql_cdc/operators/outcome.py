@@ -35,7 +35,8 @@ class Outcome:
                 yield specs[table.name], table
 
     def checkpoints(self, request: Request, now: datetime.datetime) -> list[Checkpoint]:
-        """Return the checkpoints to be written: quiet tables' if they are old, loaded tables', failed tables'.
+        """Return the checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
+        failed tables'.
 
         Those of a run without failures are marked as announced: Airflow hands on the asset event of a task that
         succeeds, and no other.
@@ -44,7 +45,9 @@ class Outcome:
         written: dict[TableName, Checkpoint] = {}
         for name, moved in plan.quiet.items():
             stored = plan.checkpoints[name]
-            if stored is not None and is_stale(stored, now, plan.retention):
+            # else the sensor would go on calling for a run because of the new instance
+            replaced = stored is not None and stored.instance != moved.instance
+            if stored is not None and (replaced or is_stale(stored, now, plan.retention)):
                 written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))

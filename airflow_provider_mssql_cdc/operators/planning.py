@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
+    CdcPermissionError,
     CheckpointError,
     CutError,
     GapError,
@@ -37,7 +39,9 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
+from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
 
@@ -130,14 +134,17 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
             advice="The database was restored, or this is another one: clear the sensor, so that it takes a new cut.",
         )
     positions = _positions(plan, instances, request)
-    probe = hook.probe(positions, upto=upto, witnesses=witnesses(plan))
+    prober = Prober()
+    probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
+    leave_out_unreadable(prober, plan, instances)
     _assess_all(hook, plan, instances, log_history(status, probe), probe, request)
     cut = probe.cut
     if cut is not None:
         limited = _limited(hook, plan, probe, request, cut)
         if limited < cut:
             log.info("limited to %s of %s", limited, cut)
-            cut, probe = limited, hook.probe(positions, upto=limited, witnesses=witnesses(plan))
+            cut, probe = limited, prober.probe(hook, positions, upto=limited, witnesses=witnesses(plan))
+            leave_out_unreadable(prober, plan, plan.candidates)
             _look_for_gaps_again(plan, probe, request)
         plan.upto = cut
         if probe.witness is not None:
@@ -218,7 +225,7 @@ def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Req
     try:
         instances = hook.capture_instances(names)
     except MsSqlCdcError as error:
-        if not error.permanent:
+        if not (error.permanent or isinstance(error, CdcPermissionError)):
             raise
         log.warning("no capture instance can be seen any more: %s", error)
         instances = []
@@ -305,6 +312,28 @@ def _positions(
     return positions
 
 
+def leave_out_unreadable(prober: Prober, plan: RunPlan, tables: MutableMapping[TableName, Any]) -> None:
+    """Fail the tables whose change tables a probe could not read, each alone.
+
+    :param tables: those that are planned for; the failed ones are removed
+    """
+    for name in list(tables):
+        for instance in plan.instances[name]:
+            reason = prober.unreadable.get(instance.name)
+            if reason is not None:
+                reason.table = str(name)
+                plan.failures[name] = _vanished(name, instance) if reason.number == INVALID_OBJECT else reason
+                tables.pop(name, None)
+
+
+def _vanished(name: TableName, instance: CaptureInstance) -> InstanceChangedError:
+    return InstanceChangedError(
+        f"capture instance {instance.name} vanished while the run was planned.",
+        table=str(name),
+        advice="Run the task again.",
+    )
+
+
 def witnesses(plan: RunPlan) -> set[Lsn]:
     """Return the LSNs that a probe is to look for, so that ``log_history`` tells whether positions still hold."""
     return {
@@ -361,11 +390,7 @@ def _look_for_gaps_again(plan: RunPlan, probe: Probe, request: Request) -> None:
         min_lsn = probe.min_lsns.get(candidate.instance.object_id)
         try:
             if min_lsn is None:
-                raise InstanceChangedError(
-                    f"capture instance {candidate.instance.name} vanished while the run was planned.",
-                    table=str(name),
-                    advice="Run the task again.",
-                )
+                raise _vanished(name, candidate.instance)
             plan.candidates[name] = closed_gap(candidate, min_lsn, request.options)
         except MsSqlCdcError as error:
             del plan.candidates[name]

@@ -29,7 +29,15 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, log_history, look, witnesses
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.operators.planning import (
+    Request,
+    RunPlan,
+    leave_out_unreadable,
+    log_history,
+    look,
+    witnesses,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +74,9 @@ def plan_replay(
             chosen[name] = choose_instance(name, group, plan.checkpoints[name], request.options.shapes)
         except MsSqlCdcError as error:
             plan.failures[name] = error
-    probe = hook.probe({instance.name: after for instance in chosen.values()}, upto=upto, witnesses=witnesses(plan))
+    prober, positions = Prober(), {instance.name: after for instance in chosen.values()}
+    probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
+    leave_out_unreadable(prober, plan, chosen)
     history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)
     for name, instance in chosen.items():
         checkpoint = plan.checkpoints[name]

@@ -225,11 +225,18 @@ def test_default_max_idle(minutes: int | None, hours: float) -> None:
     assert default_max_idle(minutes) == datetime.timedelta(hours=hours)
 
 
-def test_the_checkpoints_instance_is_probed_while_it_exists() -> None:
+def test_the_instance_is_probed_that_a_load_would_read() -> None:
+    shapes = RULES.shapes
     old, new = instance("a", object_id=1), instance("a", object_id=2)
-    assert instance_to_probe(Watched(old.source, (old, new), checkpoint(old))) == old
-    assert instance_to_probe(Watched(old.source, (new,), checkpoint(old))) == new
-    assert instance_to_probe(Watched(old.source, (old, new), None)) == new
+    assert instance_to_probe(Watched(old.source, (old, new), checkpoint(old)), shapes) == old
+    assert instance_to_probe(Watched(old.source, (new,), checkpoint(old)), shapes) == new
+    assert instance_to_probe(Watched(old.source, (old, new), None), shapes) == new
+    late, later = instance("a", low=22, object_id=3), instance("a", low=30, object_id=4)
+    assert instance_to_probe(Watched(old.source, (new, late, later), checkpoint(old)), shapes) == new
+    assert instance_to_probe(Watched(old.source, (late, later), checkpoint(old)), shapes) == later
+    by_hand = dataclasses.replace(checkpoint(old), instance=None)
+    assert instance_to_probe(Watched(old.source, (old, late), by_hand), shapes) == old
+    assert instance_to_probe(Watched(old.source, (late, later), by_hand), shapes) == later
 
 
 # --- against a load in miniature

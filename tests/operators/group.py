@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
 from tests.core.variables import Variables
-from tests.hooks.source import CONN_ID, TARGET, Source
+from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
 
 A, B = TableName("dbo", "a"), TableName("dbo", "b")
 
@@ -58,6 +58,15 @@ class Group:
                     )
                 )
         return position
+
+    def reader(self, *cdc_tables: str) -> CountingHook:
+        """The hook of a new login that may read these tables of the schema cdc."""
+        login, password = f"reader_{self.source.name}", "Reader-pw-12345"
+        self.source.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{password}'")
+        self.source.sql(f"CREATE USER [{login}] FOR LOGIN [{login}]")
+        for name in cdc_tables:
+            self.source.sql(f"GRANT SELECT ON [cdc].[{name}] TO [{login}]")
+        return self.source.hook(login, password)
 
     def change(self, text: str) -> Lsn:
         """Commit and capture; the position."""

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.checkpoint import InstanceRef, SinkState
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
+    CdcPermissionError,
     CheckpointError,
     GapError,
     InstanceChangedError,
@@ -20,9 +22,12 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
+from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
-from tests.hooks.source import CountingHook, Source
+from airflow_provider_mssql_cdc.triggers.polling import utc_now
+from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
 from tests.operators.group import A, B, Group
 
 
@@ -186,6 +191,101 @@ def test_a_tracked_table_whose_instance_the_login_may_not_see_is_not_enabled_aga
     assert f"GRANT SELECT ON SCHEMA::[cdc] TO [{login}];" in text
     assert "sp_cdc_enable_table" not in text
     assert list(plan.candidates) == [B]
+
+
+@pytest.mark.parametrize("readable", [("dbo_b_CT",), ()], ids=["another", "none"])
+def test_a_change_table_that_may_not_be_read_fails_alone(group: Group, readable: tuple[str, ...]) -> None:
+    """Of a login that sees all of them (VIEW DEFINITION)."""
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
+    with group.source.hook() as hook, group.reader("lsn_time_mapping", "change_tables", *readable) as reader:
+        hook.probe = reader.probe  # type: ignore[method-assign]
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert [spec.name for spec in plan.specs] == ([B] if readable else [])
+    assert list(plan.failures) == ([A] if readable else [A, B])
+    for name, failure in plan.failures.items():
+        assert isinstance(failure, CdcPermissionError)
+        assert failure.permanent
+        assert str(failure).startswith(f"{name}: ")
+        assert f"GRANT SELECT ON SCHEMA::[cdc] TO [{reader.where.login}];" in str(failure)
+    group.settle(plan, group.request())
+    after = group.checkpoint(A)
+    assert after is not None
+    assert after.failed is not None
+
+
+@pytest.mark.parametrize("look", [1, 2])
+def test_a_change_table_that_is_dropped_while_a_run_is_planned_fails_alone(group: Group, look: int) -> None:
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (3)")
+
+    class Dropping(CountingHook):
+        looks = 0
+
+        def probe(self, *args: Any, **kwargs: Any) -> Probe:
+            self.looks += 1
+            if self.looks == look:
+                group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
+            return super().probe(*args, **kwargs)
+
+    with Dropping(connection=group.source.airflow_connection()) as hook:
+        plan = plan_load(hook, group.store, group.request(max_transactions=1), None)
+    assert [spec.name for spec in plan.specs] == [B]
+    assert isinstance(plan.failures[A], InstanceChangedError)
+    assert not plan.failures[A].permanent
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_run_without_events_takes_over_the_new_instance_at_once(group: Group, behind: bool) -> None:
+    """Else the sensor would call for one run after the other, until the checkpoint is an hour old."""
+    group.loaded(A, B)
+    group.source.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'a2', @role_name = NULL, @supports_net_changes = 0")
+    position = group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    stored = group.checkpoint(A)
+    assert stored is not None
+    group.store.overwrite(dataclasses.replace(stored, sinks={"mirror": SinkState(position, position)}))
+    if behind:
+        group.change("INSERT INTO dbo.b (id) VALUES (3)")
+    group.loaded(B)
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+    assert called(group) == {A: Reason.INSTANCE_GONE}
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+        (instance,) = hook.capture_instances([A])
+    assert (plan.specs, plan.failures) == ([], {})
+    group.settle(plan, group.request())
+    after = group.checkpoint(A)
+    assert after is not None
+    assert (after.instance, after.position) == (InstanceRef.of(instance), group.source.max_lsn())
+    assert called(group) == {}
+
+
+def test_a_position_that_was_named_is_watched_where_a_load_would_read(group: Group) -> None:
+    group.loaded(A, B)
+    stored = group.checkpoint(A)
+    assert stored is not None
+    group.store.overwrite(dataclasses.replace(stored, instance=None))
+    group.source.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'a2', @role_name = NULL, @supports_net_changes = 0")
+    group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    group.loaded(B)
+    assert called(group) == {}
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+        instance = hook.capture_instances([A])[0]
+    group.settle(plan, group.request())
+    after = group.checkpoint(A)
+    assert after is not None
+    assert after.instance == InstanceRef.of(instance)
+    assert called(group) == {}
+
+
+def called(group: Group) -> dict[TableName, Reason]:
+    """The tables for which a sensor would call, and why."""
+    watch, now = Watch(WatchRequest(CONN_ID, ("dbo.*",), (), TARGET, ("mirror",)), group.store), utc_now()
+    with group.source.hook() as hook:
+        wake = watch.poll(hook, Prober(), now, now)
+    return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
 
 
 @pytest.fixture

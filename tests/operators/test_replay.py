@@ -8,7 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import IntervalError, RestoredError, SchemaChangedError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcPermissionError,
+    IntervalError,
+    IntervalNotReachedError,
+    RestoredError,
+    SchemaChangedError,
+)
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.operators.planning import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
@@ -115,6 +121,81 @@ def test_a_history_of_before_a_restore_is_left_alone(week: Week) -> None:
     plan = week.replay_of_tuesday()
     assert [spec.name for spec in plan.specs] == [B]
     assert isinstance(plan.failures[A], RestoredError)
+
+
+def test_a_change_table_that_may_not_be_read_fails_alone(week: Week) -> None:
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (2)")
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    with week.group.source.hook() as hook, week.group.reader("lsn_time_mapping", "change_tables", "dbo_b_CT") as reader:
+        hook.probe = reader.probe  # type: ignore[method-assign]
+        plan = plan_replay(hook, week.group.store, week.group.request(), (TUESDAY, WEDNESDAY), "UTC", "")
+    assert [spec.name for spec in plan.specs] == [B]
+    assert isinstance(plan.failures[A], CdcPermissionError)
+
+
+def test_an_interval_that_the_capture_has_not_passed_waits_for_another_try(week: Week) -> None:
+    week.on(TUESDAY)
+    week.group.loaded(A, B)
+    with week.group.source.hook() as hook:
+        state = hook.agent_health().detail
+    with pytest.raises(IntervalNotReachedError, match="not yet the interval's end") as early:
+        week.replay_of_tuesday()
+    assert not early.value.permanent
+    assert state.startswith("SQL Server Agent")
+    assert str(early.value).endswith(state)
+
+
+def test_a_history_that_has_not_reached_the_interval_waits_for_another_try(week: Week) -> None:
+    week.on(TUESDAY)
+    position = week.group.loaded(A, B)
+    last = week.on(TUESDAY)
+    week.on(WEDNESDAY)
+    plan = week.replay_of_tuesday()
+    assert (plan.specs, list(plan.failures)) == ([], [B])
+    assert isinstance(plan.failures[B], IntervalNotReachedError)
+    assert not plan.failures[B].permanent
+    assert f"loaded up to {position}, and the interval's last event is at {last}" in str(plan.failures[B])
+
+
+@pytest.mark.parametrize("days", [(-3, -2), (-1, 2)], ids=["before", "across"])
+def test_what_lies_before_the_oldest_mapping_is_a_gap(week: Week, days: tuple[int, int]) -> None:
+    """The largest LSN below such an edge is NULL, which must not be taken for the beginning."""
+    week.on(TUESDAY)
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    start, end = (MONDAY + number * DAY for number in days)
+    with (
+        week.group.source.hook() as hook,
+        pytest.raises(IntervalError, match=f"nothing is known of the time before {start.date()}") as old,
+    ):
+        plan_replay(hook, week.group.store, week.group.request(), (start, end), "UTC", "")
+    assert old.value.permanent
+
+
+@pytest.mark.parametrize(("version", "offset"), [("2022", 120), ("2019", 0)])
+def test_a_clock_that_may_not_be_utc_needs_a_zone(version: str, offset: int) -> None:
+    with Sandbox(database=None, version=version, utc_offset=offset) as server:
+        address = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+        source = Source(address, "elsewhere")
+        group = Group(source, "history")
+        group.make("dbo.a")
+        with source.hook() as hook:
+            with pytest.raises(IntervalError, match=r'Name its IANA zone: server_timezone="Europe/Berlin"') as unnamed:
+                plan_replay(hook, group.store, group.request(), (MONDAY, TUESDAY), None, "")
+            assert unnamed.value.permanent
+            with pytest.raises(IntervalError, match="nothing is known of the time before"):
+                plan_replay(hook, group.store, group.request(), (MONDAY, TUESDAY), "Europe/Berlin", "")
+        source.close()
+
+
+def test_a_server_that_says_it_is_utc_needs_none(week: Week) -> None:
+    week.on(TUESDAY)
+    week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    with week.group.source.hook() as hook:
+        plan = plan_replay(hook, week.group.store, week.group.request(), (TUESDAY, WEDNESDAY), None, "")
+    assert plan.replay == week.replay_of_tuesday().replay
 
 
 def test_an_interval_without_zone_is_refused(week: Week) -> None:

@@ -126,8 +126,8 @@ def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:
             newest = max(newest, path.stat().st_mtime)
             if newest > limit:
                 return False
-    except FileNotFoundError:
-        # no job's folder, or one whose job is at work
+    except OSError:
+        # no job's folder, one that others keep for themselves, or one whose job is at work
         return False
     return newest > 0
 

@@ -116,10 +116,29 @@ def test_only_folders_of_old_jobs_are_removed(tmp_path):
     for spec in (old, new):
         job_files.write_spec(spec)
     (tmp_path / "not a job").mkdir()
-    make_old(tmp_path / "old")
-    make_old(tmp_path / "not a job")
+    (tmp_path / "a file").touch()
+    (tmp_path / "nowhere").symlink_to("nowhere")
+    for folder in ("old", "not a job", "a file"):
+        make_old(tmp_path / folder)
     job_files.remove_old(str(tmp_path))
-    assert sorted(os.listdir(tmp_path)) == ["new", "not a job"]
+    assert sorted(os.listdir(tmp_path)) == ["a file", "new", "not a job", "nowhere"]
+
+
+def test_a_folder_that_may_not_be_read_stays(tmp_path, monkeypatch):
+    """As lost+found of a mounted disk; root, as whom tests may run, can read everything."""
+    job_files.write_spec(make_spec(tmp_path, "old"))
+    make_old(tmp_path / "old")
+    (tmp_path / "lost+found").mkdir()
+
+    class Denying(type(tmp_path)):
+        def stat(self, **given):
+            if "lost+found" in self.parts:
+                raise PermissionError(13, "Permission denied", str(self))
+            return super().stat(**given)
+
+    monkeypatch.setattr(job_files, "Path", Denying)
+    job_files.remove_old(str(tmp_path))
+    assert os.listdir(tmp_path) == ["lost+found"]
 
 
 def test_a_job_that_still_writes_is_not_old(tmp_path):

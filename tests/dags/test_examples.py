@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def test_the_replay_has_real_data_intervals(bag):
     timetable = coerce_to_core_timetable(bag.dags["shop_replay"].timetable)
     interval = timetable.infer_manual_data_interval(run_after=pendulum.datetime(2026, 1, 6, 3))
     assert (interval.start, interval.end) == (pendulum.datetime(2026, 1, 5), pendulum.datetime(2026, 1, 6))
+
+
+def test_the_replay_waits_for_what_its_interval_needs(bag):
+    """A run starts at the moment in which its interval ends, and is then too early."""
+    (replay,) = bag.dags["shop_replay"].tasks
+    # shop_incremental runs every ten minutes
+    assert replay.retry_delay >= datetime.timedelta(minutes=10)
+    assert replay.retries * replay.retry_delay >= datetime.timedelta(hours=1)
 
 
 def test_no_example_imports_what_the_workers_may_not_have():

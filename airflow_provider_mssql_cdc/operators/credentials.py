@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,8 +15,20 @@ log = logging.getLogger(__name__)
 
 _SUFFIX = ".properties"
 
-REDACTION = "(?i)secret|password|token|access[.]?key|spark[.]mssql_cdc[.](user|password)"
-"""Which properties Spark shows masked: those of its own default (docs: spark.redaction.regex), and ours."""
+REDACTION = "spark.redaction.regex"
+"""The property that says which others Spark shows masked."""
+
+_OURS = "spark[.]mssql_cdc[.](?:user|password)"
+_SPARKS = "(?i)secret|password|token|access[.]?key"
+
+
+def redaction(theirs: str | None) -> str:
+    """Return the regex by which Spark masks user and password, and what the user wants to be masked.
+
+    :param theirs: the user's own; None for Spark's default (docs: spark.redaction.regex)
+    """
+    # theirs comes last, so that its flags and groups mean what they mean alone
+    return f"{_OURS}|{_SPARKS if theirs is None else theirs}"
 
 
 @contextlib.contextmanager
@@ -23,8 +36,8 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
     """Write a Spark properties file with the secrets, and remove it in the end.
 
     spark-submit reads one properties file only, and none of its defaults beside it, so the user's own file, or else
-    ``spark-defaults.conf``, is a part of ours. Of two equal keys the later one counts: ours only gives a default to
-    ``spark.redaction.regex``, and has the last word on the secrets.
+    ``spark-defaults.conf``, is a part of ours. Of two equal keys the later one counts: ours has the last word on the
+    secrets, and on ``spark.redaction.regex``, where it adds to what is inherited.
 
     :param secrets: Spark properties, such as ``spark.mssql_cdc.password``
     :param base: the user's properties file, None for Spark's defaults
@@ -37,9 +50,9 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
     if home.stat().st_uid != os.getuid() or home.stat().st_mode & 0o077:
         raise PermissionError(f"{home} can be read by other users; secrets are not written there. Remove it.")
     inherited = Path(base) if base else _spark_defaults()
-    text = f"spark.redaction.regex={_escape(REDACTION)}\n"
-    text += inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
-    text += "".join(f"{key}={_escape(value)}\n" for key, value in secrets.items())
+    text = inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
+    ours = {REDACTION: redaction(_property(text, REDACTION)), **secrets}
+    text += "".join(f"{key}={_escape(value)}\n" for key, value in ours.items())
     descriptor, path = _locked_file(home)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -84,6 +97,28 @@ def _spark_defaults() -> Path | None:
         folder = os.path.join(home, "conf")
     path = Path(folder) / "spark-defaults.conf" if folder else None
     return path if path is not None and path.is_file() else None
+
+
+_LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t\f]*+(?![#!])((?:\\(?:\r\n|.)|[^\\\r\n])+)", re.DOTALL)
+_CONTINUED = re.compile(r"\\(?:\r\n|\r|\n)[ \t\f]*")
+_PAIR = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _property(text: str, key: str) -> str | None:
+    """Return a property's value as ``java.util.Properties`` reads it, without spaces around it, as Spark does."""
+    value = None
+    for line in _LINE.finditer(text):
+        pair = _PAIR.fullmatch(_CONTINUED.sub("", line[1]))
+        if pair is not None and _unescape(pair[1]) == key:
+            value = _unescape(pair[2]).strip()
+    return value
+
+
+def _unescape(text: str) -> str:
+    plain = _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _CONTROL.get(m[2], m[2]), text)
+    return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
 
 def _escape(value: str) -> str:

@@ -35,7 +35,7 @@ from airflow_provider_mssql_cdc.hooks.parameters import check_literals, listed, 
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
-from airflow_provider_mssql_cdc.operators.credentials import properties_file
+from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, redaction
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import (
     Request,
@@ -374,21 +374,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave."""
         given = {name: getattr(self, name) for name in ("application_args", "py_files", "conf", "properties_file")}
-        self.application = str(job_files.JOB)
-        self.application_args = ["--spec", spec.path]
-        self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
-        self.properties_file = properties
-        self.conf = {"spark.sql.extensions": ICEBERG_EXTENSIONS, **(self.conf or {})}
-        submission = self._get_hook()._connection
-        if str(submission["master"]).startswith("local"):
-            # else Spark's Python is the first one on the PATH, which may lack pyspark
-            self.conf.setdefault("spark.pyspark.python", sys.executable)
-        if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
-            raise MsSqlCdcError(
-                f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read {spec.work_dir}.",
-                advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
-            )
-        self._hook = None
         try:
             yield
         finally:
@@ -399,6 +384,25 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         """End the Spark application, and remove what it staged."""
         if self._hook is not None:
             super().on_kill()
+            self.application = str(job_files.JOB)
+            self.application_args = ["--spec", spec.path]
+            self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
+            self.properties_file = properties
+            self.conf = {"spark.sql.extensions": ICEBERG_EXTENSIONS, **(self.conf or {})}
+            if REDACTION in self.conf:
+                # on the command line it would count more than what the properties file says
+                self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))
+            submission = self._get_hook()._connection
+            if str(submission["master"]).startswith("local"):
+                # else Spark's Python is the first one on the PATH, which may lack pyspark
+                self.conf.setdefault("spark.pyspark.python", sys.executable)
+            if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
+                raise MsSqlCdcError(
+                    f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read "
+                    f"{spec.work_dir}.",
+                    advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
+                )
+            self._hook = None
         if self._spec is not None:
             job_files.remove(self._spec)
 

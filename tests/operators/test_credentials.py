@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.operators.credentials import _escape, properties_file
+from airflow_provider_mssql_cdc.operators.credentials import _escape, _property, properties_file, redaction
 
 HOLDER = """
 import sys
@@ -68,15 +68,46 @@ def test_the_users_own_properties_are_kept_and_ours_count(tmp_path):
 )
 def test_user_and_password_are_hidden_in_sparks_pages(tmp_path, key, hidden):
     with properties_file({}, None, tmp_path / "home") as path:
-        found = re.search(properties(path)["spark.redaction.regex"], key)
-    assert bool(found) is hidden
+        pattern = unescape(properties(path)["spark.redaction.regex"])
+    assert matches(pattern, key) is hidden
 
 
-def test_a_redaction_of_the_users_own_counts(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "theirs"),
+    [
+        ("spark.redaction.regex mine|own", "mine|own"),
+        ("spark.redaction.regex=first\nspark.redaction.regex=mine|own", "mine|own"),
+        ("spark.redaction.regex : mine|own  ", "mine|own"),
+        ("  spark.redaction.regex\\\n   = mine|\\\r\n  own\n#spark.redaction.regex=none", "mine|own"),
+        ("spark.redaction.regex=mine|own\n! spark.redaction.regex=none\n\n", "mine|own"),
+        ("spark.redaction.r\\u0065gex=(m)in\\u0065|\\\\bown", r"(m)ine|\bown"),
+        ("spark.redaction.regex", ""),
+        ("spark.redaction.regexes=all\nspark.a=\\\nspark.redaction.regex=none", None),
+    ],
+)
+def test_what_the_user_wants_hidden_is_hidden_beside_what_is_ours(tmp_path, line, theirs):
     own = tmp_path / "own.conf"
-    own.write_text("spark.redaction.regex (?i)mine")
+    own.write_text(line, newline="")
+    assert _property(line, "spark.redaction.regex") == theirs
     with properties_file({}, str(own), tmp_path / "home") as path:
-        assert properties(path)["spark.redaction.regex"] == "(?i)mine"
+        last = Path(path).read_text().splitlines()[-1]
+    pattern = unescape(last.removeprefix("spark.redaction.regex="))
+    assert pattern == redaction(theirs)
+    hidden = [
+        key for key in ("mine", "own", "spark.mssql_cdc.user", "spark.mssql_cdc.password") if matches(pattern, key)
+    ]
+    assert hidden[-2:] == ["spark.mssql_cdc.user", "spark.mssql_cdc.password"]
+    assert ("mine" in hidden) == bool(theirs is not None)
+
+
+def test_flags_and_groups_of_the_users_own_keep_their_meaning():
+    assert redaction("(?i)mine") == "spark[.]mssql_cdc[.](?:user|password)|(?i)mine"
+    assert re.compile(redaction("(m)ine")).groups == 1
+
+
+def matches(pattern: str, key: str) -> bool:
+    """What ``java.util.regex`` finds: there flags may stand within a pattern, and hold from there on."""
+    return bool(re.search(pattern.replace("(?i)", "") if "(?i)" in pattern else pattern, key, re.IGNORECASE))
 
 
 @pytest.mark.parametrize(
@@ -170,6 +201,7 @@ def unescape(text: str) -> str:
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
 def test_any_password_survives_the_format(password):
     line = _escape(password)
+    assert _property(f"a=b\nkey={line}\nc=d", "key") == password.strip()
     assert line.isascii()
     assert not line.startswith((" ", "\t"))
     assert "\n" not in line

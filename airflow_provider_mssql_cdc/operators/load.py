@@ -31,7 +31,7 @@ from airflow_provider_mssql_cdc.core.target import HISTORY, Target, check_shapes
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, listed, patterns
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, listed, patterns
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
@@ -84,14 +84,17 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         columns that identify a row
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
-    :param server_timezone: IANA zone of the server's clock; needed for intervals unless the server runs in UTC
+    :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
+        server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
     :param max_rows: load at most that many change rows, but never a part of a transaction
     :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
-    :param replay: write a past interval into ``history`` once more; moves no checkpoint
+    :param replay: write a past interval into ``history`` once more; moves no checkpoint. It fails, and waits for its
+        next try, until the capture and the history have reached the interval's end: give the task ``retries``
     :param interval: (start, end) to replay, as ISO 8601 text or datetimes, both with a zone; by default the run's
         data interval (templated)
-    :param target_suffix: with ``replay``: build new tables with this suffix
+    :param target_suffix: with ``replay``: build new tables with this suffix, each of one interval, as with
+        ``"_{{ ds_nodash }}"`` (templated)
     :param work_dir: folder or URL that Airflow and Spark both read, for job spec, receipt and staged rows; by default
         ``mssql_cdc`` in the Airflow home, which suits local and client mode (templated)
     :param connections: JDBC connections open at once
@@ -112,6 +115,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         "upto",
         "exclude",
         "interval",
+        "target_suffix",
         "work_dir",
     )
 
@@ -151,7 +155,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
         check_literals(tables, exclude, target)
-        check_template(table_name + target_suffix)
+        check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
         for named in (*(keys or {}), *(partition_by or {})):
             parse_name(named)
         if on_disabled not in ("fail", "skip", "enable"):
@@ -261,13 +265,13 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = self._plan(hook, store, request, context)
-        for warning in plan.warnings:
-            self.log.warning(warning)
-        for waiting in plan.waiting:
-            self.log.info("%s: %s", waiting.name, waiting.reason)
-        if plan.upto is None or not plan.specs:
-            return Outcome(plan)
-        spec = self._freeze(plan, plan.upto, context)
+            for warning in plan.warnings:
+                self.log.warning(warning)
+            for waiting in plan.waiting:
+                self.log.info("%s: %s", waiting.name, waiting.reason)
+            if plan.upto is None or not plan.specs:
+                return Outcome(plan)
+            spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
         return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
@@ -294,6 +298,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
         if self.replay:
+            check_template(self.table_name + self.target_suffix)
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
         state = TaskState(context)
         given = state.get(_CUT_KEY) if self.upto is None else self.upto
@@ -302,12 +307,16 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             state.set(_CUT_KEY, str(plan.upto))
         return plan
 
+    def _timezone(self, hook: MsSqlCdcHook) -> str | None:
+        """Return the IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""
+        return self.server_timezone or ("UTC" if hook.server_timezone() == "UTC" else None)
+
     def _interval(self, context: Context) -> tuple[Edge, Edge]:
         return self.interval or (context.get("data_interval_start"), context.get("data_interval_end"))
 
     # --- submit
 
-    def _freeze(self, plan: RunPlan, upto: Lsn, context: Context) -> JobSpec:
+    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None, context: Context) -> JobSpec:
         """Write the job spec, and remember it for the tries that follow."""
         connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
         url, options = jdbc_url(connection)
@@ -320,7 +329,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 database=plan.database,
                 jdbc_url=url,
                 options=options,
-                timezone=self.server_timezone,
+                timezone=timezone,
             ),
             tables=tuple(plan.specs),
             upto=upto,
@@ -375,15 +384,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         """Set what spark-submit is told for this job, and put back what the author gave."""
         given = {name: getattr(self, name) for name in ("application_args", "py_files", "conf", "properties_file")}
         try:
-            yield
-        finally:
-            for name, value in given.items():
-                setattr(self, name, value)
-
-    def on_kill(self) -> None:
-        """End the Spark application, and remove what it staged."""
-        if self._hook is not None:
-            super().on_kill()
             self.application = str(job_files.JOB)
             self.application_args = ["--spec", spec.path]
             self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
@@ -403,6 +403,15 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                     advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
                 )
             self._hook = None
+            yield
+        finally:
+            for name, value in given.items():
+                setattr(self, name, value)
+
+    def on_kill(self) -> None:
+        """End the Spark application, and remove what it staged."""
+        if self._hook is not None:
+            super().on_kill()
         if self._spec is not None:
             job_files.remove(self._spec)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoadedYetError, TargetError
@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, State, TargetTable
 
 _ATTEMPTS = 5
+_ANOTHER_TABLE = "Drop it, or choose another target_suffix."
 
 
 def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, replay: ReplaySpec) -> None:
@@ -21,7 +22,7 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
 
     :param name: of the target table
     :param state: of the target table
-    :raises TargetError: if old values would overwrite newer ones, or a new table exists already
+    :raises TargetError: if old values would overwrite newer ones, or if what is to be a new table is loaded into
     :raises NotLoadedYetError: if the window was not loaded before
     """
     if sink.shape != HISTORY:
@@ -31,11 +32,11 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
             advice="Replay into a history.",
         )
     if replay.suffix:
-        if state.exists and not state.is_empty:
+        if state.marker is not None:
             raise TargetError(
-                f"{name} exists and has rows; a replay builds it anew.",
+                f"{name} is a table that loads write to; a replay builds one of its own.",
                 table=str(table.name),
-                advice="Drop it, or choose another target_suffix.",
+                advice=_ANOTHER_TABLE,
             )
         return
     reached = state.marker.position if state.marker else None
@@ -52,9 +53,10 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
 def replay_sink(
     shape: TableShape, sink: SinkSpec, target: TargetTable, staged: Staged, window: Window, *, anew: bool
 ) -> SinkReceipt:
-    """Write the window.
+    """Write what the target lacks of the window, so that a replay can be repeated.
 
-    :param anew: into a new table; else what the history lacks of it
+    :param anew: into a table that holds nothing but this window
+    :raises TargetError: if it holds something else
     :raises MarkerMovedError: if other commits came first again and again
     """
     if anew:
@@ -62,6 +64,12 @@ def replay_sink(
     for _ in range(_ATTEMPTS + 1):
         state = target.state()
         held = target.rows(state)
+        if anew and not held.where(~_within(window)).isEmpty():
+            raise TargetError(
+                f"{target.name} has rows from outside of {window}, which a replay builds it from.",
+                table=str(shape.spec.name),
+                advice=_ANOTHER_TABLE,
+            )
         known = shape.known_in_history(held, window) if shape.spec.schema.key else None
         rows = _missing(shape.history_events(staged, window, known), held, window)
         if target.commit(state, Append(rows), None):
@@ -75,10 +83,12 @@ def replay_sink(
     )
 
 
+def _within(window: Window) -> Column:
+    return (F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))
+
+
 def _missing(events: DataFrame, held: DataFrame, window: Window) -> DataFrame:
-    present = held.where((F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))).select(
-        *(F.col(name).alias(f"_held{name}") for name in IDENTITY)
-    )
+    present = held.where(_within(window)).select(*(F.col(name).alias(f"_held{name}") for name in IDENTITY))
     same = F.lit(True)
     for name in IDENTITY:
         same &= F.col(name).eqNullSafe(F.col(f"_held{name}"))

@@ -331,6 +331,14 @@ def test_arguments_that_make_no_sense_are_refused_when_the_dag_is_parsed(given, 
         MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})
 
 
+def test_each_run_of_a_replay_can_build_a_table_of_its_own():
+    replay = MsSqlCdcLoadOperator(
+        task_id="replay", **{**SHOP, "shapes": ["history"]}, replay=True, target_suffix="_{{ ds_nodash }}"
+    )
+    replay.render_template_fields({"ds_nodash": "20260105"})
+    assert replay.target_suffix == "_20260105"
+
+
 def test_the_parameters_of_spark_submit_are_kept():
     operator = MsSqlCdcLoadOperator(
         task_id="load", executor_memory="3g", conf={"spark.x": "1"}, capture_timeout=timedelta(minutes=1), **SHOP

@@ -70,13 +70,17 @@ class Task:
         """One try."""
         self.instance, self.emitted = TaskInstance(), []
         alias = AssetAlias("loaded")
-        arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, "work_dir": self.master.work_dir}
-        operator = MsSqlCdcLoadOperator(
-            task_id="load", status_poll_interval=0, packages="", outlets=[alias], **{**arguments, **given}
-        )
+        operator = self.operator(outlets=[alias], **given)
         context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}
         summary: dict[str, Any] = operator.execute(context)
         return summary
+
+    def operator(self, **given: Any) -> MsSqlCdcLoadOperator:
+        """The operator of a try."""
+        arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, "work_dir": self.master.work_dir}
+        return MsSqlCdcLoadOperator(
+            task_id="load", status_poll_interval=0, packages="", **{"outlets": [], **arguments, **given}
+        )
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -127,6 +131,34 @@ def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
     )
     assert (task.position(A), task.state, task.master.folders) == (cut, {}, [])
     assert len(task.master.submissions) == 1
+
+
+@pytest.mark.parametrize("given", [None, "Europe/Berlin"])
+def test_the_job_is_told_the_servers_zone_where_it_is_known(task: Task, given: str | None) -> None:
+    """For ``_commit_ts_utc``: the sandbox says that it runs in UTC, as SQL Server does since 2022."""
+    told = []
+
+    def job(spec: JobSpec) -> None:
+        told.append(spec.source.timezone)
+        write_receipt(spec)
+
+    task.master.job = job
+    task.run(server_timezone=given)
+    assert set(told) == {given or "UTC"}
+
+
+def test_a_redaction_of_the_users_own_does_not_uncover_the_password(task: Task) -> None:
+    task.run(conf={"spark.redaction.regex": "mine"})
+    assert "--conf spark.redaction.regex=spark[.]mssql_cdc[.](?:user|password)|mine" in task.master.submissions[0]
+
+
+def test_a_folder_that_the_driver_cannot_read_leaves_the_operator_as_it_was(task: Task, tmp_path: Path) -> None:
+    operator = task.operator(work_dir=str(tmp_path / "work"), conf={"spark.a": "b"})
+    before = {name: getattr(operator, name) for name in ("application_args", "py_files", "conf", "properties_file")}
+    with pytest.raises(AirflowFailException, match="cluster mode"):
+        operator.execute({"task_state_store": task.state, "ti": task.instance})
+    assert {name: getattr(operator, name) for name in before} == before
+    assert task.master.submissions == []
 
 
 def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> None:
@@ -186,6 +218,13 @@ def test_a_running_job_is_waited_for(task: Task) -> None:
     assert task.run()["upto"] == str(spec.upto)
     assert (task.position(A), task.master.submissions) == (spec.upto, [])
     assert not {JOB_ID, SPEC, POD} & set(task.state)
+
+
+def test_a_running_job_is_settled_though_cdc_is_off_by_now(task: Task) -> None:
+    spec = task.submitted(A)
+    task.group.source.sql("EXEC sys.sp_cdc_disable_db")
+    assert task.run()["upto"] == str(spec.upto)
+    assert (task.position(A), task.master.submissions) == (spec.upto, [])
 
 
 def test_a_running_job_that_fails_a_table_keeps_what_is_loaded_and_notes_its_instances(task: Task) -> None:
@@ -306,6 +345,13 @@ def test_templates_that_become_nothing_useful_fail_for_good(task: Task, given: d
         setattr(operator, name, rendered)
     with pytest.raises(AirflowFailException, match=message):
         operator.execute({"task_state_store": task.state, "ti": task.instance})
+
+
+def test_a_suffix_that_becomes_a_path_fails_for_good(task: Task) -> None:
+    replay = task.operator(shapes=["history"], replay=True, target_suffix="_{{ params.given }}")
+    replay.target_suffix = "/../x"
+    with pytest.raises(AirflowFailException, match="makes a path"):
+        replay.execute({"task_state_store": task.state, "ti": task.instance})
 
 
 def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) -> None:

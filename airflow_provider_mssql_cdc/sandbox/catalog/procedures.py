@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc
+from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, type_info
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
@@ -102,6 +102,7 @@ def _undeclared(interpreter: Interpreter, database: Database, given: Bound) -> R
 
 
 _TABLE = "@table_name!, @table_owner, @table_qualifier"
+_TYPE_INFO = Procedure("@data_type, @odbcver", _odbc(type_info.sp_datatype_info))
 _STATISTICS = Procedure(f"{_TABLE}, @index_name, @is_unique, @accuracy", _odbc(odbc.sp_statistics))
 
 _PROCEDURES: dict[str, Procedure] = {
@@ -116,6 +117,8 @@ _PROCEDURES: dict[str, Procedure] = {
     "sp_pkeys": Procedure(_TABLE, _odbc(odbc.sp_pkeys)),
     "sp_statistics_100": _STATISTICS,
     "sp_statistics": _STATISTICS,
+    "sp_datatype_info_100": _TYPE_INFO,
+    "sp_datatype_info": _TYPE_INFO,
     "sp_addrole": Procedure("@rolename!, @ownername", _add_role),
     "sp_addrolemember": Procedure("@rolename!, @membername!", _member(add=True)),
     "sp_droprolemember": Procedure("@rolename!, @membername!", _member(add=False)),

@@ -137,3 +137,25 @@ def test_agent_and_jobs(shop: Client) -> None:
     stopped = "SELECT status_desc FROM sys.dm_server_services WHERE servicename LIKE N'SQL Server Agent (%'"
     assert shop.run(stopped) == [("Stopped",)]
     assert shop.error("SELECT * FROM msdb.dbo.nosuch") == 208
+
+
+def test_datatype_info_has_every_type_of_sys_types(client: Client) -> None:
+    told = {row[0].replace("() identity", "").replace(" identity", "") for row in client.run("EXEC sp_datatype_info")}
+    assert told == {name for (name,) in client.run("SELECT name FROM sys.types")}
+
+
+def test_datatype_info_as_drivers_ask_for_it_when_they_connect(client: Client) -> None:
+    wide = ("'", "'", "max length", 1, 0, 3, None, 0, None)
+    assert client.run("sp_datatype_info_100 12,3") == [
+        ("varchar", 12, 8000, *wide, "varchar", None, None, 12, None, None, None, 2)
+    ]
+    assert [column.name for column in client.columns[0]] == [
+        "TYPE_NAME", "DATA_TYPE", "PRECISION", "LITERAL_PREFIX", "LITERAL_SUFFIX", "CREATE_PARAMS", "NULLABLE",
+        "CASE_SENSITIVE", "SEARCHABLE", "UNSIGNED_ATTRIBUTE", "MONEY", "AUTO_INCREMENT", "LOCAL_TYPE_NAME",
+        "MINIMUM_SCALE", "MAXIMUM_SCALE", "SQL_DATA_TYPE", "SQL_DATETIME_SUB", "NUM_PREC_RADIX",
+        "INTERVAL_PRECISION", "USERTYPE",
+    ]  # fmt: skip
+    scales = {row[0]: row[13:17] for row in client.run("EXEC sp_datatype_info_100 93, @ODBCVer = 3")}
+    assert scales == {"datetime2": (0, 7, 9, 3), "datetime": (3, 3, 9, 3), "smalldatetime": (0, 0, 9, 3)}
+    assert {row[0] for row in client.run("EXEC sp_datatype_info 11")} == set(scales)  # ODBC 2 has another number
+    assert [row[0] for row in client.run("sp_datatype_info_100 4, 3")] == ["int", "int identity"]

@@ -19,9 +19,12 @@ MESSAGES: dict[int, str] = {
     147: "An aggregate may not appear in the WHERE clause.",
     148: "Incorrect time syntax in time string '{}' used with WAITFOR.",
     155: "'{}' is not a recognized datepart option.",
+    156: "Incorrect syntax near the keyword '{}'.",
     164: "Each GROUP BY expression must contain at least one column that is not an outer reference.",
+    168: "The floating point value '{}' is out of the range of computer representation (8 bytes).",
     174: "The {} function requires {} argument(s).",
     178: "A RETURN statement with a return value cannot be used in this context.",
+    189: "The {} function requires {} to {} arguments.",
     195: "'{}' is not a recognized {}.",
     201: "Procedure or function '{}' expects parameter '{}', which was not supplied.",
     205: (
@@ -50,7 +53,7 @@ MESSAGES: dict[int, str] = {
         "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE "
         "operator."
     ),
-    313: "An insufficient number of arguments were supplied for the procedure or function cdc.{}.",
+    313: "An insufficient number of arguments were supplied for the procedure or function {}.",
     402: "The data types {} and {} are incompatible in the {} operator.",
     447: "Expression type {} is invalid for COLLATE clause.",
     512: "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
@@ -62,6 +65,7 @@ MESSAGES: dict[int, str] = {
     916: 'The server principal "{}" is not able to access the database "{}" under the current security context.',
     1001: "Line {}: Length or precision specification {} is invalid.",
     1002: "Line {}: Specified scale {} is invalid.",
+    1007: "The number '{}' is out of the range for numeric representation (maximum precision 38).",
     1038: (
         "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. For"
         ' other statements, look for empty alias names. Aliases defined as "" or [] are not allowed. Change the alias'
@@ -144,7 +148,7 @@ MESSAGES: dict[int, str] = {
     8111: "Cannot define PRIMARY KEY constraint on nullable column in table '{}'.",
     8114: "Error converting data type nvarchar to int.",
     8115: "Arithmetic overflow error converting expression to data type.",
-    8116: "Argument data type {} is invalid for argument 1 of substring function.",
+    8116: "Argument data type {} is invalid for argument {} of {} function.",
     8117: "Operand data type {} is invalid for {} operator.",
     8120: (
         "A column is invalid in the select list because it is not contained in either an aggregate function or the "
@@ -253,8 +257,10 @@ SEVERITIES = {
     **dict.fromkeys((3617, 3701, 4060, 15248, 15335), 11),
     1205: 13,
     **dict.fromkeys((229, 262, 916, 2601, 2627, 18456), 14),
-    **dict.fromkeys((102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 164, 174, 178, 195, 1001, 1002), 15),
-    **dict.fromkeys((1038, 1060, 1087, 4112, 4145, 8154, 10704), 15),
+    **dict.fromkeys(
+        (102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 156, 164, 168, 174, 178, 189, 195), 15
+    ),
+    **dict.fromkeys((1001, 1002, 1007, 1038, 1060, 1087, 4112, 4145, 8154, 10704), 15),
 }
 STATES = {
     137: 2, 201: 4, 206: 2, 214: 2, 226: 6, 229: 5, 257: 3, 306: 2, 313: 3, 515: 2, 529: 2, 1038: 5, 1087: 2,

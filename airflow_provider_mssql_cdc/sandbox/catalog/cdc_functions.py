@@ -9,10 +9,12 @@ from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, varbinary
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, nvarchar, varbinary
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+_TEXT = nvarchar(4000)
 
 
 def values_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
@@ -25,12 +27,18 @@ def values_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
     return values
 
 
+def texts_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
+    """The values of arguments that are names and other words: whatever is given is converted to a text."""
+    texts = [Expr(each.to(_TEXT), _TEXT, constant=each.constant) for each in arguments]
+    return values_of(env, texts, what)
+
+
 def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
     return constant(database.cdc.max_lsn(), LSN)
 
 
 def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    name = values_of(env, arguments, "fn_cdc_get_min_lsn")[0]
+    name = texts_of(env, arguments, "fn_cdc_get_min_lsn")[0]
     instance = database.cdc.instance(name)
     if instance is not None and not changes.may_read_changes(env, database, instance):
         return constant(bytes(10), LSN)
@@ -61,12 +69,13 @@ def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) ->
 
 def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
     moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
-    operator, time = values_of(env, [arguments[0], moment], "fn_cdc_map_time_to_lsn")
+    (operator,) = texts_of(env, arguments[:1], "fn_cdc_map_time_to_lsn")
+    (time,) = values_of(env, [moment], "fn_cdc_map_time_to_lsn")
     return constant(database.cdc.map_time_to_lsn(operator, time), LSN)
 
 
 def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(database.cdc.column_ordinal(*values_of(env, arguments, "fn_cdc_get_column_ordinal")), INT)
+    return constant(database.cdc.column_ordinal(*texts_of(env, arguments, "fn_cdc_get_column_ordinal")), INT)
 
 
 def _bit_sql(position: str, mask: str) -> str:
@@ -83,7 +92,7 @@ def _is_bit_set(env: Environment, database: Database, arguments: list[Expr]) -> 
 
 
 def _has_column_changed(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    ordinal = database.cdc.column_ordinal(*values_of(env, arguments[:2], "fn_cdc_has_column_changed"))
+    ordinal = database.cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_has_column_changed"))
     if ordinal is None:
         return constant(None, BIT)
     return Expr(_bit_sql(str(ordinal), arguments[2].to(varbinary(128))), BIT, constant=arguments[2].constant)

@@ -76,7 +76,7 @@ def change_function(
     if instance is None:
         return None
     if len(arguments) != 3:
-        raise SqlError.of(313, name)
+        raise SqlError.of(313, f"cdc.{name}")
     kind = "all" if lowered.startswith(_ALL) else "net"
     if not may_read_changes(env, database, instance):
         shown = f"fn_cdc_get_{kind}_changes_..."

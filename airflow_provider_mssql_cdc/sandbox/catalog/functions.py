@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
-from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, values_of
+from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, texts_of, values_of
 from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -88,8 +88,8 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
             return _clock(env, name)
         if name == "current_timezone_id" and env.instance.version.number < (16,):
             return None
-        if name in _METADATA:
-            return _METADATA[name](env, arguments)
+        if name in METADATA_FUNCTIONS:
+            return METADATA_FUNCTIONS[name](env, arguments)
         return None
     database = env.database_named(parts[0] if len(parts) == 3 else "")
     if parts[-2].casefold() != "sys":
@@ -128,7 +128,7 @@ def _object_part(attribute: str) -> Callable[[Any, list[Expr]], Expr]:
 
 
 def _object_id(env: Environment, arguments: list[Expr]) -> Expr:
-    values = values_of(env, arguments, "OBJECT_ID")
+    values = texts_of(env, arguments, "OBJECT_ID")
     found = objects.find(env, values[0]) if values[0] else None
     if found is not None and len(values) > 1 and found.type.strip() != str(values[1]).strip().upper():
         found = None
@@ -160,7 +160,7 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
-    table, column = values_of(env, arguments, "COL_LENGTH")
+    table, column = texts_of(env, arguments, "COL_LENGTH")
     found = objects.find(env, table)
     lengths = {c.name.casefold(): system_types.max_length(c.type) for c in (found.columns if found else ())}
     return constant(lengths.get(str(column).casefold()), SqlType("smallint"))
@@ -259,7 +259,8 @@ def _identity(attribute: int | None) -> Callable[[Any, list[Expr]], Expr]:
 
 def _part_of_name(env: Environment, arguments: list[Expr]) -> Expr:
     """PARSENAME: parts are counted from the right."""
-    name, part = values_of(env, arguments, "PARSENAME")
+    (name,) = texts_of(env, arguments[:1], "PARSENAME")
+    (part,) = values_of(env, [Expr(arguments[1].to(INT), INT, constant=arguments[1].constant)], "PARSENAME")
     cursor = Cursor(tokenize(name or ""), name or "")
     parts = cursor.dotted() if cursor.token.is_name else ()
     known = 1 <= (part or 0) <= len(parts) <= 4 and cursor.token.kind == "end"
@@ -276,7 +277,7 @@ def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]
     return function
 
 
-_METADATA: dict[str, Callable[[Any, list[Expr]], Expr]] = {
+METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     **SECURITY_FUNCTIONS,
     "object_name": _object_part("name"),
     "object_schema_name": _object_part("schema"),

@@ -194,7 +194,10 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
     """Call a procedure by its name; OUTPUT values come back as ReturnValue with the argument's position."""
     name = parts[-1].lower()
     if name in _STATEMENTS:
-        yield from _STATEMENTS[name](interpreter, arguments)
+        run, *needed = _STATEMENTS[name]
+        if len(arguments) < len(needed):
+            raise SqlError.of(201, name, needed[len(arguments)])
+        yield from run(interpreter, arguments)
         return
     yield from procedures.call(interpreter, parts, arguments)
 
@@ -203,6 +206,10 @@ def _text(argument: Argument | None, name: str) -> str:
     if argument is None or not isinstance(argument.value, str):
         raise SqlError.of(214, name)
     return argument.value
+
+
+def _declarations(argument: Argument | None, name: str) -> str:
+    return "" if argument is None or argument.value is None else _text(argument, name)
 
 
 def _pick(arguments: list[Argument], position: int, *names: str) -> Argument | None:
@@ -277,12 +284,11 @@ def _as_type(interpreter: Interpreter, argument: Argument, type_: SqlType) -> An
 def _sp_executesql(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
     text = _text(_pick(arguments, 0, "@stmt", "@statement"), "@statement")
     second = _pick(arguments, 1, "@params", "@parameters")
-    declarations = second.value if second is not None else ""
-    yield from _run_text(interpreter, text, declarations or "", arguments[2:], 2)
+    yield from _run_text(interpreter, text, _declarations(second, "@parameters"), arguments[2:], 2)
 
 
 def _sp_prepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
-    declarations, text = arguments[1].value or "", _text(arguments[2], "@stmt")
+    declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
     handle = interpreter.prepared.add(text, declarations)
     yield ReturnStatus(0)
     yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
@@ -303,7 +309,7 @@ def _sp_execute(interpreter: Interpreter, arguments: list[Argument]) -> Iterator
 def _sp_prepexec(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
     # a handle passed in is one to drop
     interpreter.prepared.statements.pop(arguments[0].value, None)
-    declarations, text = arguments[1].value or "", _text(arguments[2], "@stmt")
+    declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
     handle = interpreter.prepared.add(text, declarations)
     outcomes = _run_text(interpreter, text, declarations, arguments[3:], 3)
     for outcome in outcomes:
@@ -318,10 +324,11 @@ def _sp_unprepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterat
     yield ReturnStatus(0)
 
 
-_STATEMENTS = {
-    "sp_executesql": _sp_executesql,
-    "sp_prepare": _sp_prepare,
-    "sp_execute": _sp_execute,
-    "sp_prepexec": _sp_prepexec,
-    "sp_unprepare": _sp_unprepare,
+# what runs a statement, and the parameters that must be given
+_STATEMENTS: dict[str, tuple[Any, ...]] = {
+    "sp_executesql": (_sp_executesql, "@statement"),
+    "sp_prepare": (_sp_prepare, "@handle", "@params", "@stmt"),
+    "sp_execute": (_sp_execute, "@handle"),
+    "sp_prepexec": (_sp_prepexec, "@handle", "@params", "@stmt"),
+    "sp_unprepare": (_sp_unprepare, "@handle"),
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -183,8 +183,7 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
     elif cursor.take("NULL"):
         column.nullable = True
     elif cursor.take("IDENTITY"):
-        numbers = "".join(t.text for t in cursor.group()).split(",") if cursor.at("(") else ["1", "1"]
-        column.identity = (int(numbers[0]), int(numbers[1]))
+        column.identity = _identity(cursor) if cursor.at("(") else (1, 1)
         if cursor.at("NOT", "FOR"):
             raise unsupported("NOT FOR REPLICATION", cursor.token.line)
     elif cursor.take("DEFAULT"):
@@ -200,6 +199,25 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
         pass
     else:
         raise unsupported(f"{cursor.token.text.upper()} in a column definition", cursor.token.line)
+
+
+def _identity(cursor: Cursor) -> tuple[int, int]:
+    """(seed, increment)"""
+    inner = sub_cursor(cursor, cursor.group())
+    seed = _integer(inner)
+    inner.expect(",")
+    increment = _integer(inner)
+    inner.end()
+    return seed, increment
+
+
+def _integer(cursor: Cursor) -> int:
+    sign = -1 if cursor.take("-") else 1
+    cursor.take("+")
+    token = cursor.next()
+    if not token.text.isdecimal():
+        raise syntax_error(token)
+    return sign * int(token.text)
 
 
 def check_columns(columns: list[ColumnSpec], table: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -15,7 +16,17 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, uns
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import FLOAT, INT, decimal, duck, kind, nvarchar, varbinary, varchar
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
+    FLOAT,
+    INT,
+    decimal,
+    display,
+    duck,
+    kind,
+    nvarchar,
+    varbinary,
+    varchar,
+)
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 _ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
@@ -23,7 +34,7 @@ _BITWISE: dict[type, str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.Bitwis
 _COMPARISON: dict[type, str] = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
-def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def scalar(ctx: Context, scope: Scope, node: exp.Expr | None) -> Expr:
     """Compile a value expression.
 
     :raises SqlError: what SQL Server raises when it compiles the statement, or 50000 for what is not simulated
@@ -34,7 +45,9 @@ def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     return compiled
 
 
-def _scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _scalar(ctx: Context, scope: Scope, node: exp.Expr | None) -> Expr:
+    if node is None:
+        raise SqlError.of(102, "")  # the grammar lets it be left out
     if type(node) in _ARITHMETIC:
         left, right = scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
         return operators.calculate(_ARITHMETIC[type(node)], left, right)
@@ -50,17 +63,24 @@ def _scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 
 def number(text: str) -> Expr:
-    """A numeric literal: int if it fits, else numeric; float with an exponent."""
+    """A numeric literal: int if it fits, else numeric; float with an exponent.
+
+    :raises SqlError: 168, 1007 for one that its type cannot hold
+    """
     if "e" in text.lower():
+        if math.isinf(float(text)):
+            raise SqlError.of(168, text)
         return constant(float(text), FLOAT)
-    if "." in text:
-        whole, _, fraction = text.partition(".")
-        digits = len(whole.lstrip("0")) + len(fraction)
+    whole, point, fraction = text.partition(".")
+    digits = len(whole.lstrip("0")) + len(fraction)
+    if digits > 38:
+        raise SqlError.of(1007, text)
+    if point:
         return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
     value = int(text)
     if value < 2**31:
         return dataclasses.replace(constant(value, INT), literal=True)
-    return constant(Decimal(value), decimal(len(str(value)), 0))
+    return constant(Decimal(value), decimal(digits, 0))
 
 
 def _literal(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -140,9 +160,15 @@ def _parsed(source: Expr, target: SqlType, safe: bool) -> Expr:
 def _convert(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "style", "safe")
     style = node.args.get("style")
-    number = ctx.value(scalar(ctx, scope, style), "a CONVERT style") if style is not None else 0
+    number = ctx.value(_style(scalar(ctx, scope, style)), "a CONVERT style") if style is not None else 0
     source = scalar(ctx, scope, node.args["expression"])
     return _converted(source, sql_type(node.this, 30), int(number or 0), bool(node.args.get("safe")))
+
+
+def _style(expr: Expr) -> Expr:
+    if not expr.untyped and kind(expr.type) not in ("int", "bit", "dec", "float"):
+        raise SqlError.of(8116, display(expr.type), 3, "convert")
+    return expr
 
 
 def _converted(source: Expr, target: Any, style: int, safe: bool) -> Expr:

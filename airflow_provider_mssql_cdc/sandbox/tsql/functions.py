@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, operators
+from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, arity, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.dates import DATE_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, null
@@ -45,9 +45,11 @@ def call(
     """Compile a function call.
 
     :param parts: the name, with its schema and database where given
-    :raises SqlError: 195 for an unknown built-in function, 208 or 4121 for an unknown qualified one
+    :raises SqlError: 174 and the like for the wrong number of arguments, 195 for an unknown built-in function, 208 or
+        4121 for an unknown qualified one
     """
     name = parts[-1].lower()
+    arity.check_number(parts, len(nodes))
     if len(parts) == 1:
         if name in _SPECIAL:
             return _SPECIAL[name](ctx, scope, nodes, scalar, predicate)
@@ -59,7 +61,7 @@ def call(
     if len(parts) == 1 and name in SCALAR_FUNCTIONS:
         low, high, function = SCALAR_FUNCTIONS[name]
         if not low <= len(arguments) <= high:
-            raise SqlError.of(174, name, low)
+            arity.refuse(name, low, high)
         return function(arguments)
     found = ctx.env.function(parts, arguments)
     if found is not None:
@@ -88,8 +90,6 @@ def _coalesce(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, pre
 
 
 def _isnull(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:
-    if len(nodes) != 2:
-        raise SqlError.of(174, "isnull", 2)
     first, second = (scalar(ctx, scope, node) for node in nodes)
     if first.untyped:
         return second
@@ -126,6 +126,7 @@ def window(ctx: Context, scope: Scope, node: exp.Expr, over: str, is_ordered: bo
     if not isinstance(node, exp.Anonymous):
         raise unsupported("this window function")
     name = node.name.lower()
+    arity.check_number((name,), len(node.expressions))
     if name in ("row_number", "rank", "dense_rank", "ntile") and not is_ordered:
         raise SqlError.of(4112, name.upper())
     return aggregates.window(ctx, scope, name, node.expressions, over, scalar)

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import error_near, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -151,7 +151,7 @@ def _named(text: str) -> str:
 def parse(text: str, line: int = 1) -> exp.Expr:
     """One SELECT, INSERT, UPDATE or DELETE as a tree, which no one may change.
 
-    :raises SqlError: 102 with the line
+    :raises SqlError: 102, 105 or 156 with the line
     """
     try:
         trees = sqlglot.parse(_named(text) if "#" in text else text, dialect=Dialect)
@@ -160,11 +160,17 @@ def parse(text: str, line: int = 1) -> exp.Expr:
             raise unsupported("Change Tracking", line) from None
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()
-        raise SqlError.of(102, near, line=line + int(detail.get("line") or 1) - 1) from None
+        raise error_near(near, line + int(detail.get("line") or 1) - 1) from None
     except TokenError:
         raise SqlError.of(105, "", line=line) from None
     if len(trees) != 1 or trees[0] is None:
         raise SqlError.of(102, ";", line=line)
+    for node in trees[0].walk():
+        # the grammar lets some parts be left out that none of its trees can lack
+        if isinstance(node, exp.Select) and not node.expressions:
+            raise error_near("FROM" if node.args.get("from_") else tokenize(text)[-2].text, line)
+        if any(needed and node.args.get(part) in (None, []) for part, needed in node.arg_types.items()):
+            raise syntax_error(tokenize(text)[-2])
     return trees[0]
 
 
@@ -182,6 +188,4 @@ def sql_type(node: exp.DataType, default_length: int) -> SqlType:
     if re.fullmatch(r"ntext|real|image|xml|text|sysname|sql_variant", written):
         name = written
     arguments = [parameter.this.name for parameter in node.expressions]
-    if any(not argument.isdigit() and argument.lower() != "max" for argument in arguments):
-        raise unsupported(f"the type {node.sql(dialect='tsql')}")
     return named(name, arguments, default_length=default_length)

@@ -265,6 +265,8 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
         if depth < 0:
             raise syntax_error(token)
         tokens.append(cursor.next())
+    if depth:
+        raise syntax_error(tokens[-1])
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
     if statement.verb == "INSERT" and len(tokens) == 1 and cursor.at("BULK"):
         raise unsupported("INSERT BULK", statement.line)

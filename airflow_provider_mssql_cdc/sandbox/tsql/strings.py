@@ -91,7 +91,7 @@ def _datalength(arguments: list[Expr]) -> Expr:
 def _substring(arguments: list[Expr]) -> Expr:
     value, start, length = arguments[0], _integer(arguments[1]), _integer(arguments[2])
     if kind(value.type) not in ("str", "bin"):
-        raise SqlError.of(8116, display(value.type))
+        raise SqlError.of(8116, display(value.type), 1, "substring")
     type_ = _variable_length(value.type)
     wanted = arguments[2].value
     if isinstance(wanted, int) and type_.length != MAX:

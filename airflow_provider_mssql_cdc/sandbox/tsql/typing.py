@@ -187,17 +187,22 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
     """A type from its name and its arguments in parentheses.
 
     :param default_length: the length a string or binary type has without one: 1 in a declaration, 30 in CAST
-    :raises SqlError: 2715 for an unknown type, 50000 for one that the sandbox has not, 1001 for a bad length, 2750 and
-        2751 for bad decimals
+    :raises SqlError: 102 for a length that is none, 2715 for an unknown type, 50000 for one that the sandbox has
+        not, 1001 for a bad length, 2750 and 2751 for bad decimals
     """
     name = name.lower()
     declared, name = name, _NAMES.get(name, name)
     if name == "sysname":
         return SYSNAME
+    if len(arguments) > (2 if name == "decimal" else 1):
+        raise SqlError.of(102, ",", line=line)
     if name in _LACKING:
         raise SqlError(50000, f"not supported by the sandbox: the type {name}", line=line)
     if name not in _KIND:
         raise SqlError.of(2715, name, line=line)
+    strange = [argument for argument in arguments if not argument.isdecimal() and argument.lower() != "max"]
+    if strange:
+        raise SqlError.of(102, strange[0], line=line)
     numbers = [MAX if argument.lower() == "max" else int(argument) for argument in arguments]
     if name in _LENGTH_LIMITS:
         length = numbers[0] if numbers else default_length

@@ -58,7 +58,7 @@ def check_range(
     known = from_lsn is not None and to_lsn is not None and high is not None and wanted in options
     if not known or not low <= from_lsn <= to_lsn <= high:  # type: ignore[operator]
         # The odd spaces are SQL Server's: the text names a placeholder function, not the instance's own.
-        raise SqlError.of(313, f"fn_cdc_get_{function}_changes_ ... ")
+        raise SqlError.of(313, f"cdc.fn_cdc_get_{function}_changes_ ... ")
     return wanted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.database import Database, track
+from tests.conformance.not_built import VERSIONS
 from tests.conformance.servers import Embedded, Server
 
 
@@ -46,7 +47,7 @@ def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
             embedded.close()
 
 
-@pytest.mark.parametrize("version", ["2016", "2017", "azure", "nonsense"])
+@pytest.mark.parametrize("version", [*VERSIONS, "nonsense"])
 def test_82_other_versions_are_refused(server: Server, version: str) -> None:
     server.only_embedded("it has one version")
     with pytest.raises(ValueError, match=version):

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import error_near, syntax_error, tokenize
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import RESERVED, error_near, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -45,6 +45,7 @@ class _Tokenizer(TSQL.Tokenizer):
     KEYWORDS: ClassVar[dict[str, Any]] = {
         **{text: token for text, token in TSQL.Tokenizer.KEYWORDS.items() if text not in ("LIMIT", "::")},
         **{text: token for text, (token, _) in _COMPOUND.items()},
+        "USER": TokenType.CURRENT_USER,
         "SYSTEM_USER": TokenType.CURRENT_ROLE,  # the login, while CURRENT_USER is the user in the database
     }
 
@@ -147,6 +148,28 @@ def _named(text: str) -> str:
     return "".join(parts) + text[done:]
 
 
+def _ends_too_early(text: str) -> bool:
+    """Whether nothing is wrong with the last word of a statement, but that something must follow it."""
+    try:
+        trees = sqlglot.parse(f"{_named(text)} x", dialect=Dialect)
+    except (ParseError, TokenError):
+        return False
+    return not any(_misplaced(node) for tree in trees if tree is not None for node in tree.walk())
+
+
+# DEFAULT stands for a value, HOLDLOCK for a hint
+_NAMED_WORDS = RESERVED - {"DEFAULT", "HOLDLOCK"}
+
+
+def _misplaced(node: exp.Expr) -> str:
+    """The reserved word that stands for a name without brackets, or where a name should be."""
+    if isinstance(node, exp.Identifier) and not node.args.get("quoted") and node.name.upper() in _NAMED_WORDS:
+        return node.name
+    if isinstance(node, exp.From) and isinstance(node.this, exp.Select):
+        return "FROM"  # the grammar reads FROM without SELECT as a query
+    return ""
+
+
 @functools.lru_cache(maxsize=512)
 def parse(text: str, line: int = 1) -> exp.Expr:
     """One SELECT, INSERT, UPDATE or DELETE as a tree, which no one may change.
@@ -160,7 +183,10 @@ def parse(text: str, line: int = 1) -> exp.Expr:
             raise unsupported("Change Tracking", line) from None
         detail = error.errors[0] if error.errors else {}
         near = str(detail.get("highlight") or "").strip()
-        raise error_near(near, line + int(detail.get("line") or 1) - 1) from None
+        place = line + int(detail.get("line") or 1) - 1
+        if text.rstrip().endswith(near) and _ends_too_early(text):
+            raise SqlError.of(102, near, line=place) from None
+        raise error_near(near, place) from None
     except TokenError:
         raise SqlError.of(105, "", line=line) from None
     if len(trees) != 1 or trees[0] is None:
@@ -168,7 +194,11 @@ def parse(text: str, line: int = 1) -> exp.Expr:
     for node in trees[0].walk():
         # the grammar lets some parts be left out that none of its trees can lack
         if isinstance(node, exp.Select) and not node.expressions:
-            raise error_near("FROM" if node.args.get("from_") else tokenize(text)[-2].text, line)
+            if node.args.get("from_"):
+                raise error_near("FROM", line)
+            raise SqlError.of(102, tokenize(text)[-2].text, line=line)
+        if word := _misplaced(node):
+            raise error_near(word, line)
         if any(needed and node.args.get(part) in (None, []) for part, needed in node.arg_types.items()):
             raise syntax_error(tokenize(text)[-2])
     return trees[0]

@@ -15,8 +15,9 @@ STARTERS = frozenset((
     "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "DECLARE", "SET", "IF", "BEGIN", "EXEC", "EXECUTE",
     "PRINT", "RAISERROR", "THROW", "COMMIT", "ROLLBACK", "SAVE", "USE", "CREATE", "ALTER", "DROP", "TRUNCATE",
     "GRANT", "REVOKE", "DENY", "WHILE", "RETURN", "KILL", "WAITFOR", "BREAK", "CONTINUE", "RECONFIGURE", "REVERT",
-    "DBCC", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GOTO", "CHECKPOINT", "BULK", "ELSE", "END",
+    "DBCC", "BACKUP", "RESTORE", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GOTO", "CHECKPOINT", "BULK", "ELSE", "END",
 ))  # fmt: skip
+_LACKING = frozenset(("MERGE", "BULK", "BACKUP", "RESTORE", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "DBCC", "KILL"))
 QUERIES = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"})
 
 
@@ -274,7 +275,7 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
         parse(statement.text, statement.line)
     elif statement.verb == "DECLARE" and tokens[-1].kind != "variable" and tokens[1:2] and tokens[1].is_name:
         raise unsupported("DECLARE of a cursor", statement.line)
-    elif statement.verb in ("MERGE", "BULK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "DBCC", "KILL"):
+    elif statement.verb in _LACKING:
         raise unsupported(statement.verb, statement.line)
     return statement
 

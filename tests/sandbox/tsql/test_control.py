@@ -52,7 +52,7 @@ def test_while(client: Client, sql: str, value: int) -> None:
         ("IF 1 = 1 BEGIN CONTINUE END", 136),
         ("WHILE", 102),
         ("BEGIN TRY SELECT 1 END TRY", 102),
-        ("BEGIN TRY SELECT 1 END BEGIN CATCH END CATCH", 102),
+        ("BEGIN TRY SELECT 1 END BEGIN CATCH END CATCH", 156),
         ("BEGIN TRY END TRY BEGIN CATCH END CATCH", 102),
         ("GOTO done", 50000),
         ("THROW", 10704),

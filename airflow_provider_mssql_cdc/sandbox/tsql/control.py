@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 # docs (TRY...CATCH): errors of compiling a statement are not handled by a CATCH block of the same level
-_COMPILING = frozenset({102, 105, 113, 137, 195, 207, 208, 209, 1087, 4104, 4121})
+_COMPILING = frozenset({102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 1007, 1087, 4104, 4121})
 _CANCELLED = 3617
 _DELAY = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,3})?))?")
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
 
 
@@ -270,9 +271,16 @@ def main() -> None:
     if sys.argv[1:2] == ["count"]:
         count(int(sys.argv[2]), sys.argv[3], sys.argv[4])
         return
+    if sys.argv[1:2] == ["commit"]:
+        sandbox.commit(int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))
+        return
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Benchmarks; aims, not gates.")
     parser.add_argument(
-        "which", nargs="*", default="all", choices=["serve", "load", "empty", "all"], help="(a), (b) and (c), (d)"
+        "which",
+        nargs="*",
+        default="all",
+        choices=["serve", "load", "empty", "sandbox", "all"],
+        help="(a), (b) and (c), (d), (e)",
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=100)
@@ -282,6 +290,7 @@ def main() -> None:
         "serve": lambda: serve(given.rows, given.rounds),
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
+        "sandbox": lambda: sandbox.measure(given.rows, given.rounds),
     }
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench_airflow-") as home:
         os.environ.setdefault("AIRFLOW_HOME", home)

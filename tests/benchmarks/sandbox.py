@@ -1,0 +1,83 @@
+"""What the sandbox does itself: commits of one client, capture, and the memory of change rows."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import pyarrow as pa
+import pymssql
+
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.benchmarks import source
+from tests.benchmarks.timing import report, spread
+
+_COMMITS = 2_000
+
+
+def measure(rows: int, rounds: int) -> None:
+    """(e) Single-row commits over the socket, rows captured, and the memory that change rows take."""
+    with Sandbox(database=source.DATABASE) as server:
+        server.execute("CREATE TABLE dbo.small (id int NOT NULL PRIMARY KEY, a int NULL, b nvarchar(20) NULL)")
+        server.execute("EXEC sys.sp_cdc_enable_db EXEC sys.sp_cdc_enable_table 'dbo', 'small', @role_name = NULL")
+        commits = []
+        for number in range(rounds + 1):
+            # a process of its own: it would share the interpreter lock with the server
+            done = subprocess.run(
+                [
+                    sys.executable, "-m", "tests.benchmarks", "commit",
+                    str(server.port), server.user, server.password, str(number * _COMMITS),
+                ],
+                capture_output=True,
+                text=True,
+                check=True,
+            )  # fmt: skip
+            commits.append(_COMMITS / float(done.stdout))
+    captured = [rows / _capture(rows)[0] for _ in range(rounds + 1)]
+    tracemalloc.start()
+    try:
+        _, taken, own = _capture(rows)
+    finally:
+        tracemalloc.stop()
+    report(
+        f"(e) the sandbox: {_COMMITS:,} commits of one row each, and {rows:,} rows of 12 columns captured",
+        {
+            "commits/s (aim 200)": spread(commits[1:], digits=0),
+            "rows/s captured (aim 200,000)": spread(captured[1:], digits=0),
+            "memory of change rows beside Arrow's": f"{taken / own:.2f} ({taken / rows:.0f} bytes a row)",
+        },
+    )
+
+
+def commit(port: int, user: str, password: str, first: int) -> None:
+    """Insert rows by one connection, each by a statement that commits."""
+    with pymssql.connect(
+        server="127.0.0.1", port=str(port), user=user, password=password, database=source.DATABASE, autocommit=True
+    ) as connection:
+        cursor = connection.cursor()
+        started = time.perf_counter()
+        for n in range(first, first + _COMMITS):
+            cursor.execute("INSERT INTO dbo.small VALUES (%d, %d, %s)", (n, n % 7, f"row {n}"))
+        print(time.perf_counter() - started)
+
+
+def _capture(rows: int) -> tuple[float, int, int]:
+    """Capture inserted rows: seconds, the bytes that they take until they are read, and those of what is read."""
+    with Sandbox(database=source.DATABASE, agent_running=False) as server:
+        source.create(server, 0)
+        for first in range(0, rows, 50_000):
+            server.seed(None, source.TABLE, source.rows(first, min(50_000, rows - first)))
+        gc.collect()
+        started = time.perf_counter()
+        server.step()
+        seconds = time.perf_counter() - started
+        gc.collect()
+        taken = pa.total_allocated_bytes() + tracemalloc.get_traced_memory()[0]
+        own = sum(batch.nbytes for batch in server.cdc().change_rows(source.INSTANCE, None, None))
+        server.cdc().disable()
+        gc.collect()
+        taken -= pa.total_allocated_bytes() + tracemalloc.get_traced_memory()[0]
+    return seconds, taken, own

@@ -73,7 +73,7 @@ def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
 def _assign(interpreter: Interpreter, cursor: Cursor, statement: Statement) -> None:
     name = cursor.next().text[1:]
     operator = cursor.next()
-    if operator.text not in ("=", "+=", "-=", "*=", "/="):
+    if operator.text not in ("=", "+=", "-=", "*=", "/=") or cursor.token.kind == "end":
         raise syntax_error(operator)
     text = cursor.text[cursor.token.start : statement.tokens[-1].end]
     if operator.text != "=":

@@ -124,6 +124,15 @@ class Pymssql(Client):
             encryption=FREETDS_WORDS[self.encrypt],
         )
 
+    def close(self) -> None:
+        super().close()
+        if self.timeout:
+            # DB-Library has one timeout for all connections of a process, and keeps it
+            with contextlib.closing(
+                pymssql._mssql.connect(self.server.host, self.server.user, self.server.password, port=str(self.port))
+            ) as connection:
+                connection.query_timeout = 0
+
     def sent(self, value: Any) -> Any:
         return bytearray(value) if isinstance(value, bytes) else value
 

@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.spark.targets import State
 class Load:
     """Load a window.
 
-    :param marker: found in the target; None where a person's word stands in its place
+    :param marker: found in the target; None if there is none
     :param vouched: the window begins where a person said, not where the marker says
     """
 
@@ -30,8 +30,8 @@ class Load:
 class FirstLoad:
     """Copy the table, and go on from there.
 
-    :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or a person's
-        word stands in its place
+    :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or none that
+        have one
     :param vouched: the rows that the copy follows on stand for what a person said, not for what the marker says
     """
 

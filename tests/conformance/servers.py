@@ -158,6 +158,12 @@ class Embedded:
         """Stop it."""
         self.sandbox.stop()
 
+    def __enter__(self) -> Embedded:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
 
 class Real:
     """A SQL Server with a running Agent.

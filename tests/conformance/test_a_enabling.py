@@ -53,14 +53,11 @@ def test_a3_1_enabling_creates_systranschemas(db: Database) -> None:
 
 def test_a5_cdc_jobs_is_absent_until_some_database_used_cdc(server: Server) -> None:
     server.only_embedded("it may have had databases with CDC before")
-    fresh = Embedded()
-    try:
+    with Embedded() as fresh:
         database = Database(fresh)
         error = database.error("SELECT * FROM msdb.dbo.cdc_jobs")
         assert (error.number, error.text) == (208, "Invalid object name 'msdb.dbo.cdc_jobs'.")
         database.close()
-    finally:
-        fresh.close()
 
 
 @pytest.mark.parametrize(

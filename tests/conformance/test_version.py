@@ -19,8 +19,7 @@ from tests.conformance.servers import Embedded, Server
 )
 def test_82_defaults_of_the_jobs(server: Server, version: str, major: int, capture: tuple, cleanup: tuple) -> None:
     server.only_embedded("it has one version")
-    embedded = Embedded(version=version)
-    try:
+    with Embedded(version=version) as embedded:
         db = Database(embedded)
         db.enable()
         db.run("CREATE TABLE dbo.t (id int)")
@@ -30,21 +29,16 @@ def test_82_defaults_of_the_jobs(server: Server, version: str, major: int, captu
         jobs = {row[1]: row for row in db.run("EXEC sys.sp_cdc_help_jobs")}
         assert jobs["capture"][3:7] == capture
         assert jobs["cleanup"][7:] == cleanup
-    finally:
-        embedded.close()
 
 
 def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
     server.only_embedded("it has one version")
     for version, number in (("2019", 8145), ("2022", 22874), ("2025", 22874)):
-        embedded = Embedded(version=version)
-        try:
+        with Embedded(version=version) as embedded:
             db = Database(embedded)
             db.enable()
             db.run("CREATE TABLE dbo.t (id int)")
             assert db.number(track("t", enable_extended_ddl_handling=1)) == number
-        finally:
-            embedded.close()
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, "nonsense"])
@@ -61,8 +55,7 @@ def test_g_time_zone_and_rights_by_version(server: Server) -> None:
         ("2022", "VIEW DATABASE PERFORMANCE STATE", True),
         ("2025", "VIEW DATABASE PERFORMANCE STATE", True),
     ):
-        embedded = Embedded(version=version)
-        try:
+        with Embedded(version=version) as embedded:
             db = Database(embedded)
             db.enable()
             error = db.user().error("SELECT * FROM sys.dm_cdc_errors")
@@ -71,15 +64,12 @@ def test_g_time_zone_and_rights_by_version(server: Server) -> None:
                 assert db.value("SELECT CURRENT_TIMEZONE_ID()") == "UTC"
             else:
                 assert db.number("SELECT CURRENT_TIMEZONE_ID()") == 195
-        finally:
-            embedded.close()
 
 
 @pytest.mark.parametrize(("version", "most"), [("2022", 10), ("2025", 100)])
 def test_a3_13_scans_of_one_call_by_version(server: Server, version: str, most: int) -> None:
     server.only_embedded("it has one version")
-    embedded = Embedded(version=version)
-    try:
+    with Embedded(version=version) as embedded:
         db = Database(embedded)
         db.enable()
         db.run("CREATE TABLE dbo.t (id int)")
@@ -89,8 +79,6 @@ def test_a3_13_scans_of_one_call_by_version(server: Server, version: str, most: 
             db.run(f"INSERT INTO dbo.t VALUES ({i})")
         db.scan("@maxtrans = 1")
         assert len(db.changes()) == most
-    finally:
-        embedded.close()
 
 
 def test_82_version_is_one_that_has_cdc(db: Database) -> None:

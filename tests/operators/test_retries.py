@@ -99,6 +99,19 @@ class Task:
         self.state.update({JOB_ID: DRIVER, SPEC: spec.path, POD: "Succeeded"})
         return spec
 
+    def sinks(self, table: TableName) -> dict[str, SinkState]:
+        """What the checkpoint says of a table's sinks."""
+        stored = self.group.checkpoint(table)
+        assert stored is not None
+        return dict(stored.sinks)
+
+    def vouch(self, word: str) -> None:
+        """Name the position of the first table's mirror anew, as a person does; the checkpoint counts as old."""
+        stored = self.group.checkpoint(A)
+        assert stored is not None
+        words = {"mirror": dataclasses.replace(stored.sinks["mirror"], vouched=word)}
+        self.group.store.overwrite(dataclasses.replace(stored, sinks=words, updated_at=None))
+
     def position(self, table: TableName) -> Lsn | None:
         stored = self.group.checkpoint(table)
         return stored.position if stored else None
@@ -162,34 +175,22 @@ def test_a_folder_that_the_driver_cannot_read_leaves_the_operator_as_it_was(task
 
 
 def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> None:
-    before = task.group.checkpoint(A)
-    assert before is not None
-    words = {"mirror": dataclasses.replace(before.sinks["mirror"], vouched="word")}
-    task.group.store.overwrite(dataclasses.replace(before, sinks=words))
+    task.vouch("word")
     task.run()
-    after = task.group.checkpoint(A)
-    assert after is not None
-    assert after.sinks["mirror"].vouched is None
+    assert task.sinks(A)["mirror"].vouched is None
     # without an event there is no job, and the word waits for one
-    words = {"mirror": dataclasses.replace(after.sinks["mirror"], vouched="another")}
-    task.group.store.overwrite(dataclasses.replace(after, sinks=words, updated_at=None))
+    task.vouch("another")
     task.run()
-    quiet = task.group.checkpoint(A)
-    assert quiet is not None
-    assert quiet.sinks["mirror"].vouched == "another"
+    assert task.sinks(A)["mirror"].vouched == "another"
     assert len(task.master.submissions) == 1
 
 
 def test_what_a_person_sets_while_a_job_runs_stands(task: Task) -> None:
     task.submitted(A)
-    before = task.group.checkpoint(A)
-    assert before is not None
-    words = {"mirror": dataclasses.replace(before.sinks["mirror"], vouched="word")}
-    task.group.store.overwrite(dataclasses.replace(before, sinks=words))
+    task.vouch("word")
+    words = task.sinks(A)
     task.run()
-    after = task.group.checkpoint(A)
-    assert after is not None
-    assert after.sinks == words
+    assert task.sinks(A) == words
 
 
 def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(task: Task) -> None:

@@ -25,6 +25,14 @@ SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
 
 seeds = st.integers(0, 2**32)
 
+# each example holds a hundred histories, and Spark takes seconds for it, so nothing is shrunk
+few = settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+
 
 def draw(seed, **how):
     """Histories that share a table, and two cuts."""
@@ -55,12 +63,7 @@ def only_key_changes(rows):
     return [row for row in rows if row[3] != 3 or row[4][-1] & 0b11]
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
@@ -85,12 +88,7 @@ def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory
     assert (counts.inserted, counts.updated, counts.deleted) == tuple(operations.count(n) for n in (2, 4, 1))
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
@@ -133,12 +131,7 @@ def staged_as(spec, session, folder, rows, window):
     return TableShape(spec, mappings, "UTC"), staged
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed, enforced=False)
@@ -162,12 +155,7 @@ def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path
     assert sorted(mirror.values(), key=repr) == expected
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_scan_that_meets_rows_on_the_move_loses_none(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed, enforced=False, distinct=True)
@@ -207,12 +195,7 @@ def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
         rows([1, 3])
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed, enforced=False)
@@ -368,12 +351,7 @@ def copied(session, rows):
     return session.createDataFrame(rows, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
 
-@settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+@few
 @given(seeds)
 def test_a_copy_of_any_moment_gives_no_event_a_value_of_another_time(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)

@@ -12,6 +12,8 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.messages import MESSAGES, NOTICES, SEVERITIES, STATES
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
+_UNSUPPORTED = "not supported by the sandbox: "
+
 
 class SqlError(Exception):
     """An error as SQL Server reports it; severity 11 and above.
@@ -46,6 +48,21 @@ class SqlError(Exception):
         state = STATES.get(number, 1) if state is None else state
         text = MESSAGES[number].format(*arguments)
         return cls(number, text, severity=severity, state=state, procedure=procedure, line=line)
+
+
+class Unsupported(SqlError):
+    """What the sandbox does not simulate: it ends the batch, whatever encloses the statement.
+
+    A server would have gone on differently: nothing that follows may run as if the statement had failed there, too.
+    """
+
+    def __init__(self, what: str, *, line: int = 1) -> None:
+        super().__init__(50000, f"{_UNSUPPORTED}{what}", line=line)
+
+    @classmethod
+    def read(cls, text: str) -> Unsupported:
+        """The error again, from its text."""
+        return cls(text.removeprefix(_UNSUPPORTED))
 
 
 class ConnectionDropped(Exception):

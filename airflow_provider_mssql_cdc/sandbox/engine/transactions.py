@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
@@ -135,7 +135,7 @@ class TransactionManager:
         if transaction.database is database:
             return transaction
         if transaction.database is not None:
-            raise SqlError(50000, "not supported by the sandbox: writes to two databases in one transaction")
+            raise Unsupported("writes to two databases in one transaction")
         database.write_lock.acquire(self, self.lock_timeout, self.cancelled)
         seen = transaction.snapshot_version.get(database.duck)
         if seen is not None and seen != database.version:

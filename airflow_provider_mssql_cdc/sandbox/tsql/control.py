@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import syntax_error
@@ -107,7 +107,7 @@ def _try(interpreter: Interpreter, node: Try) -> Iterator[Outcome]:
 def is_caught(interpreter: Interpreter, error: SqlError) -> bool:
     """Whether a CATCH block takes an error."""
     env = interpreter.env
-    if not env.tries or error.severity >= 20 or error.number == _CANCELLED:
+    if not env.tries or error.severity >= 20 or error.number == _CANCELLED or isinstance(error, Unsupported):
         return False
     deeper = bool(error.procedure) or env.procedure_depth > env.tries[-1]
     return deeper or error.number not in _COMPILING

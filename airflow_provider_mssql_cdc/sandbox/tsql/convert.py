@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, display, duck, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
@@ -15,9 +15,9 @@ _END = 3652059 * _DAY
 _RANGES = {"datetime": (552877920000000000, _END), "smalldatetime": (_BASE_1900, _BASE_1900 + 65536 * _DAY)}
 
 
-def unsupported(what: str, line: int = 1) -> SqlError:
+def unsupported(what: str, line: int = 1) -> Unsupported:
     """The error for a construct that the sandbox does not simulate."""
-    return SqlError(50000, f"not supported by the sandbox: {what}", line=line)
+    return Unsupported(what, line=line)
 
 
 def convert(sql: str, source: SqlType, target: SqlType, *, style: int = 0, safe: bool = False) -> str:
@@ -33,6 +33,7 @@ def convert(sql: str, source: SqlType, target: SqlType, *, style: int = 0, safe:
         return _convert(sql, source, target, style)
     # only this conversion's errors become NULL, not those of the expression that it converts
     tried = _convert(_SOURCE, source, target, style).replace("t_error(", "t_nothing(")
+    tried = tried.replace("t_nothing(50000,", "t_error(50000,")
     tried = tried.replace("t_within(", "t_if_within(")
     return f"TRY({tried.replace(_SOURCE, sql)})"
 

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DATABASES, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, Relation
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import TABLE
@@ -37,6 +37,8 @@ def translated(error: duckdb.Error) -> SqlError:
     """A DuckDB error as SQL Server reports what caused it."""
     text = str(error)
     raised = _RAISED.search(text)
+    if raised and raised[1] == "50000":
+        return Unsupported.read(raised[2].strip())
     if raised:
         severity = 14 if raised[1] in ("229",) else 16
         return SqlError(int(raised[1]), raised[2].strip(), severity=severity)
@@ -50,7 +52,7 @@ def translated(error: duckdb.Error) -> SqlError:
         return SqlError.of(512)
     if "aggregate" in text.lower() and "WHERE" in text:
         return SqlError.of(147)
-    return SqlError(50000, f"not supported by the sandbox: {text.splitlines()[0]}")
+    return Unsupported(text.splitlines()[0])
 
 
 class Environment:

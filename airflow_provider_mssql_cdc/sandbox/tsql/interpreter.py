@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     ReturnStatus,
     RowCount,
     SqlError,
+    Unsupported,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted, Caught, is_caught, run_node, wait_for
@@ -141,21 +142,21 @@ class Interpreter:
         if problem.line <= 1:
             problem.line = line
         self.env.last_error, self.env.rowcount = problem.number, 0
-        thrown = isinstance(problem, Thrown)
+        ends = isinstance(problem, Thrown | Unsupported)
         aborts = problem.number in _ABORT_TRANSACTION or (
-            self.settings.xact_abort and (problem.number != 50000 or thrown)
+            self.settings.xact_abort and (problem.number != 50000 or ends)
         )
         if is_caught(self, problem):
             # docs (XACT_STATE): what would have rolled the transaction back leaves it uncommittable in a TRY block
             self.env.doomed = self.env.doomed or (aborts and self.env.trancount > 0)
             raise Caught(problem)
         yield self._message(problem)
-        if not thrown and problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
+        if not ends and problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
             yield Message(3621, "The statement has been terminated.", 0)
         if aborts and self.env.trancount:
             yield from self.transactions.end("rollback")
         yield RowCount()
-        if aborts or thrown or problem.number in _ABORT_BATCH or problem.severity >= 20:
+        if aborts or ends or problem.number in _ABORT_BATCH or problem.severity >= 20:
             raise BatchAborted
 
     # Queries and DML
@@ -253,25 +254,29 @@ class Interpreter:
             yield RowCount(0)
             return
         batches = self.reading(lambda: self._batches(query, columns))
-        if self.env.tries:
-            batches = iter(list(batches))  # an error must show while the TRY block runs
         counted = Counter(batches)
-        yield ResultSet(columns, iter(counted))
+        rows = iter(list(counted)) if self.env.tries else iter(counted)  # an error must show while the TRY block runs
+        if counted.error is None:
+            yield ResultSet(columns, rows)
+        if counted.error is not None:
+            self._mend()
+            raise counted.error
         self.env.rowcount = counted.rows
         yield self._done(counted.rows, "SELECT")
 
     def reading(self, action: Callable[[], Any]) -> Any:
         """Run a read; an error in an open transaction must not cost what it has written."""
-        manager = self.env.manager
-        if manager.open is None or not manager.open.in_duckdb:
-            return action()
-        mark = manager.mark()
         try:
             return action()
         except duckdb.Error:
-            self.env.finish_reading()
-            manager.undo_to(mark)
+            self._mend()
             raise
+
+    def _mend(self) -> None:
+        manager = self.env.manager
+        self.env.finish_reading()
+        if manager.open is not None and manager.open.in_duckdb:
+            manager.undo_to(manager.mark())
 
     def _batches(self, query: Query, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         if query.direct is not None and not self.settings.rowcount:

@@ -7,22 +7,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 
 _FEW_ROWS = 4096
 
 
 class Counter:
-    """Counts the rows of batches that pass."""
+    """Counts the rows of batches that pass; an error among them ends them.
+
+    :ivar error: which one it was
+    """
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches, self.rows = batches, 0
+        self.error: SqlError | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches:
-            self.rows += batch.num_rows
-            yield batch
+        try:
+            for batch in self._batches:
+                self.rows += batch.num_rows
+                yield batch
+        except SqlError as error:
+            self.error = error
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 BIT = SqlType("bit")
@@ -197,7 +197,7 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
     if len(arguments) > (2 if name == "decimal" else 1):
         raise SqlError.of(102, ",", line=line)
     if name in _LACKING:
-        raise SqlError(50000, f"not supported by the sandbox: the type {name}", line=line)
+        raise Unsupported(f"the type {name}", line=line)
     if name not in _KIND:
         raise SqlError.of(2715, name, line=line)
     strange = [argument for argument in arguments if not argument.isdecimal() and argument.lower() != "max"]

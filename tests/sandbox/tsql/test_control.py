@@ -196,3 +196,58 @@ def test_raiserror_severity_and_state(client: Client) -> None:
 
 def test_waitfor(client: Client) -> None:
     assert client.run("DECLARE @d char(12) = '00:00:00.001' WAITFOR DELAY @d WAITFOR DELAY '0:00' SELECT 1") == [(1,)]
+
+
+UNSUPPORTED = {
+    "unread": "GOTO done",
+    "type": "SELECT CAST(1 AS sql_variant)",
+    "value": "SELECT CHAR(200 + id) FROM dbo.c",
+    "tried value": "SELECT TRY_CAST(NCHAR(8364 + id) AS varbinary(4)) FROM dbo.c",
+    "condition": "IF CHAR(200 + (SELECT MAX(id) FROM dbo.c)) = 'x' PRINT 'x'",
+    "called batch": "EXEC ('SELECT CHAR(200 + id) FROM dbo.c')",
+    "procedure": "EXEC sp_configure 'no such option', 1",
+}
+
+
+@pytest.mark.parametrize("statement", UNSUPPORTED.values(), ids=list(UNSUPPORTED))
+@pytest.mark.parametrize(
+    "enclosing", ["{}", "WHILE 1 = 1 {}", "WHILE 1 = 1 BEGIN BEGIN TRY {} END TRY BEGIN CATCH PRINT 'on' END CATCH END"]
+)
+def test_what_is_not_supported_ends_the_batch_whatever_encloses_it(
+    client: Client, statement: str, enclosing: str
+) -> None:
+    client.run("INSERT dbo.c VALUES (1)")
+    sets = client.sets(f"{enclosing.format(statement)} SELECT 'further'")
+    assert [(m.number, m.text[:28]) for m in client.messages] == [(50000, "not supported by the sandbox")]
+    assert [("further",)] not in sets
+
+
+def test_what_is_not_supported_leaves_the_transaction_open_unless_xact_abort_is_on(client: Client) -> None:
+    client.sets(
+        "BEGIN TRAN INSERT dbo.c VALUES (1) BEGIN TRY SELECT CHAR(200 + id) FROM dbo.c END TRY BEGIN CATCH END CATCH"
+    )
+    assert client.run("SELECT @@TRANCOUNT, XACT_STATE(), COUNT(*) FROM dbo.c") == [(1, 1, 1)]
+    client.sets("SET XACT_ABORT ON SELECT CHAR(200 + id) FROM dbo.c")
+    assert client.run("SELECT @@TRANCOUNT, XACT_STATE(), COUNT(*) FROM dbo.c") == [(0, 0, 0)]
+
+
+LATE = """
+SELECT TOP 300000 ROW_NUMBER() OVER (ORDER BY a.id) AS n FROM dbo.c a, dbo.c b, dbo.c d, dbo.c e
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "number", "goes_on", "trancount"),
+    [
+        ("1 / (n - 299999)", 8134, True, 1),
+        ("CAST(CASE n WHEN 299999 THEN 'x' ELSE '1' END AS int)", 245, False, 0),
+        ("CHAR(CASE n WHEN 299999 THEN 200 ELSE 65 END)", 50000, False, 1),
+    ],
+)
+def test_an_error_in_rows_that_come_late_is_like_one_that_comes_at_once(
+    client: Client, expression: str, number: int, goes_on: bool, trancount: int
+) -> None:
+    client.run("DECLARE @i int = 0 WHILE @i < 25 BEGIN SET @i += 1 INSERT dbo.c VALUES (@i) END")
+    sets = client.sets(f"BEGIN TRAN DELETE dbo.c WHERE id = 25 SELECT {expression} FROM ({LATE}) AS q SELECT 'further'")
+    assert (_errors(client), [("further",)] in sets) == ([number], goes_on)
+    assert client.run("SELECT @@TRANCOUNT, COUNT(*) FROM dbo.c") == [(trancount, 25 - trancount)]

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
@@ -29,6 +30,8 @@ def _with_lock(
 ) -> Result:
     """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them).
 
+    It is part of the caller's transaction (A2 of the reference), so a rollback takes it back.
+
     :param drops: wait for those too who keep locks of change tables that they have read
     """
 
@@ -38,7 +41,10 @@ def _with_lock(
             manager.enter_alone(database)
         else:
             manager.enter(database)
-        return action()
+        before = database.cdc.keep()
+        result = action()
+        manager.apply(Operation("", on_undo=lambda: database.cdc.put_back(before)))
+        return result
 
     messages: Result = interpreter.atomically(run)
     return messages

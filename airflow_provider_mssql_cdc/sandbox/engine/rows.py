@@ -59,7 +59,7 @@ class RowWriter:
         if not rows.num_rows:
             return 0
         ids = self._database.new_row_ids(rows.num_rows)
-        record = RowImages(self._table, None, rows)
+        record = self._record(None, rows)
         names = ", ".join([*(f"c{column.column_id}" for column in self._table.columns), ROW_ID])
         if rows.num_rows <= _FEW:
             lines = ", ".join(f"({values}, {i})" for values, i in zip(self._literals(rows), ids, strict=True))
@@ -80,7 +80,7 @@ class RowWriter:
 
     def delete(self, ids: pa.Array, before: pa.Table) -> int:
         """Delete rows by their row identifiers; ``before`` holds their values."""
-        record = RowImages(self._table, before, None)
+        record = self._record(before, None)
         if 0 < before.num_rows <= _FEW:
             listed = ", ".join(str(number) for number in ids.to_pylist())
             self._manager.apply(Operation(f"DELETE FROM {self._name} WHERE {ROW_ID} IN ({listed})", None, record))
@@ -100,7 +100,7 @@ class RowWriter:
         self._check(after, "UPDATE")
         touched = tuple(index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns))
         self._check_keys(after, ids, touched)
-        record = RowImages(self._table, before, after)
+        record = self._record(before, after)
         if before.num_rows == 1:
             values = ", ".join(
                 f"c{column.column_id} = {literal(after.column(column.name)[0].as_py(), column.type)}"
@@ -115,6 +115,11 @@ class RowWriter:
         sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
         self._manager.apply(Operation(sql, stage, record))
         return int(before.num_rows)
+
+    def _record(self, before: pa.Table | None, after: pa.Table | None) -> RowImages | None:
+        """The images for the log, which a table has while it is tracked: not of what was written before."""
+        tracked = self._database.cdc.is_tracked(self._table.object_id)
+        return RowImages(self._table, before, after) if tracked else None
 
     def _check(self, rows: pa.Table, verb: str) -> None:
         for column in self._table.columns:

@@ -27,12 +27,20 @@ class Operation:
 
     :param rows: registered as ``staged_rows`` while the statement runs
     :param on_commit: what happens outside DuckDB when the transaction commits
+    :param on_undo: takes back what has happened outside DuckDB at once
     """
 
     sql: str
     rows: pa.Table | None = None
     record: RowImages | TableAltered | None = None
     on_commit: Callable[[], None] | None = None
+    on_undo: Callable[[], None] | None = None
+
+
+def _undo(operations: list[Operation]) -> None:
+    for operation in reversed(operations):
+        if operation.on_undo is not None:
+            operation.on_undo()
 
 
 @dataclass(slots=True)
@@ -183,6 +191,7 @@ class TransactionManager:
             return
         if transaction.database is not None:
             transaction.catalog = mark.catalog or transaction.database.catalog  # nobody else commits meanwhile
+        _undo(transaction.operations[mark.operations :])
         del transaction.operations[mark.operations :]
         self.connection.execute("ROLLBACK")
         self.connection.execute("BEGIN TRANSACTION")
@@ -237,6 +246,7 @@ class TransactionManager:
             return
         self.temporary = transaction.temporary
         try:
+            _undo(transaction.operations)
             if transaction.in_duckdb:
                 self.connection.execute("ROLLBACK")
         except duckdb.Error:

@@ -164,7 +164,8 @@ def _apply(interpreter: Interpreter, place: Place, after: TableEntry, sql: str, 
     database, catalog, before = place
     database.cdc.check_ddl(before.table, after.table, kind_)
     full = f"ALTER TABLE {stored_name(database, before)} {sql}" if sql else ""
-    record = TableAltered(before.table, after.table, text)
+    tracked = database.cdc.is_tracked(before.table.object_id)
+    record = TableAltered(before.table, after.table, text) if tracked else None
     define(interpreter, replaced(catalog, after), Operation(full, record=record))
 
 

@@ -262,3 +262,50 @@ def test_a_reader_that_would_wait_for_who_waits_for_it_is_a_deadlock_victim(
     dropping.join()
     assert golden.error("SELECT * FROM cdc.dbo_t_CT") == 208
     assert reader.value("@@TRANCOUNT") == 0
+
+
+def test_a_rollback_takes_enabling_back(sandbox: Sandbox, connect: Callable[..., Client]) -> None:
+    sandbox.create_database("undone")
+    client = connect(database="undone")
+    client.run("BEGIN TRAN EXEC sys.sp_cdc_enable_db ROLLBACK")
+    assert client.run("SELECT is_cdc_enabled FROM sys.databases WHERE name = 'undone'") == [(False,)]
+    client.run("EXEC sys.sp_cdc_enable_db")
+    client.run(
+        "BEGIN TRAN CREATE TABLE dbo.t (id int) EXEC sys.sp_cdc_enable_table 'dbo', 't', @role_name = 'r' ROLLBACK"
+    )
+    assert client.run("SELECT capture_instance FROM cdc.change_tables") == []
+    assert client.run("SELECT name FROM msdb.dbo.sysjobs WHERE name LIKE 'cdc.undone%'") == []
+    client.run(
+        "CREATE TABLE dbo.t (id int) BEGIN TRAN SAVE TRAN s EXEC sys.sp_cdc_enable_table 'dbo', 't', @role_name = NULL"
+        " ROLLBACK TRAN s COMMIT"
+    )
+    assert client.run("SELECT is_tracked_by_cdc FROM sys.tables WHERE name = 't'") == [(False,)]
+    client.run("USE master DROP DATABASE undone")
+
+
+def test_a_rollback_takes_disabling_back(golden: Client, sandbox: Sandbox) -> None:
+    def known() -> list[list[tuple[Any, ...]]]:
+        return golden.sets(
+            "SELECT * FROM cdc.dbo_t_CT SELECT * FROM cdc.lsn_time_mapping EXEC sys.sp_cdc_help_change_data_capture"
+            " EXEC sys.sp_cdc_help_jobs"
+        )
+
+    before = known()
+    golden.run("BEGIN TRAN EXEC sys.sp_cdc_disable_table 'dbo', 't', 'all' ROLLBACK")
+    assert known() == before
+    golden.run("BEGIN TRAN EXEC sys.sp_cdc_disable_db ROLLBACK")
+    assert known() == before
+    golden.run("INSERT INTO dbo.t VALUES (10, 'x', 1)")
+    assert sandbox.step("golden") == 1
+    assert len(known()[0]) == len(before[0]) + 1
+
+
+def test_a_transaction_is_captured_from_where_it_enables_the_table(golden: Client, sandbox: Sandbox) -> None:
+    golden.run("CREATE TABLE dbo.late (id int)")
+    golden.run(
+        "BEGIN TRAN INSERT INTO dbo.late VALUES (1), (2) ALTER TABLE dbo.late ADD v int"
+        " EXEC sys.sp_cdc_enable_table 'dbo', 'late', @role_name = NULL INSERT INTO dbo.late VALUES (3, 3) COMMIT"
+    )
+    sandbox.step("golden")
+    assert golden.run("SELECT __$operation, __$command_id, id, v FROM cdc.dbo_late_CT") == [(2, 1, 3, 3)]
+    assert golden.run("SELECT COUNT(*) FROM cdc.ddl_history") == [(0,)]

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
@@ -54,6 +54,21 @@ class CdcBackup:
     log_end: int
 
 
+class Kept(NamedTuple):
+    """What a rollback of enabling or disabling goes back to.
+
+    :param capture_runs: whether the capture job ran
+    """
+
+    enabled: bool
+    instances: dict[str, CaptureInstance]
+    pending: deque[LoggedTransaction]
+    mapping: LsnTimeMapping
+    scans: ScanSessions
+    jobs: dict[str, Job]
+    capture_runs: bool
+
+
 class CdcState:
     """The state of ``CdcDatabase``, which documents the parameters.
 
@@ -88,6 +103,23 @@ class CdcState:
         self._mapping = LsnTimeMapping()
         self._scans = ScanSessions()
         self._jobs: dict[str, Job] = {}
+
+    def keep(self) -> Kept:
+        """What is to be put back if the transaction that changes it now is rolled back."""
+        runs = self.runner is not None and self.runner.is_job_running(self)
+        with self._lock:
+            instances, jobs = dict(self._instances), dict(self._jobs)
+            return Kept(self.enabled, instances, self._pending, self._mapping, self._scans, jobs, runs)
+
+    def put_back(self, kept: Kept) -> None:
+        """Undo the enabling or disabling of the database or of a table; a job that it ended is started again."""
+        with self._scanning, self._lock:
+            made, ended = self._jobs.keys() - kept.jobs.keys(), kept.jobs.keys() - self._jobs.keys()
+            self.enabled, self._instances, self._jobs = kept.enabled, kept.instances, kept.jobs
+            self._pending, self._mapping, self._scans = kept.pending, kept.mapping, kept.scans
+        self._drop_from_runner(sorted(made))
+        if ended and kept.capture_runs and self.runner is not None:
+            self.runner.start_created(self)
 
     def backup(self) -> CdcBackup:
         """CDC and the log as they are now."""

@@ -54,6 +54,20 @@ from tests.conformance.servers import Server
         ),
         pytest.param("SELECT @@TRANCOUNT BEGIN TRAN SELECT @@TRANCOUNT ROLLBACK SELECT @@TRANCOUNT",
                      [[(0,)], [(1,)], [(0,)]], id="trancount"),
+        pytest.param("SET ANSI_NULLS, QUOTED_IDENTIFIER ON SELECT 1", [[(1,)]], id="set-several-options"),
+        pytest.param(
+            "ALTER DATABASE CURRENT SET RECOVERY SIMPLE WITH NO_WAIT"
+            " SELECT recovery_model, recovery_model_desc FROM sys.databases WHERE name = DB_NAME()",
+            [[(3, "SIMPLE")]],
+            id="recovery-model",
+        ),
+        pytest.param(
+            "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE"
+            " SELECT is_read_committed_snapshot_on FROM sys.databases WHERE name = DB_NAME()",
+            [[(True,)]],
+            id="alter-database-with-rollback",
+        ),
+        pytest.param("RECONFIGURE WITH OVERRIDE SELECT 1", [[(1,)]], id="reconfigure-with-override"),
     ],
 )  # fmt: skip
 def test_tsql_batches(plain: Database, batch: str, rows: list[list[Row]] | None) -> None:

@@ -214,7 +214,7 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
         "status": ("ONLINE", _NAME),
         "updateability": ("READ_WRITE", _NAME),
         "useraccess": ("MULTI_USER", _NAME),
-        "recovery": ("FULL", _NAME),
+        "recovery": (database.recovery_model, _NAME),
         "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
         "version": (957, INT),
     }

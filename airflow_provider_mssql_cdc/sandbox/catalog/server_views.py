@@ -16,6 +16,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
+_RECOVERY_MODELS = ("FULL", "BULK_LOGGED", "SIMPLE")
+
 
 def _databases(env: Environment, database: Database) -> Relation:
     spec = (
@@ -35,8 +37,8 @@ def _databases(env: Environment, database: Database) -> Relation:
             [
                 each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, COLLATION, 0,
                 "MULTI_USER",
-                False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot, 1,
-                "FULL",
+                False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot,
+                _RECOVERY_MODELS.index(each.recovery_model) + 1, each.recovery_model,
                 False, False, False, False, False, *((6, "REPLICATION") if each.cdc.backlog else (0, "NOTHING")),
                 each.cdc.enabled, False, 0, 0, "DISABLED",
             ]

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
         yield from _use(interpreter, cursor.name())
         return
     if verb == "RECONFIGURE":
+        if cursor.take("WITH"):
+            cursor.expect("OVERRIDE")
+        cursor.end()
         yield RowCount()
         return
     action = _ACTIONS.get((verb, second)) or _OTHERS.get((verb, second)) or _OTHERS.get((verb, ""))
@@ -109,7 +112,17 @@ def _drop_database(interpreter: Interpreter, cursor: Cursor) -> None:
     interpreter.env.instance.drop_database(name)
 
 
-_IGNORED_DATABASE_OPTIONS = frozenset({"RECOVERY", "SINGLE_USER", "MULTI_USER", "AUTO_CLOSE", "AUTO_SHRINK"})
+_SWITCH = ("ON", "OFF")
+# with the words that may follow; those without a place in ``Database`` change nothing that is simulated
+_DATABASE_OPTIONS = {
+    "ALLOW_SNAPSHOT_ISOLATION": _SWITCH,
+    "READ_COMMITTED_SNAPSHOT": _SWITCH,
+    "RECOVERY": ("FULL", "SIMPLE", "BULK_LOGGED"),
+    "AUTO_CLOSE": _SWITCH,
+    "AUTO_SHRINK": _SWITCH,
+    "SINGLE_USER": ("",),
+    "MULTI_USER": ("",),
+}
 
 
 def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
@@ -117,16 +130,23 @@ def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
     database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
     cursor.expect("SET")
     option = cursor.name().upper()
-    if option in ("ALLOW_SNAPSHOT_ISOLATION", "READ_COMMITTED_SNAPSHOT"):
-        on = cursor.take("ON")
-        if not on:
-            cursor.expect("OFF")
-        if option == "ALLOW_SNAPSHOT_ISOLATION":
-            database.snapshot_isolation = on
-        else:
-            database.read_committed_snapshot = on
-    elif option not in _IGNORED_DATABASE_OPTIONS:
+    if option not in _DATABASE_OPTIONS:
         raise unsupported(f"ALTER DATABASE SET {option}", cursor.token.line)
+    value = next((word for word in _DATABASE_OPTIONS[option] if not word or cursor.take(word)), None)
+    if value is None:
+        raise syntax_error(cursor.token)
+    # nobody has to be waited for, or thrown out
+    if cursor.take("WITH") and not cursor.take("NO_WAIT") and not cursor.take("ROLLBACK", "IMMEDIATE"):
+        cursor.expect("ROLLBACK", "AFTER")
+        cursor.next()
+        cursor.take("SECONDS")
+    cursor.end()
+    if option == "ALLOW_SNAPSHOT_ISOLATION":
+        database.snapshot_isolation = value == "ON"
+    elif option == "READ_COMMITTED_SNAPSHOT":
+        database.read_committed_snapshot = value == "ON"
+    elif option == "RECOVERY":
+        database.recovery_model = value
 
 
 def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:

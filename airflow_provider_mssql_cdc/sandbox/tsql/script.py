@@ -226,8 +226,10 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
             following.text == "("
             or following.upper == "TIES"
             or verb in _DEFINITIONS
-            or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN")
+            or verb in ("RAISERROR", "EXEC", "EXECUTE", "BEGIN", "RECONFIGURE")
         )
+    if word == "ROLLBACK":
+        return last == "WITH" and verb == "ALTER"
     if word == "SELECT" and last in ("UNION", "ALL", "EXCEPT", "INTERSECT"):
         return True
     if verb == "WITH" and word in QUERIES:

@@ -66,7 +66,9 @@ def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
     names = [cursor.name().upper()]
     while cursor.take(","):
         names.append(cursor.name().upper())
+    value = cursor.position
     for name in names:
+        cursor.position = value
         yield from _option(interpreter, name, cursor)
 
 

@@ -325,6 +325,41 @@ def test_60_column_ordinal_is_the_position_in_the_change_table(wide: Database) -
         assert wide.value(f"SELECT sys.fn_cdc_get_column_ordinal('dbo_w', '{name}')") == ordinal
 
 
+def test_60_functions_of_a_column_take_their_names_from_rows(wide: Database) -> None:
+    wide.commit("INSERT INTO dbo.w (id) VALUES (1)", "UPDATE dbo.w SET c1 = 1, c19 = 3")
+    assert (
+        wide.run(
+            "SELECT t.capture_instance, c.column_name FROM cdc.change_tables AS t"
+            " JOIN cdc.captured_columns AS c ON c.object_id = t.object_id"
+            " WHERE c.column_ordinal <> sys.fn_cdc_get_column_ordinal(t.capture_instance, c.column_name)"
+        )
+        == []
+    )
+    assert wide.run(
+        "SELECT c.column_name FROM cdc.dbo_w_CT AS w CROSS JOIN cdc.captured_columns AS c WHERE w.__$operation = 4"
+        " AND sys.fn_cdc_has_column_changed('dbo_w', c.column_name, w.__$update_mask) = 1 ORDER BY c.column_ordinal"
+    ) == [("c1",), ("c19",)]
+
+
+def test_8_min_lsn_takes_its_instance_from_rows(t: Database) -> None:
+    t.run("CREATE TABLE dbo.u (id int)")
+    t.track("u")
+    assert t.run("SELECT name, sys.fn_cdc_get_min_lsn(name) FROM (VALUES ('dbo_t'), ('DBO_U'), ('x')) AS n (name)") == [
+        ("dbo_t", t.min_lsn()),
+        ("DBO_U", t.min_lsn("dbo_u")),
+        ("x", ZERO),
+    ]
+
+
+def test_35_a_time_is_counted_from_now(t: Database) -> None:
+    t.commit("INSERT INTO dbo.t VALUES (1, 'x', 1)")
+    first, last = t.mapping()[0], t.mapping()[-1]
+    assert t.run(
+        "SELECT sys.fn_cdc_map_time_to_lsn('smallest greater than', GETDATE() - 1),"
+        " sys.fn_cdc_map_time_to_lsn('largest less than', GETDATE() + 1)"
+    ) == [(first, last)]
+
+
 def test_60_unknown_column_has_no_ordinal_memory(wide: Database) -> None:
     for arguments in ("'dbo_w', 'c3'", "'dbo_w', 'nosuch'", "'nosuch', 'id'"):
         assert wide.value(f"SELECT sys.fn_cdc_get_column_ordinal({arguments})") is None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.operators import choice, compare
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, nvarchar, varbinary
 
@@ -38,11 +39,20 @@ def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Exp
 
 
 def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    name = texts_of(env, arguments, "fn_cdc_get_min_lsn")[0]
-    instance = database.cdc.instance(name)
-    if instance is not None and not changes.may_read_changes(env, database, instance):
-        return constant(bytes(10), LSN)
-    return constant(database.cdc.min_lsn(name), LSN)
+    def known(name: str | None) -> bytes | None:
+        instance = database.cdc.instance(name)
+        hidden = instance is not None and not changes.may_read_changes(env, database, instance)
+        return database.cdc.min_lsn("" if hidden else name)
+
+    if arguments[0].constant:
+        return constant(known(texts_of(env, arguments, "fn_cdc_get_min_lsn")[0]), LSN)
+    names = [each.capture_instance for each in database.cdc.instances]
+    branches = [(_same(arguments[0], name), constant(known(name), LSN)) for name in names]
+    return choice(branches, constant(known(""), LSN), is_constant=False) if names else constant(known(""), LSN)
+
+
+def _same(given: Expr, name: str) -> str:
+    return compare("=", Expr(given.to(_TEXT), _TEXT), constant(name, _TEXT))
 
 
 def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
@@ -75,7 +85,15 @@ def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) ->
 
 
 def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(database.cdc.column_ordinal(*texts_of(env, arguments, "fn_cdc_get_column_ordinal")), INT)
+    instance, column = arguments[:2]
+    if instance.constant and column.constant:
+        return constant(database.cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_get_column_ordinal")), INT)
+    branches = [
+        (f"{_same(instance, each.capture_instance)} AND {_same(column, captured.name)}", constant(ordinal, INT))
+        for each in database.cdc.instances
+        for ordinal, captured in enumerate(each.columns, 1)
+    ]
+    return choice(branches, constant(None, INT), is_constant=False) if branches else constant(None, INT)
 
 
 def _bit_sql(position: str, mask: str) -> str:
@@ -92,10 +110,8 @@ def _is_bit_set(env: Environment, database: Database, arguments: list[Expr]) -> 
 
 
 def _has_column_changed(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    ordinal = database.cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_has_column_changed"))
-    if ordinal is None:
-        return constant(None, BIT)
-    return Expr(_bit_sql(str(ordinal), arguments[2].to(varbinary(128))), BIT, constant=arguments[2].constant)
+    ordinal, mask = _column_ordinal(env, database, arguments[:2]), arguments[2]
+    return Expr(_bit_sql(ordinal.sql, mask.to(varbinary(128))), BIT, constant=ordinal.constant and mask.constant)
 
 
 CDC_FUNCTIONS: dict[str, Callable[[Any, Any, list[Expr]], Expr]] = {

@@ -92,11 +92,10 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
             return METADATA_FUNCTIONS[name](env, arguments)
         return None
     database = env.database_named(parts[0] if len(parts) == 3 else "")
-    if parts[-2].casefold() != "sys":
-        return None
-    if name in ("fn_varbintohexstr", "fn_varbintohexsubstring"):
+    schema = parts[-2].casefold()
+    if name == "fn_varbintohexstr" and (schema == "sys" or (schema, database.name) == ("dbo", "master")):
         return Expr(f"('0x' || lower(hex({arguments[0].sql})))", nvarchar(-1), constant=arguments[0].constant)
-    function = CDC_FUNCTIONS.get(name)
+    function = CDC_FUNCTIONS.get(name) if schema == "sys" else None
     return None if function is None else function(env, database, arguments)
 
 
@@ -242,6 +241,12 @@ def _user_name(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(env.user_name(env.current), _NAME)
 
 
+def _has_access(env: Environment, arguments: list[Expr]) -> Expr:
+    (name,) = texts_of(env, arguments, "HAS_DBACCESS")
+    database = env.instance.storage.databases.get((name or "").casefold())
+    return constant(None if database is None else int(env.instance.may_use(env.principal, database)), INT)
+
+
 def _identity(attribute: int | None) -> Callable[[Any, list[Expr]], Expr]:
     """IDENT_SEED, IDENT_INCR and IDENT_CURRENT."""
 
@@ -292,7 +297,7 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "serverproperty": _server_property,
     "sessionproperty": _session_property,
     "databasepropertyex": _database_property,
-    "has_dbaccess": lambda env, arguments: constant(1, INT),
+    "has_dbaccess": _has_access,
     "suser_sname": _login_name,
     "suser_name": _login_name,
     "original_login": lambda env, arguments: constant(env.info.login.user, _NAME),

@@ -20,7 +20,7 @@ _NUMBERS: dict[str, tuple[int, int]] = {
         (2, 2): "isnull nullif datepart datename switchoffset todatetimeoffset col_length col_name databasepropertyex "
         "parsename string_agg fn_cdc_map_time_to_lsn fn_cdc_get_column_ordinal fn_cdc_is_bit_set",
         (2, 255): "coalesce choose",
-        (3, 3): "iif dateadd datediff datediff_big fn_cdc_has_column_changed fn_varbintohexsubstring",
+        (3, 3): "iif dateadd datediff datediff_big fn_cdc_has_column_changed",
         (3, 5): "has_perms_by_name",
     }.items()
     for name in names.split()

@@ -134,7 +134,10 @@ def calculate(operator: str, left: Expr, right: Expr) -> Expr:
         return _concatenate(left, right)
     if kinds & {"time", "guid"} or kinds == {"bin"} or kinds == {"str"}:
         if operator in "+-" and left.type.name in _DAY_UNITS and kind(right.type) == "int":
-            return Expr(f"({left.sql} {operator} to_days(CAST({right.sql} AS INTEGER)))", left.type, True)
+            sql = f"({left.sql} {operator} to_days(CAST({right.sql} AS INTEGER)))"
+            return Expr(sql, left.type, True, constant=left.constant and right.constant)
+        if operator in "+-" and {left.type.name, right.type.name} & _DAY_UNITS:
+            raise unsupported("arithmetic with dates other than whole days after a date")
         raise SqlError.of(402, display(left.type), display(right.type), operator)
     numbers = []
     for side, other in ((left, right), (right, left)):

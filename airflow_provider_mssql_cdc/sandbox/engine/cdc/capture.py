@@ -33,6 +33,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.system_types import system_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,8 @@ class Draft:
             if source is None or change_table_type(source.type) == column.type:
                 continue
             required = True
-            changed = replace(
-                column, type=change_table_type(source.type), source_type=source.type.declared or source.type.name
-            )
+            after_type = change_table_type(source.type)
+            changed = replace(column, type=after_type, source_type=system_type(source.type).name)
             convert = converted(self.instance.capture_instance, column, changed)
             self.changes = self.changes.with_column(FIRST_CAPTURED + i, column.name, convert)
             self.columns = (*self.columns[:i], changed, *self.columns[i + 1 :])

@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
+from airflow_provider_mssql_cdc.sandbox.system_types import system_type
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 MOST_COLUMNS = 1024  # bits of the update mask
@@ -47,7 +48,7 @@ class CapturedColumn:
             column.column_id,
             column.name,
             change_table_type(column.type),
-            column.type.declared or column.type.name,
+            system_type(column.type).name,
             column.computed is not None,
             "_CS_" in collation or "_BIN" in collation,
         )

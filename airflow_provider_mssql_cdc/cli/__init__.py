@@ -57,15 +57,16 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     sandbox.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     sandbox.add_argument("--port", type=_port, default=1433, help="port to listen on, 0 for a free one (default: 1433)")
-    sandbox.add_argument("--database", metavar="D", default="shop", help="database to create (default: shop)")
-    sandbox.add_argument("--user", metavar="U", default="sa", help="login (default: sa)")
-    sandbox.add_argument("--password", metavar="P", help="its password (default: a random one)")
+    sandbox.add_argument(
+        "--database", metavar="D", type=_text, default="shop", help="database to create (default: shop)"
+    )
+    sandbox.add_argument("--user", metavar="U", type=_text, default="sa", help="login (default: sa)")
+    sandbox.add_argument("--password", metavar="P", type=_text, help="its password (default: a random one)")
     sandbox.add_argument(
         "--capture-interval",
         metavar="S",
         type=_seconds,
-        default=5.0,
-        help="seconds between two scans of the capture job (default: 5, as on SQL Server)",
+        help="seconds between two scans of the capture job (default: the job's polling interval, at first 5)",
     )
     sandbox.add_argument(
         "--version", choices=["2019", "2022", "2025"], default="2022", help="of SQL Server (default: 2022)"
@@ -96,6 +97,12 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
             action.add_argument("--shape", help="mirror or history alone (default: all shapes that the checkpoint has)")
         if name == "set":
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def _whole(text: str) -> int:

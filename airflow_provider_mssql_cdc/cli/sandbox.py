@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
 
@@ -20,9 +21,12 @@ def open_sandbox(**options: Any) -> Iterator[Sandbox]:
     """Run a sandbox for the time of a ``with`` statement.
 
     :param options: those of ``Sandbox``
-    :raises CommandError: if the address cannot be listened on
+    :raises CommandError: if the address cannot be listened on, or there is a database of that name
     """
-    sandbox = Sandbox(**options)
+    try:
+        sandbox = Sandbox(**options)
+    except SqlError as error:
+        raise CommandError(str(error)) from error
     try:
         try:
             sandbox.start()

@@ -186,7 +186,6 @@ MESSAGES: dict[int, str] = {
     ),
     18456: "Login failed for user '{}'.",
     22022: "SQL Server Agent refuses to {} job '{}': {}.",
-    22832: "Metadata could not be updated for table {}: {}.",
     22836: "The job metadata in msdb.dbo.cdc_jobs could not be updated: a {} job exists already.",
     22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
     22850: "@threshold must be positive.",

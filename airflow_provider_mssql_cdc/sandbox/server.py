@@ -69,6 +69,8 @@ class Sandbox:
         clock: Callable[[], datetime.datetime] | None = None,
         utc_offset: int = 0,
     ) -> None:
+        if not user or password == "":
+            raise ValueError("user and password must not be empty")
         self.host, self.user = host, user
         self.password = password if password is not None else secrets.token_urlsafe(16)
         self.database = database

@@ -11,6 +11,8 @@ from pathlib import Path
 import pymssql
 import pytest
 
+from airflow_provider_mssql_cdc.cli import parser
+
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 
 
@@ -98,6 +100,11 @@ def test_the_seeded_shop_has_its_rows_and_captures_changes():
         assert tracked == [("customers",), ("order_items",), ("orders",), ("products",)]
 
 
+def test_the_capture_job_polls_as_its_settings_say_unless_told_otherwise():
+    assert parser().parse_args(["sandbox"]).capture_interval is None
+    assert parser().parse_args(["sandbox", "--capture-interval", "0.5"]).capture_interval == 0.5
+
+
 def test_a_port_in_use_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -115,6 +122,8 @@ def test_a_port_in_use_is_one_line():
         (["--capture-interval", "0"], "above 0"),
         (["--rows", "0"], "least 1"),
         (["--version", "2017"], "invalid choice"),
+        (["--password", ""], "must not be empty"),
+        (["--port", "0", "--database", "master"], "'master' already exists"),
     ],
 )
 def test_wrong_arguments_are_refused(words, said):

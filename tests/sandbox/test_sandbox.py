@@ -114,6 +114,11 @@ def test_seeding_checks_as_an_insert_does(sandbox: Sandbox) -> None:
     assert sandbox.execute("SELECT COUNT(*) AS n FROM dbo.checked")[0].to_pylist() == [{"n": 0}]
 
 
+def test_there_is_always_a_password() -> None:
+    with pytest.raises(ValueError, match="must not be empty"):
+        Sandbox(password="")
+
+
 def test_stopped_sandbox_is_gone() -> None:
     with Sandbox() as server:
         port = server.port

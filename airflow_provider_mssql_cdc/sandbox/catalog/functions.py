@@ -87,7 +87,7 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
         if name in ("getdate", "getutcdate", "sysdatetime", "sysutcdatetime", "sysdatetimeoffset"):
             return _clock(env, name)
         if name == "current_timezone_id" and env.instance.version.number < (16,):
-            return None
+            raise SqlError.of(195, name, "built-in function name")
         if name in METADATA_FUNCTIONS:
             return METADATA_FUNCTIONS[name](env, arguments)
         return None

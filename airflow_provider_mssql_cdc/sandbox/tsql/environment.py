@@ -237,7 +237,7 @@ class Environment:
         if key not in self._views:
             view = views.find(self, database, schema, parts[2])
             if view is None:
-                raise SqlError.of(208, full)
+                raise self._unknown(database, parts, schema)
             self._views[key] = self.arrow_relation(*view)
         return self._views[key]
 
@@ -261,9 +261,15 @@ class Environment:
         database = self.database_named(parts[0])
         found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments)
         if found is None:
-            full = ".".join(filter(None, parts))
-            raise SqlError.of(208, full)
+            raise self._unknown(database, parts, parts[1] or "sys")
         return self.arrow_relation(*found)
+
+    def _unknown(self, database: Database, parts: tuple[str, str, str], schema: str) -> SqlError:
+        """What is raised for an object that is not there: whether a server has one of the system's is not known."""
+        full = ".".join(filter(None, parts))
+        of_msdb = database.name == "msdb" and parts[2].casefold().startswith("sys")
+        of_system = of_msdb or schema.casefold() in ("sys", "information_schema")
+        return unsupported(full) if of_system else SqlError.of(208, full)
 
     def register(self, rows: pa.Table) -> str:
         """Make Arrow rows readable in this statement's queries; their name."""

@@ -17,23 +17,6 @@ from airflow_provider_mssql_cdc.sandbox.tsql.strings import SCALAR_FUNCTIONS
 Compile = Callable[[Context, Scope, Any], Expr]
 
 
-# functions of SQL Server that the sandbox has not: calling them is no mistake
-_LACKING = frozenset({
-    "acos", "ascii", "asin", "atan", "atn2", "binary_checksum", "certencoded",
-    "change_tracking_current_version", "change_tracking_is_column_in_mask",
-    "change_tracking_min_valid_version", "checksum", "checksum_agg", "compress", "connectionproperty",
-    "context_info", "cos", "cot", "current_request_id", "cursor_status", "date_bucket", "datetimefromparts",
-    "datetrunc", "decompress", "degrees", "difference", "error_category", "exp", "file_id", "fileproperty",
-    "format", "formatmessage", "generate_series", "getansinull", "greatest", "grouping", "grouping_id",
-    "host_id", "indexproperty", "isdate", "isjson", "isnumeric", "json_modify", "json_query", "json_value",
-    "least", "log", "log10", "min_active_rowversion", "newsequentialid", "objectproperty", "objectpropertyex",
-    "patindex", "percentile_cont", "percentile_disc", "permissions", "pi", "power", "pwdcompare", "radians",
-    "rand", "reverse", "session_context", "sin", "soundex", "sqrt", "square", "stdev", "stdevp", "str",
-    "string_escape", "stuff", "suser_id", "suser_sid", "tan", "textptr", "textvalid", "timefromparts",
-    "translate", "trigger_nestlevel", "typeproperty", "user_id", "var", "varp",
-})  # fmt: skip
-
-
 def call(
     ctx: Context,
     scope: Scope,
@@ -45,8 +28,8 @@ def call(
     """Compile a function call.
 
     :param parts: the name, with its schema and database where given
-    :raises SqlError: 174 and the like for the wrong number of arguments, 195 for an unknown built-in function, 208 or
-        4121 for an unknown qualified one
+    :raises SqlError: 174 and the like for the wrong number of arguments, 208 or 4121 for an unknown function with a
+        schema
     """
     name = parts[-1].lower()
     arity.check_number(parts, len(nodes))
@@ -69,9 +52,8 @@ def call(
     if len(parts) > 1:
         shown = ".".join(parts)
         raise SqlError.of(4121, parts[0], shown)
-    if name in _LACKING:
-        raise unsupported(f"the function {name.upper()}")
-    raise SqlError.of(195, parts[0], "built-in function name")
+    # whether a server has it is not known here
+    raise unsupported(f"the function {name.upper()}")
 
 
 def _iif(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile, predicate: Any) -> Expr:

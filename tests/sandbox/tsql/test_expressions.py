@@ -231,7 +231,7 @@ ERRORS = [
     ("SELECT TRY_CAST(1 / 0 AS int)", 8134),
     ("SELECT CAST('x' AS uniqueidentifier)", 8169),
     ("SELECT nosuch", 207),
-    ("SELECT nosuch()", 195),
+    ("SELECT nosuch()", 50000),
     ("SELECT dbo.nosuch()", 4121),
     ("SELECT x.y FROM (SELECT 1 AS y) AS t", 4104),
     ("SELECT y FROM (SELECT 1 AS y) AS t, (SELECT 2 AS y) AS u", 209),

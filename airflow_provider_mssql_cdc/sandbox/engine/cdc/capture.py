@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import encode, encode_all
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import MappingRow, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
     DELETE,
+    UPDATE_NEW,
     UPDATE_OLD,
     Ints,
     LoggedImages,
@@ -226,14 +227,15 @@ def _values(
     values = pool if picked is None else pool.take(picked)
     if not is_lob(column.type):
         return values
+    unknown = rows.operation == UPDATE_OLD
+    if segment.switches.after_images_leave_lobs_out:
+        unknown |= rows.operation == UPDATE_NEW
+    # docs: an old (max) or xml value is in the log only where the update changed it
+    changed = segment.changed_column(source)
+    if changed is not None:
+        unknown[unknown] = ~changed[rows.update[unknown]]
     if is_text_pointer(column.type.name):
-        unknown = (rows.operation == DELETE) | (rows.operation == UPDATE_OLD)
-    else:
-        # docs: an old (max) or xml value is in the log only where the update changed it
-        unknown = rows.operation == UPDATE_OLD
-        changed = segment.changed_column(source)
-        if changed is not None:
-            unknown[unknown] = ~changed[rows.update[unknown]]
+        unknown |= (rows.operation == DELETE) | (rows.operation == UPDATE_OLD)
     if not unknown.any():
         return values
     return pc.if_else(pa.array(unknown), pa.scalar(None, values.type), values)

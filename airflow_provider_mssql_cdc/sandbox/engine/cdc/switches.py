@@ -15,6 +15,8 @@ class Switches:
         ``__$command_id``; a statement that updates the keys of several rows never does, since its deletes all come
         before its inserts
     :param trace_flag_8207: whether a key update of a single row is captured as 3 and 4 (documented trace flag)
+    :param after_images_leave_lobs_out: whether a LOB that an update did not change is NULL in the after image, too,
+        and not in the before image alone (docs)
     :param cleanup_unknown_instance_error: what sp_cdc_cleanup_change_table says of an unknown instance, 22956 or 22920
     :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
     :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
@@ -29,6 +31,7 @@ class Switches:
     lsn_wraps: bool = False
     deferred_pair_shares_command_id: bool = False
     trace_flag_8207: bool = False
+    after_images_leave_lobs_out: bool = False
     cleanup_unknown_instance_error: int = 22956
     min_lsn_null_until_captured: bool = False
     net_changes_by_default: bool = True

@@ -222,6 +222,29 @@ def test_old_lob_values_are_null_unless_changed(kind: SqlType) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["nvarchar", "xml", "text"])
+def test_after_images_may_leave_out_lobs_that_did_not_change(name: str) -> None:
+    kind = SqlType(name, MAX) if name == "nvarchar" else SqlType(name)
+    world, t = (
+        World(Switches(after_images_leave_lobs_out=True)),
+        table("t", {"id": INT, "x": kind, "b": INT}, key=["id"]),
+    )
+    world.db.enable_table(t)
+    world.commit(
+        insert(t, (1, "long", 1)),
+        update(t, ((1, "long", 1), (1, "long", 2))),
+        update(t, ((1, "long", 2), (1, "new", 2))),
+        update(t, ((1, "new", 2), (9, "new", 2))),
+    )
+    world.db.scan()
+    old = None if name == "text" else "long"
+    deleted = None if name == "text" else "new"
+    assert [(row["__$operation"], row["x"], row["__$update_mask"]) for row in world.rows("dbo_t")] == [
+        (2, "long", b"\x07"), (3, None, b"\x04"), (4, None, b"\x04"), (3, old, b"\x02"), (4, "new", b"\x02"),
+        (1, deleted, b"\x07"), (2, "new", b"\x07"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["text", "ntext", "image"])
 def test_text_pointers_have_no_old_values(kind: str) -> None:
     value, other = (b"v", b"o") if kind == "image" else ("v", "o")

@@ -74,7 +74,7 @@ def test_captured_and_index_columns(world: World) -> None:
         (1000, "id", 1, "int", 1, False, None),
         (1000, "a", 3, "varchar", 2, False, None),
         (1000, "c]d", 4, "int", 3, True, None),
-        (1000, "rv", 7, "rowversion", 4, False, None),
+        (1000, "rv", 7, "timestamp", 4, False, None),
         (1001, "a", 3, "varchar", 1, False, None),
     ]
     assert [tuple(row.values()) for row in world.relation("index_columns")] == [

@@ -37,6 +37,7 @@ MESSAGES: dict[int, str] = {
     209: "Ambiguous column name '{}'.",
     213: "Column name or number of supplied values does not match table definition.",
     214: "Procedure expects parameter '{}' of type 'ntext/nchar/nvarchar'.",
+    217: ("Maximum stored procedure, function, trigger, or view nesting level exceeded (limit {})."),
     226: "{} statement not allowed within multi-statement transaction.",
     229: "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
     257: "Implicit conversion from data type {} to {} is not allowed. Use the CONVERT function to run this query.",

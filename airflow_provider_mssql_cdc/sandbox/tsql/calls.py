@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 SPECIAL_PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 15: "sp_unprepare"}
+_DEEPEST = 32
 
 
 @dataclass(slots=True)
@@ -120,8 +121,13 @@ def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcom
 
 
 def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
-    """Run a batch with variables of its own."""
+    """Run a batch with variables of its own.
+
+    :raises SqlError: 217 where batches call each other too deeply
+    """
     env = interpreter.env
+    if env.procedure_depth >= _DEEPEST:
+        raise SqlError.of(217, _DEEPEST)
     outer, env.variables = env.variables, variables
     settings = interpreter.settings.rowcount
     env.forget()

@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
 from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
@@ -119,12 +120,8 @@ class SqlSession:
             with contextlib.suppress(BatchAborted):
                 yield from run()
             yield from self._interpreter.transactions.batch_ended()
-        except SqlError as error:
-            yield Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
-            yield RowCount()
-        except duckdb.Error as error:
-            problem = translated(error)
-            yield Message(problem.number, problem.text, problem.severity, problem.state, "", problem.line)
+        except (SqlError, duckdb.Error, RecursionError) as error:
+            yield _message(error)
             yield RowCount()
         finally:
             self._env.forget()
@@ -155,3 +152,10 @@ class SqlSession:
         self._env.forget()
         self._env.manager.close()
         self._instance.close_session(self._env.info)
+
+
+def _message(error: SqlError | duckdb.Error | RecursionError) -> Message:
+    if isinstance(error, RecursionError):
+        error = unsupported("a statement that is nested so deeply")
+    problem = translated(error) if isinstance(error, duckdb.Error) else error
+    return Message(problem.number, problem.text, problem.severity, problem.state, problem.procedure, problem.line)

@@ -251,3 +251,13 @@ def test_an_error_in_rows_that_come_late_is_like_one_that_comes_at_once(
     sets = client.sets(f"BEGIN TRAN DELETE dbo.c WHERE id = 25 SELECT {expression} FROM ({LATE}) AS q SELECT 'further'")
     assert (_errors(client), [("further",)] in sets) == ([number], goes_on)
     assert client.run("SELECT @@TRANCOUNT, COUNT(*) FROM dbo.c") == [(trancount, 25 - trancount)]
+
+
+def test_what_is_nested_too_deeply_is_refused(client: Client) -> None:
+    call = "EXEC sp_executesql @s, N'@s nvarchar(max)', @s"
+    text = call.replace("'", "''")
+    assert client.error(f"DECLARE @s nvarchar(max) = N'{text}' {call}") == 217
+    client.run("BEGIN TRAN")
+    assert client.error("SELECT " + "(" * 900 + "1" + ")" * 900) == 50000
+    assert client.value("@@TRANCOUNT") == 1
+    client.run("ROLLBACK")

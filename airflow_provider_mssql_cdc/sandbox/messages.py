@@ -54,6 +54,7 @@ MESSAGES: dict[int, str] = {
         "The text, ntext, and image data types cannot be compared or sorted, except when using IS NULL or LIKE "
         "operator."
     ),
+    300: "{} permission was denied on object 'server', database 'master'.",
     313: "An insufficient number of arguments were supplied for the procedure or function {}.",
     402: "The data types {} and {} are incompatible in the {} operator.",
     447: "Expression type {} is invalid for COLLATE clause.",
@@ -141,6 +142,10 @@ MESSAGES: dict[int, str] = {
     4902: 'Cannot find the object "{}" because it does not exist or you do not have permissions.',
     4924: "ALTER TABLE failed because column '{}' does not exist in table '{}'.",
     4928: "Cannot alter column '{}' because it is '{}'.",
+    5011: (
+        "User does not have permission to alter database '{}', the database does not exist, or the database is not in "
+        "a state that allows access checks."
+    ),
     5074: "The object '{}' is dependent on column '{}'.",
     6401: "Cannot roll back {}. No transaction or savepoint of that name was found.",
     7139: "LOB value of {} bytes is longer than the configured max text repl size of {} bytes.",
@@ -256,7 +261,7 @@ NOTICES = {
 SEVERITIES = {
     **dict.fromkeys((3617, 3701, 4060, 15248, 15335), 11),
     1205: 13,
-    **dict.fromkeys((229, 262, 916, 2601, 2627, 18456), 14),
+    **dict.fromkeys((229, 262, 300, 916, 2601, 2627, 5011, 18456), 14),
     **dict.fromkeys(
         (102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 156, 164, 168, 174, 178, 189, 195), 15
     ),

@@ -178,3 +178,36 @@ def test_a5_views_need_the_state_permission_memory(t: Database, view: str) -> No
 def test_a5_views_with_the_state_permission(t: Database, view: str) -> None:
     right = "VIEW DATABASE PERFORMANCE STATE" if t.major() >= 16 else "VIEW DATABASE STATE"
     assert t.user(f"GRANT {right} TO {{user}}").run(f"SELECT * FROM sys.{view} WHERE session_id = -1") == []
+
+
+def test_a6_change_tables_needs_a_plain_grant(gated: Database) -> None:
+    user = gated.user("ALTER ROLE gate ADD MEMBER {user}", "GRANT SELECT ON dbo.t TO {user}")
+    error = user.error("SELECT COUNT(*) FROM cdc.change_tables")
+    text = f"The SELECT permission was denied on the object 'change_tables', database '{gated.name}', schema 'cdc'."
+    assert (error.number, error.text) == (229, text)
+    reader = gated.user("GRANT SELECT ON SCHEMA::cdc TO {user}")
+    assert reader.value("SELECT COUNT(*) FROM cdc.change_tables") == 1
+
+
+@pytest.mark.parametrize("table", ["captured_columns", "index_columns", "ddl_history", "lsn_time_mapping"])
+def test_a6_metadata_tables_need_a_plain_grant_memory(t: Database, table: str) -> None:
+    user = t.user()
+    assert user.number(f"SELECT COUNT(*) FROM cdc.{table}") == 229
+    assert user.run(f"SELECT name FROM sys.tables WHERE name = '{table}'") == []
+
+
+@pytest.mark.parametrize("table", ["cdc_jobs", "sysjobs", "sysjobactivity"])
+def test_a6_jobs_need_a_grant_in_msdb_memory(t: Database, table: str) -> None:
+    assert t.user().number(f"SELECT COUNT(*) FROM msdb.dbo.{table}") == 229
+
+
+def test_g_services_need_the_state_permission_memory(t: Database) -> None:
+    services = "SELECT COUNT(*) FROM sys.dm_server_services"
+    assert t.user().number(services) == 300
+    user = t.user()
+    t.run(f"USE master GRANT VIEW SERVER STATE TO {user.value('SELECT SUSER_SNAME()')} USE {t.name}")
+    assert user.value(services) > 0
+
+
+def test_a6_database_options_need_a_right_memory(t: Database) -> None:
+    assert t.user().number("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON") == 5011

@@ -92,8 +92,7 @@ def tables(env: Environment, database: Database) -> list[DbObject]:
     tracked = database.cdc.tracked()
     found = [_table(e, tracked=number in tracked) for number, e in env.catalog(database).tables.items()]
     found += cdc_tables(database)
-    metadata = {each.object_id for each in found if each.is_ms_shipped and each.name in METADATA}
-    return [t for t in found if t.object_id in metadata or env.may_select(database, t.schema, t.name)]
+    return [t for t in found if env.may_select(database, t.schema, t.name)]
 
 
 def cdc_tables(database: Database) -> list[DbObject]:

@@ -80,8 +80,11 @@ def _sessions(env: Environment, database: Database) -> Relation:
         "original_login_name nvarchar(128)!"
     )
     data = []
+    all_of_them = env.has_server_right("VIEW SERVER PERFORMANCE STATE")
     for info in list(env.instance.sessions.values()):
         mine = info is env.info
+        if not (mine or all_of_them):
+            continue
         level = env.isolation.value if mine else 2
         name = info.login.user
         status = "running" if mine else "sleeping"
@@ -102,6 +105,8 @@ def _sessions(env: Environment, database: Database) -> Relation:
 
 
 def _services(env: Environment, database: Database) -> Relation:
+    if not env.has_server_right("VIEW SERVER SECURITY STATE"):
+        raise SqlError.of(300, f"VIEW SERVER {'SECURITY ' if env.instance.version.number >= (16,) else ''}STATE")
     return env.instance.agent.services()
 
 

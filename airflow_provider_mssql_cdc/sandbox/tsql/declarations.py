@@ -128,6 +128,8 @@ _DATABASE_OPTIONS = {
 def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
     name = cursor.name()
     database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
+    if not interpreter.env.permitted(database, "ALTER"):
+        raise SqlError.of(5011, database.name, state=9)
     cursor.expect("SET")
     option = cursor.name().upper()
     if option not in _DATABASE_OPTIONS:

@@ -225,7 +225,7 @@ class Environment:
             found = changes.change_relation(self, database, parts[2], bounds, full)
             if self.trancount and self.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
                 self.manager.keep_locked(database)
-            if not self.may_select(database, "cdc", parts[2]) and found.batches is not None:
+            if not self.may_select(database, "cdc", parts[2]):
                 raise self._denied("SELECT", parts[2], database, "cdc")
             return found
         entry = self.catalog(database).find(schema, parts[2])
@@ -238,6 +238,8 @@ class Environment:
             view = views.find(self, database, schema, parts[2])
             if view is None:
                 raise self._unknown(database, parts, schema)
+            if database.name == "msdb" and schema.casefold() == "dbo" and not self.may_select(database, *key[1:]):
+                raise self._denied("SELECT", parts[2], database, schema)
             self._views[key] = self.arrow_relation(*view)
         return self._views[key]
 

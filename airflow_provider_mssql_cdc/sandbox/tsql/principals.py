@@ -65,8 +65,8 @@ def create_user(interpreter: Interpreter, cursor: Cursor) -> None:
         login = cursor.name()
     elif cursor.take("WITHOUT", "LOGIN"):
         login = ""
-    if cursor.take("WITH", "DEFAULT_SCHEMA", "="):
-        cursor.name()
+    if cursor.take("WITH", "DEFAULT_SCHEMA", "=") and cursor.name().casefold() != "dbo":
+        raise unsupported("a default schema other than dbo")
     cursor.end()
     _require_owner(interpreter)
     users = _catalog(interpreter).users

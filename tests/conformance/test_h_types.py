@@ -248,7 +248,10 @@ def test_78_rowversion_goes_by_its_old_name(db: Database) -> None:
     db.run("CREATE TABLE dbo.t (id int PRIMARY KEY, v rowversion)")
     db.track("t")
     assert db.value("SELECT column_type FROM cdc.captured_columns WHERE column_name = 'v'") == "timestamp"
-    assert db.value("SELECT DATA_TYPE FROM INFORMATION_SCHEMA.COLUMNS WHERE COLUMN_NAME = 'v'") == "timestamp"
+    assert (
+        db.value("SELECT DATA_TYPE FROM INFORMATION_SCHEMA.COLUMNS WHERE TABLE_NAME = 't' AND COLUMN_NAME = 'v'")
+        == "timestamp"
+    )
 
 
 def test_78_sysname_is_captured_as_its_base_type_memory(db: Database) -> None:

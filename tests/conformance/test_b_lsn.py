@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.client import literal
 from tests.conformance.database import ORDER, Database
-from tests.conformance.servers import Server, gap, wait_for
+from tests.conformance.servers import Server, wait_for
 
 
 @pytest.fixture
@@ -43,7 +43,6 @@ def test_1_order_is_that_of_the_commits(t: Database) -> None:
     assert t.run("SELECT id FROM cdc.dbo_t_CT ORDER BY __$start_lsn") == [(1,), (2,)]
 
 
-@gap("the sandbox lets one transaction write to a database at a time")
 def test_1_order_is_that_of_the_commits_and_not_of_the_writes(tu: Database) -> None:
     long, short = tu.connect(), tu.connect()
     long.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1, 'long', 1)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a varchar(10) N
 CREATE TABLE dbo.u (k int NOT NULL, l varchar(5) NOT NULL, v int NULL, CONSTRAINT pk_u PRIMARY KEY (k, l))
 """
 
+_NUMBERS = itertools.count(1)
+
 
 class Step(NamedTuple):
     """One row written: the row before and after, None where there is none."""
@@ -25,6 +28,7 @@ class Step(NamedTuple):
     table: str
     before: Row | None
     after: Row | None
+    number: int  # in the order in which all transactions wrote
     definition: bool = False  # an ALTER TABLE, which the log has too
 
 
@@ -64,13 +68,13 @@ class Tables:
         for key, row in zip(keys, rows, strict=True):
             complete = {name: row.get(name) for name in self.columns[table]}
             self.rows[table][key] = complete
-            self.log.append(Step(table, None, complete))
+            self._note(table, None, complete)
         return True
 
     def delete(self, table: str, keys: Sequence[Key]) -> None:
         """Delete the rows of these keys."""
         for key in keys:
-            self.log.append(Step(table, self.rows[table].pop(key), None))
+            self._note(table, self.rows[table].pop(key), None)
 
     def update(self, table: str, changes: dict[Key, Row]) -> bool:
         """Give rows new values, all or none; where a key changes, first all such rows go, then they come again."""
@@ -83,24 +87,24 @@ class Tables:
         moving = [key for key in changes if self._key(table, new[key]) != key]
         for key in changes:
             if key in moving:
-                self.log.append(Step(table, self.rows[table].pop(key), None))
+                self._note(table, self.rows[table].pop(key), None)
             elif old[key] != new[key]:
-                self.log.append(Step(table, old[key], new[key]))
+                self._note(table, old[key], new[key])
                 self.rows[table][key] = new[key]
         for key in moving:
-            self.log.append(Step(table, None, new[key]))
+            self._note(table, None, new[key])
             self.rows[table][self._key(table, new[key])] = new[key]
         return True
 
     def add_column(self, table: str, name: str) -> None:
         """ALTER TABLE ... ADD"""
-        self.log.append(Step(table, None, None, definition=True))
+        self._note(table, None, None, definition=True)
         self.columns[table].append(name)
         self.rows[table] = {key: {**row, name: None} for key, row in self.rows[table].items()}
 
     def drop_column(self, table: str, name: str) -> None:
         """ALTER TABLE ... DROP COLUMN"""
-        self.log.append(Step(table, None, None, definition=True))
+        self._note(table, None, None, definition=True)
         self.columns[table].remove(name)
         self.rows[table] = {
             key: {column: value for column, value in row.items() if column != name}
@@ -110,6 +114,9 @@ class Tables:
     def copied(self) -> Tables:
         """As they are now."""
         return copy.deepcopy(self)
+
+    def _note(self, table: str, before: Row | None, after: Row | None, *, definition: bool = False) -> None:
+        self.log.append(Step(table, before, after, next(_NUMBERS), definition))
 
     def _key(self, table: str, row: Row) -> Key:
         return tuple(row[name] for name in KEYS[table])
@@ -123,6 +130,18 @@ def changes(commits: Sequence[Sequence[Step]], instance: Instance) -> list[Chang
             if step.table == instance.table and number >= instance.since and not step.definition:
                 found += [Change(number, *each) for each in _captured(step, instance.columns)]
     return found
+
+
+def written(commits: Sequence[Sequence[Step]], instance: Instance) -> list[int]:
+    """The commits of the rows of a change table, in the order in which the rows were written."""
+    return [
+        commit
+        for step, commit in sorted(
+            ((step, number) for number, steps in enumerate(commits) for step in steps), key=lambda each: each[0].number
+        )
+        if step.table == instance.table and commit >= instance.since and not step.definition
+        for _ in _captured(step, instance.columns)
+    ]
 
 
 def _captured(step: Step, columns: tuple[str, ...]) -> list[tuple[int, int, tuple[Value, ...]]]:

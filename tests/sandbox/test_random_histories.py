@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
 
 from . import ledger
 from .ledger import COLUMNS, KEYS, SCHEMA, Change, Instance, Row, Step, Tables, Value
+
+Run = Callable[[str], list[dict[str, Any]]]
 
 NUMBERS = st.one_of(st.none(), st.integers(0, 3))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "x", "y"]))
@@ -82,8 +85,8 @@ class History:
         self.commits.append(self.tables.log)
         self.tables.log = []
 
-    def write(self) -> str:
-        table = self.draw(st.sampled_from(["t", "u"]))
+    def write(self, table: str = "") -> str:
+        table = table or self.draw(st.sampled_from(["t", "u"]))
         rows, columns, keys = self.tables.rows[table], self.tables.columns[table], KEYS[table]
         kinds = ["insert"] + (["update", "update", "move", "delete", "every", "shift"] if rows else [])
         kind = self.draw(st.sampled_from(kinds))
@@ -123,8 +126,8 @@ class History:
         if not done:
             self.refused.append(2627)
 
-    def definition(self) -> str:
-        table = self.draw(st.sampled_from(["t", "u"]))
+    def definition(self, table: str = "") -> str:
+        table = table or self.draw(st.sampled_from(["t", "u"]))
         droppable = [c for c in self.tables.columns[table] if c not in KEYS[table]]
         if droppable and self.draw(st.booleans()):
             name = self.draw(st.sampled_from(droppable))
@@ -184,7 +187,143 @@ def test_random_histories(server: Sandbox, data: st.DataObject) -> None:
         if data.draw(st.integers(0, 3)) == 0:
             server.step(database)
     server.step(database)
+    _compare(run, history)
+    server.execute(f"DROP DATABASE {database}", "master")
 
+
+@dataclass
+class Writer(History):
+    """One of several sessions whose transactions are open at the same time.
+
+    :ivar shared: what is committed; ``tables`` has this session's own view of the tables that it has locked
+    """
+
+    shared: History = field(kw_only=True)
+    session: SqlSession = field(kw_only=True)
+    locked: set[str] = field(default_factory=set)
+    saved: dict[str, tuple[Tables, set[str]]] = field(default_factory=dict)
+    in_transaction: bool = False
+
+    def run(self, batch: str, *errors: int) -> None:
+        """Run a batch, which must give these errors."""
+        note(f"{id(self) % 1000}: {batch}")
+        found = []
+        for outcome in self.session.batch(batch):
+            if isinstance(outcome, Message) and outcome.severity > 10:
+                found.append(outcome.number)
+        assert found == list(errors)
+
+    def act(self, others: list[Writer]) -> None:
+        """Do one step."""
+        kinds = ["write"] * 6 + ["define", "count"]
+        kinds += ["save", "back", "commit", "commit", "rollback"] if self.in_transaction else ["begin"] * 6
+        kind = self.draw(st.sampled_from(kinds))
+        if kind == "begin":
+            self.run("BEGIN TRANSACTION")
+            self.in_transaction = True
+        elif kind == "save":
+            name = f"s{len(self.saved)}"
+            self.run(f"SAVE TRANSACTION {name}")
+            self.saved[name] = self.tables.copied(), set(self.locked)
+        elif kind == "back" and self.saved:
+            self._back(self.draw(st.sampled_from(sorted(self.saved))))
+        elif kind in ("commit", "rollback"):
+            self.end(kind)
+        elif kind in ("write", "define", "count"):
+            self._write(kind, others)
+            if not self.in_transaction:
+                self._ended(kept=True)
+
+    def end(self, kind: str) -> None:
+        """COMMIT or ROLLBACK."""
+        self.run(kind.upper())
+        self.in_transaction = False
+        self._ended(kept=kind == "commit")
+
+    def _ended(self, *, kept: bool) -> None:
+        if kept and self.locked:
+            for table in self.locked:
+                self.shared.tables.rows[table] = self.tables.rows[table]
+                self.shared.tables.columns[table] = self.tables.columns[table]
+            self.shared.commits.append(self.tables.log)
+        self.tables, self.locked, self.saved = Tables(), set(), {}
+
+    def _back(self, name: str) -> None:
+        self.run(f"ROLLBACK TRANSACTION {name}")
+        kept, locked = self.saved[name]
+        self.tables = kept.copied()
+        self.saved = {each: value for each, value in self.saved.items() if each <= name}
+        for table in self.locked - locked:
+            self._take(table)
+
+    def _take(self, table: str) -> None:
+        self.tables.rows[table] = dict(self.shared.tables.rows[table])
+        self.tables.columns[table] = list(self.shared.tables.columns[table])
+
+    def _write(self, kind: str, others: list[Writer]) -> None:
+        table = "u" if kind == "count" else self.draw(st.sampled_from(["t", "u"]))
+        needed = {"t", "u"} if kind == "define" else {table}
+        taken = {each for other in others for each in other.locked}
+        if taken & needed:
+            self.run(f"ALTER TABLE dbo.{table} ADD never int" if kind == "define" else f"DELETE dbo.{table}", 1222)
+            return
+        for each in sorted(needed - self.locked):
+            self._take(each)
+        self.locked |= needed
+        self.refused = []
+        if kind == "define":
+            self.added = self.shared.added
+            batch = self.definition(table)
+            self.shared.added = self.added
+        elif kind == "count" and "v" in self.tables.columns["u"] and "t" not in taken:
+            seen = (self.tables if "t" in self.locked else self.shared.tables).rows["t"]
+            self.tables.update("u", {key: {"v": len(seen)} for key in self.tables.rows["u"]})
+            batch = "UPDATE dbo.u SET v = (SELECT COUNT(*) FROM dbo.t)"
+        else:
+            batch = self.write(table)
+        self.run(batch, *self.refused)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_interleaved_transactions(server: Sandbox, data: st.DataObject) -> None:
+    database = f"h{next(NAMES)}"
+    server.create_database(database)
+    history = History(data)
+    sessions: list[SqlSession] = []
+
+    def run(batch: str) -> list[dict[str, Any]]:
+        tables = server.execute(batch, database)
+        return tables[-1].to_pylist() if tables else []
+
+    try:
+        run(SCHEMA)
+        run("EXEC sys.sp_cdc_enable_db")
+        for table in COLUMNS:
+            run(history.track(table, f"dbo_{table}"))
+        for _ in range(3):
+            sessions.append(SqlSession(server.instance, Login(server.user, server.password, database)))
+        writers = [Writer(data, shared=history, session=each) for each in sessions]
+        for writer in writers:
+            writer.run("SET LOCK_TIMEOUT 0")
+        for _ in range(data.draw(st.integers(1, 30), label="steps")):
+            if data.draw(st.integers(0, 5)) == 0:
+                server.step(database)
+            writer = data.draw(st.sampled_from(writers))
+            writer.act([each for each in writers if each is not writer])
+        for writer in writers:
+            if writer.in_transaction:
+                writer.end(data.draw(st.sampled_from(["commit", "rollback"])))
+        server.step(database)
+        _compare(run, history)
+    finally:
+        for session in sessions:
+            session.close()
+    server.execute(f"DROP DATABASE {database}", "master")
+
+
+def _compare(run: Run, history: History) -> None:
+    """The tables, the change tables, and the changes of a window are those of the ledger."""
     for table, rows in history.tables.rows.items():
         names = history.tables.columns[table]
         held = run(f"SELECT {', '.join(names)} FROM dbo.{table}")
@@ -205,11 +344,12 @@ def test_random_histories(server: Sandbox, data: st.DataObject) -> None:
             for row in run(f"SELECT * FROM cdc.{name}_CT ORDER BY __$start_lsn, __$command_id, __$seqval, __$operation")
         ]
         assert ledger.by_key(rows, instance) == ledger.by_key(wanted[name], instance)
+        sequence = run(f"SELECT __$start_lsn FROM cdc.{name}_CT ORDER BY __$seqval")
+        assert [commits[row["__$start_lsn"]] for row in sequence] == ledger.written(history.commits, instance)
     if lsns:
-        low, high = sorted(data.draw(st.tuples(*[st.sampled_from(lsns)] * 2), label="window"))
+        low, high = sorted(history.data.draw(st.tuples(*[st.sampled_from(lsns)] * 2), label="window"))
         for name, instance in history.instances.items():
             _compare_window(run, name, instance, wanted[name], commits, low, high)
-    server.execute(f"DROP DATABASE {database}", "master")
 
 
 def _change(row: dict[str, Any], commits: dict[bytes, int]) -> Change:
@@ -219,7 +359,7 @@ def _change(row: dict[str, Any], commits: dict[bytes, int]) -> Change:
 
 
 def _compare_window(
-    run: Any, name: str, instance: Instance, wanted: list[Change], commits: dict[bytes, int], low: bytes, high: bytes
+    run: Run, name: str, instance: Instance, wanted: list[Change], commits: dict[bytes, int], low: bytes, high: bytes
 ) -> None:
     start = run(f"SELECT sys.fn_cdc_get_min_lsn('{name}') AS lsn")[0]["lsn"]
     if start is None or start > high:

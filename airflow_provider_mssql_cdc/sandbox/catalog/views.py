@@ -223,6 +223,7 @@ def _row_counts(env: Environment, database: Database) -> list[tuple[objects.DbOb
     for each in objects.tables(env, database):
         if not each.is_ms_shipped:
             table = f"{database.duck}.main.{each.entry.storage}"
+            env.manager.see(database, each.object_id)
             counts[each.object_id] = env.fetchall(f"SELECT count(*) FROM {table}")[0][0]
         elif each.name.endswith("_CT"):
             counts[each.object_id] = sum(b.num_rows for b in database.cdc.change_rows(each.name[:-3]))

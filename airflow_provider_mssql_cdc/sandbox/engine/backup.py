@@ -37,7 +37,7 @@ def backup(storage: Storage, database: Database) -> Backup:
     :raises SqlError: 1222 where an open transaction goes on writing to it
     """
     owner, duck = object(), f"backup{next(_numbers)}"
-    database.write_lock.acquire(owner, _PATIENCE, lambda: False)
+    database.locks.acquire(owner, None, _PATIENCE, lambda: False)
     try:
         connection = storage.connect()
         connection.execute(f"ATTACH ':memory:' AS {duck}")
@@ -53,7 +53,7 @@ def backup(storage: Storage, database: Database) -> Backup:
             database.cdc.backup(),
         )
     finally:
-        database.write_lock.release(owner)
+        database.locks.release(owner)
 
 
 def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: bool) -> None:
@@ -66,7 +66,7 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
     if kept.storage is not storage:
         raise ValueError("a backup is restored in the sandbox that took it")
     owner = object()
-    database.write_lock.acquire(owner, _PATIENCE, lambda: False)
+    database.locks.acquire(owner, None, _PATIENCE, lambda: False)
     try:
         _copy(storage, kept.catalog, kept.duck, database.duck, instead_of=database.catalog)
         database.catalog = kept.catalog
@@ -78,7 +78,7 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
         same = database.name.casefold() == kept.name.casefold()
         database.cdc.restore(kept.cdc, keep=same or keep_cdc)
     finally:
-        database.write_lock.release(owner)
+        database.locks.release(owner)
 
 
 def _copy(storage: Storage, catalog: Catalog, source: str, target: str, *, instead_of: Catalog | None = None) -> None:

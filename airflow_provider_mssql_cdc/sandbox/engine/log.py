@@ -34,8 +34,13 @@ class TableAltered:
 
 @dataclass(slots=True)
 class Transaction:
-    """A committed transaction; times are server-local, ``begin_time`` when it first wrote."""
+    """A committed transaction; times are server-local, ``begin_time`` when it first wrote.
+
+    :param begin: its first position in the log
+    :param records: what it wrote, each with the position of its first log record
+    """
 
     tran_id: int
     begin_time: datetime.datetime
-    records: list[RowImages | TableAltered] = field(default_factory=list)
+    begin: int
+    records: list[tuple[RowImages | TableAltered, int]] = field(default_factory=list)

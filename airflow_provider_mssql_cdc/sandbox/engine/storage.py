@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.locks import Locks
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
@@ -70,55 +70,6 @@ class Catalog:
         return next((known for known in self.schemas if known.casefold() == name.casefold()), None)
 
 
-class WriteLock:
-    """One writer per database at a time, from its first write to the end of its transaction.
-
-    Readers that keep what they read locked hinder only who takes that away.
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._owner: object | None = None
-        self._readers: set[object] = set()
-        self._alone = False
-
-    def share(self, reader: object) -> None:
-        """Note a reader that keeps its locks until it releases them."""
-        with self._condition:
-            self._readers.add(reader)
-
-    def acquire(
-        self, owner: object, timeout: float | None, cancelled: Callable[[], bool], *, alone: bool = False
-    ) -> None:
-        """Wait for the lock; an owner that has it already goes on.
-
-        :param timeout: seconds, None for ever
-        :param alone: an owner that has the lock waits for the readers, too
-        :raises SqlError: 1222 when the time is over; 1205 for a reader that would wait for who waits for it
-        """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._condition:
-            self._alone |= alone
-            while self._owner not in (None, owner) or (alone and self._readers - {owner}):
-                if self._owner is not owner and self._alone and owner in self._readers:
-                    raise SqlError.of(1205, getattr(owner, "session_id", 0))
-                left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
-                if left <= 0:
-                    raise SqlError.of(1222)
-                if cancelled():
-                    raise SqlError.of(3617)
-                self._condition.wait(left)
-            self._owner = owner
-
-    def release(self, owner: object) -> None:
-        """Give up what the owner has of the lock."""
-        with self._condition:
-            self._readers.discard(owner)
-            if self._owner is owner:
-                self._owner, self._alone = None, False
-            self._condition.notify_all()
-
-
 @dataclass(frozen=True, slots=True)
 class Counters:
     """The last rowversion and row identifier, and the last identity value of each table."""
@@ -129,14 +80,19 @@ class Counters:
 
 
 class Database:
-    """One SQL Server database."""
+    """One SQL Server database.
+
+    :ivar committing: held while a transaction commits, so that rows become visible in the order of the log
+    :ivar version: how many transactions have written to it
+    """
 
     def __init__(self, name: str, database_id: int, storage: Storage) -> None:
         self.name, self.database_id = name, database_id
         self.duck = f"db{database_id}"
         self.created = storage.clock()
         self.catalog = Catalog()
-        self.write_lock = WriteLock()
+        self.locks = Locks()
+        self.committing = threading.Lock()
         self.version = 0
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
         self.snapshot_isolation = False

@@ -1,4 +1,4 @@
-"""A session's transaction over DuckDB: write lock, statement atomicity, save points, and what COMMIT logs."""
+"""A session's transaction over DuckDB: locks, statement atomicity, save points, and what it logs."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Operation:
     :param rows: registered as ``staged_rows`` while the statement runs
     :param on_commit: what happens outside DuckDB when the transaction commits
     :param on_undo: takes back what has happened outside DuckDB at once
+    :ivar position: of the record in the log; None where the capture would not read it
     """
 
     sql: str
@@ -35,6 +36,7 @@ class Operation:
     record: RowImages | TableAltered | None = None
     on_commit: Callable[[], None] | None = None
     on_undo: Callable[[], None] | None = None
+    position: int | None = None
 
 
 def _undo(operations: list[Operation]) -> None:
@@ -58,6 +60,12 @@ class OpenTransaction:
     """What an open transaction has done so far.
 
     :param single: a statement that commits by itself, with one write at most
+    :param tables: object ids of the tables that it has locked in its database; None among them stands for all
+    :param begin: where in the log it begins to write
+    :param frozen: it sees every database as it was when it first read
+    :param seen: by the names of databases in DuckDB, the version that DuckDB's transaction sees of them
+    :param registered: what was made readable in DuckDB's transaction, which loses it when it is rolled back
+    :param committing: whether it keeps others from committing
     :param read: databases of whose change tables it keeps locks
     """
 
@@ -67,9 +75,14 @@ class OpenTransaction:
     catalog: Catalog | None = None
     operations: list[Operation] = field(default_factory=list)
     savepoints: list[SavePoint] = field(default_factory=list)
+    tables: set[int | None] = field(default_factory=set)
+    begin: int | None = None
     in_duckdb: bool = False
     single: bool = False
-    snapshot_version: dict[str, int] = field(default_factory=dict)
+    frozen: bool = False
+    seen: dict[str, int] = field(default_factory=dict)
+    registered: dict[str, pa.Table] = field(default_factory=dict)
+    committing: bool = False
     read: set[Database] = field(default_factory=set)
 
 
@@ -78,7 +91,8 @@ class TransactionManager:
 
     DuckDB gives up a whole transaction at any error and has no save points. So each write is kept as an operation,
     and after an error or a ROLLBACK to a save point DuckDB's transaction is built again from the operations that
-    still count. The write lock is held all the while, so nothing else can come between.
+    still count. The tables stay locked all the while, so nothing else can come between. DuckDB's transaction sees
+    of other tables what was committed when it began, and is built again, too, where it must see what came later.
 
     ``temporary`` are the session's temporary tables by name in lower case; a rollback takes them back too.
     """
@@ -107,9 +121,15 @@ class TransactionManager:
 
     def snapshot(self) -> None:
         """Read everything in this transaction as of now (SNAPSHOT, REPEATABLE READ, SERIALIZABLE)."""
-        assert self.open is not None
-        if not self.open.in_duckdb:
-            self.open.snapshot_version = {d.duck: d.version for d in self.storage.databases.values()}
+        transaction = self.open
+        assert transaction is not None
+        if transaction.frozen:
+            return
+        if transaction.database is not None:
+            self.enter(transaction.database)
+        transaction.frozen = True
+        if not transaction.in_duckdb:
+            transaction.seen = {d.duck: d.version for d in self.storage.databases.values()}
             self._begin_duckdb()
             # DuckDB takes a database's snapshot when a transaction first touches it; this touches all
             self.connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
@@ -118,53 +138,113 @@ class TransactionManager:
         """Let nobody take away what this transaction has read of a database, until it ends."""
         assert self.open is not None
         self.open.read.add(database)
-        database.write_lock.share(self)
+        database.locks.share(self)
 
     def enter_alone(self, database: Database) -> None:
         """Be ready to take something away that others may have read.
 
         :raises SqlError: 1222 lock time-out
         """
-        self.enter(database)
-        database.write_lock.acquire(self, self.lock_timeout, self.cancelled, alone=True)
+        self.enter(database, alone=True)
 
     def _release(self, transaction: OpenTransaction) -> None:
+        if transaction.database is not None and transaction.committing:
+            transaction.database.committing.release()
         for database in {transaction.database, *transaction.read}:
             if database is not None:
-                database.write_lock.release(self)
+                database.locks.release(self)
 
-    def enter(self, database: Database) -> OpenTransaction:
-        """Be ready to write to a database: take its lock, and open DuckDB's transaction.
+    def enter(self, database: Database, table: int | None = None, *, alone: bool = False) -> OpenTransaction:
+        """Be ready to write to a database: lock the table or all of it, and open DuckDB's transaction.
 
-        :raises SqlError: 1222 lock time-out; 3960 where a snapshot is older than the last commit
+        :param table: object id of the only table that is written to
+        :param alone: wait for those too who keep locked what they have read
+        :raises SqlError: 1222 lock time-out; 1205; 3960 where a snapshot is older than the last commit
         """
         transaction = self.open
         assert transaction is not None
-        if transaction.database is database:
-            return transaction
-        if transaction.database is not None:
+        if transaction.database not in (None, database):
             raise Unsupported("writes to two databases in one transaction")
-        database.write_lock.acquire(self, self.lock_timeout, self.cancelled)
-        seen = transaction.snapshot_version.get(database.duck)
-        if seen is not None and seen != database.version:
-            database.write_lock.release(self)
+        wanted = None if transaction.frozen else table
+        if transaction.database is database and transaction.tables & {None, wanted} and not alone:
+            return transaction
+        database.locks.acquire(self, wanted, self.lock_timeout, self.cancelled, alone=alone)
+        if transaction.frozen and transaction.seen.get(database.duck, database.version) != database.version:
+            database.locks.release(self)
             raise SqlError.of(3960)
-        transaction.database, transaction.catalog = database, database.catalog
-        transaction.begin_time = self.storage.clock()
-        if not transaction.in_duckdb and not transaction.single:
+        if transaction.database is None:
+            transaction.database, transaction.catalog = database, database.catalog
+            transaction.begin_time = self.storage.clock()
+        transaction.tables.add(wanted)
+        if transaction.in_duckdb:
+            self._see(database)
+        elif not transaction.single:
             self._begin_duckdb()
         return transaction
 
+    def see(self, database: Database, table: int) -> None:
+        """Be ready to read a table as the last commit left it, or as this transaction did.
+
+        :param table: its object id
+        """
+        transaction = self.open
+        if transaction is None or not transaction.in_duckdb or transaction.frozen:
+            return
+        if transaction.database is not database or not transaction.tables & {None, table}:
+            self._see(database)
+
+    def _see(self, database: Database) -> None:
+        assert self.open is not None
+        if self.open.seen.setdefault(database.duck, database.version) != database.version:
+            self._rebuild()
+
+    def register(self, name: str, rows: pa.Table) -> None:
+        """Make rows readable in DuckDB."""
+        self.connection.register(name, rows)
+        if self.open is not None and self.open.in_duckdb:
+            self.open.registered[name] = rows
+
+    def unregister(self, name: str) -> None:
+        """Take back what was made readable."""
+        self.connection.unregister(name)
+        if self.open is not None:
+            self.open.registered.pop(name, None)
+
     def _begin_duckdb(self) -> None:
         assert self.open is not None
+        if not self.open.frozen and self.open.database is not None:
+            self.open.seen = {self.open.database.duck: self.open.database.version}
         self.connection.execute("BEGIN TRANSACTION")
         self.open.in_duckdb = True
 
-    def apply(self, operation: Operation) -> None:
-        """Run one write and keep it."""
+    def _rebuild(self) -> None:
+        """Begin DuckDB's transaction anew, and do again in it what was done."""
         assert self.open is not None
+        self.connection.execute("ROLLBACK")
+        self._begin_duckdb()
+        for name, rows in self.open.registered.items():
+            self.connection.register(name, rows)
+        for operation in self.open.operations:
+            self._run(operation)
+
+    def apply(self, operation: Operation) -> None:
+        """Run one write, note it in the log, and keep it."""
+        transaction = self.open
+        assert transaction is not None
+        assert transaction.database is not None
+        if not transaction.in_duckdb:
+            self._start_to_commit(transaction)  # which DuckDB does with the write
         self._run(operation)
-        self.open.operations.append(operation)
+        if operation.record is not None:
+            if transaction.begin is None:
+                transaction.begin = transaction.database.cdc.begin()
+            operation.position = transaction.database.cdc.write(operation.record)
+        transaction.operations.append(operation)
+
+    def _start_to_commit(self, transaction: OpenTransaction) -> None:
+        if transaction.database is not None and not transaction.committing:
+            transaction.database.committing.acquire()
+            transaction.committing = True
 
     def _run(self, operation: Operation) -> None:
         if operation.rows is None:
@@ -190,13 +270,10 @@ class TransactionManager:
         if not transaction.in_duckdb:
             return
         if transaction.database is not None:
-            transaction.catalog = mark.catalog or transaction.database.catalog  # nobody else commits meanwhile
+            transaction.catalog = mark.catalog or transaction.database.catalog
         _undo(transaction.operations[mark.operations :])
         del transaction.operations[mark.operations :]
-        self.connection.execute("ROLLBACK")
-        self.connection.execute("BEGIN TRANSACTION")
-        for operation in transaction.operations:
-            self._run(operation)
+        self._rebuild()
 
     def save(self, name: str) -> None:
         """SAVE TRANSACTION."""
@@ -218,26 +295,34 @@ class TransactionManager:
         return False
 
     def commit(self) -> None:
-        """Make everything visible; the log gets the transaction while the lock is held, so in commit order."""
+        """Make everything visible; the log has the transactions in the order in which that happens."""
         transaction = self.open
         assert transaction is not None
         self.open = None
         database = transaction.database
         try:
+            self._start_to_commit(transaction)
             if transaction.in_duckdb:
                 self.connection.execute("COMMIT")
             if database is not None and transaction.catalog is not None:
                 database.catalog = transaction.catalog
                 database.version += bool(transaction.operations)
-                records = [operation.record for operation in transaction.operations if operation.record is not None]
-                if records:
-                    number = self.storage.new_transaction_id()
-                    database.cdc.append(Transaction(number, transaction.begin_time, records))
+                if transaction.begin is not None:
+                    self._log(transaction, database, transaction.begin)
                 for operation in transaction.operations:
                     if operation.on_commit is not None:
                         operation.on_commit()
         finally:
             self._release(transaction)
+
+    def _log(self, transaction: OpenTransaction, database: Database, begin: int) -> None:
+        records = [
+            (each.record, each.position)
+            for each in transaction.operations
+            if each.record is not None and each.position is not None
+        ]
+        number = self.storage.new_transaction_id()
+        database.cdc.append(Transaction(number, transaction.begin_time, begin, records))
 
     def rollback(self) -> None:
         """Undo the whole transaction."""
@@ -249,6 +334,8 @@ class TransactionManager:
             _undo(transaction.operations)
             if transaction.in_duckdb:
                 self.connection.execute("ROLLBACK")
+                for name, rows in transaction.registered.items():
+                    self.connection.register(name, rows)
         except duckdb.Error:
             pass  # DuckDB had given the transaction up by itself
         finally:

@@ -153,9 +153,13 @@ class Environment:
             return self.instance.storage.database("tempdb"), local.entry
         if parts[1].casefold() in ("sys", "information_schema", "cdc"):
             raise SqlError.of(259)
-        self.manager.enter(self.database_named(parts[0]))
-        found = self.table(parts)
-        if found is None:
+        found, alone = self.table(parts), bool(self.trancount) and self.isolation in _SNAPSHOTS
+        while found is not None:
+            self.manager.enter(found[0], None if alone else found[1].table.object_id)
+            known, found = found[1].table.object_id, self.table(parts)
+            if found is not None and found[1].table.object_id == known:
+                break
+        else:
             raise SqlError.of(208, ".".join(filter(None, parts)))
         if not self.permitted(found[0], permission, found[1].table.schema, found[1].table.name):
             raise self._denied(permission, found[1].table.name, found[0], found[1].table.schema)
@@ -232,6 +236,7 @@ class Environment:
         if entry is not None:
             if not self.may_select(database, entry.table.schema, entry.table.name):
                 raise self._denied("SELECT", entry.table.name, database, entry.table.schema)
+            self.manager.see(database, entry.table.object_id)
             return self._stored(stored_name(database, entry), entry, database.name)
         key = (database.name, schema.casefold(), parts[2].casefold())
         if key not in self._views:
@@ -280,7 +285,7 @@ class Environment:
         if known is not None:
             return known
         name = f"r{next(self._names)}"
-        self.manager.connection.register(name, rows)
+        self.manager.register(name, rows)
         if not rows.num_rows and len(self._empty) < _MOST_EMPTY:
             self._empty[rows.schema] = name
         else:
@@ -290,11 +295,11 @@ class Environment:
     @contextlib.contextmanager
     def staged(self, name: str, rows: pa.Table) -> Iterator[None]:
         """Make rows readable under a name meanwhile."""
-        self.manager.connection.register(name, rows)
+        self.manager.register(name, rows)
         try:
             yield
         finally:
-            self.manager.connection.unregister(name)
+            self.manager.unregister(name)
 
     def _see_snapshot(self, database: Database) -> None:
         allowed = database.snapshot_isolation or database.name in SYSTEM_DATABASES
@@ -340,7 +345,7 @@ class Environment:
         """The statement is over: close its results, and drop what was registered for it."""
         self.finish_reading()
         for name in self._registered:
-            self.manager.connection.unregister(name)
+            self.manager.unregister(name)
         self._registered.clear()
         self._views.clear()
 

@@ -256,7 +256,9 @@ def test_a_reader_that_would_wait_for_who_waits_for_it_is_a_deadlock_victim(
     dropping.start()
     # once nobody else can write, the procedure waits for the reader
     other.sets("SET LOCK_TIMEOUT 0")
-    while not other.sets("UPDATE dbo.t SET b = b") and not any(each.number == 1222 for each in other.messages):
+    while not other.sets("WAITFOR DELAY '00:00:00.002' UPDATE dbo.t SET b = b") and not any(
+        each.number == 1222 for each in other.messages
+    ):
         pass
     assert reader.error("INSERT INTO dbo.t VALUES (5, 'v', 5)") == 1205
     dropping.join()

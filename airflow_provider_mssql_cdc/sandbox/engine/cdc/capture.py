@@ -30,6 +30,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
     LoggedImages,
     OrderedRows,
     Segment,
+    log_records,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
@@ -50,6 +51,11 @@ class LoggedTransaction:
     begin_time: datetime.datetime
     end_time: datetime.datetime
     records: tuple[tuple[RowImages | TableAltered, int], ...]
+
+    @property
+    def log_records(self) -> int:
+        """How many log records it has, with those of its beginning and its end."""
+        return 2 + sum(log_records(each) if isinstance(each, RowImages) else 1 for each, _ in self.records)
 
 
 @dataclass(slots=True)

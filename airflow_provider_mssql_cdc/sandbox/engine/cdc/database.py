@@ -163,29 +163,37 @@ class CdcDatabase(ChangeReader):
 
     # The log
 
+    def begin(self) -> int:
+        """Write to the log that a transaction begins to write; its position."""
+        with self._lock:
+            return self._log.reserve(1) if self._instances else self._log.end
+
+    def write(self, record: RowImages | TableAltered) -> int | None:
+        """Write a record of an open transaction to the log.
+
+        :returns: the position of its first log record, or None where it is nothing that the capture would read
+        """
+        table = record.after if isinstance(record, TableAltered) else record.table
+        with self._lock:
+            count = 1 if isinstance(record, TableAltered) else log_records(record)
+            return self._log.reserve(count) if count and table.object_id in self.tracked() else None
+
     def append(self, transaction: Transaction) -> bytes | None:
-        """Write a committed transaction to the log; called in commit order.
+        """Write to the log that a transaction has committed.
 
         :returns: its commit LSN, or None where it did nothing that the capture would read
         """
         with self._lock:
             if not self._instances:
                 return None
-            tracked = self.tracked()
-            begin = self._log.reserve(1)
-            records: list[tuple[RowImages | TableAltered, int]] = []
-            for record in transaction.records:
+            for record, _ in transaction.records:
                 if isinstance(record, TableAltered):
-                    if record.after.object_id in tracked:
-                        records.append((record, self._log.reserve(1)))
-                        self.table_changed(record.after)
-                elif record.table.object_id in tracked and (count := log_records(record)):
-                    records.append((record, self._log.reserve(count)))
+                    self.table_changed(record.after)
             commit = self._log.commit()
-            if not records:
+            if not transaction.records:
                 return None
-            times = transaction.begin_time, self._clock()
-            self._pending.append(LoggedTransaction(transaction.tran_id, begin, commit, *times, tuple(records)))
+            times, records = (transaction.begin_time, self._clock()), tuple(transaction.records)
+            self._pending.append(LoggedTransaction(transaction.tran_id, transaction.begin, commit, *times, records))
             return lsn.encode(commit)
 
     @property
@@ -261,7 +269,7 @@ class CdcDatabase(ChangeReader):
                     lsn.encode(last.commit),
                     to_datetime(last.end_time),
                     len(taken),
-                    sum(each.commit - each.begin + 1 for each in taken),
+                    sum(each.log_records for each in taken),
                     result.schema_changes,
                     result.change_rows,
                 )

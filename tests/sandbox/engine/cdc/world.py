@@ -76,7 +76,9 @@ class World:
     def commit(self, *records: RowImages | TableAltered) -> bytes | None:
         """Commit a transaction a second after the last one."""
         self.now += datetime.timedelta(seconds=1)
-        return self.db.append(Transaction(next(self.tran_ids), self.now, list(records)))
+        begin, logged = self.db.begin(), [(record, self.db.write(record)) for record in records]
+        kept = [(record, position) for record, position in logged if position is not None]
+        return self.db.append(Transaction(next(self.tran_ids), self.now, begin, kept))
 
     def rows(self, instance: str, low: bytes | None = None, high: bytes | None = None) -> list[dict[str, Any]]:
         """The rows of a change table."""

@@ -40,6 +40,8 @@ MESSAGES: dict[int, str] = {
     217: ("Maximum stored procedure, function, trigger, or view nesting level exceeded (limit {})."),
     226: "{} statement not allowed within multi-statement transaction.",
     229: "The {} permission was denied on the object '{}', database '{}', schema '{}'.",
+    240: 'Types don\'t match between the anchor and the recursive part in column "{}" of recursive query "{}".',
+    252: "Recursive common table expression '{}' does not contain a top-level UNION ALL operator.",
     257: "Implicit conversion from data type {} to {} is not allowed. Use the CONVERT function to run this query.",
     259: "Ad hoc updates to system catalogs are not allowed.",
     262: "{} permission denied in database '{}'.",
@@ -84,6 +86,10 @@ MESSAGES: dict[int, str] = {
     1505: (
         "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{}' and "
         "the index name '{}'."
+    ),
+    1731: (
+        "Cannot create the sparse column '{}' in the table '{}': it must be nullable, without IDENTITY, default or "
+        "expression, and not of the types text, ntext, image and timestamp."
     ),
     1779: "Table '{}' already has a primary key defined on it.",
     1781: "Column already has a DEFAULT bound to it.",
@@ -148,6 +154,7 @@ MESSAGES: dict[int, str] = {
     ),
     5074: "The object '{}' is dependent on column '{}'.",
     6401: "Cannot roll back {}. No transaction or savepoint of that name was found.",
+    7999: "Could not find any index named '{}' for table '{}'.",
     7139: "LOB value of {} bytes is longer than the configured max text repl size of {} bytes.",
     8102: "Cannot update identity column '{}'.",
     8106: "Table '{}' does not have the identity property. Cannot perform SET operation.",
@@ -196,8 +203,11 @@ MESSAGES: dict[int, str] = {
     22838: "Index '{}' of table '{}.{}' has a nullable column and cannot identify rows.",
     22850: "@threshold must be positive.",
     22859: "The log scan could not process the log records of a transaction.",
+    22854: "Table '{}' has a column set, or would get one, which Change Data Capture does not support.",
     22865: "Index '{}' of table '{}.{}' has more than 14 columns, too many for net changes.",
     22874: "Extended DDL handling is not available.",
+    22891: "Change Data Capture cannot be enabled in database '{}': delayed durability is set for it.",
+    22892: "Delayed durability cannot be set for a database while Change Data Capture is enabled in it.",
     22901: "Database '{}' is not enabled for Change Data Capture.",
     22902: "The caller must be a member of sysadmin.",
     22903: "Another connection (session {}) is already running the log scan for this database.",
@@ -232,6 +242,7 @@ MESSAGES: dict[int, str] = {
     22975: "A column of table '{}' has a name that is reserved for change tables.",
     22976: "Column '{}' of change table 'cdc.{}' could not be altered to {}: {}.",
     22979: "Unique index '{}' of table '{}' is used by Change Data Capture; its constraint stays.",
+    22980: "Index '{}' of table '{}.{}' is disabled.",
     22981: "Object does not exist or access is denied.",
     22983: "Unique index '{}' of table '{}' is used by Change Data Capture; it cannot be altered or dropped.",
     22985: "Table '{}.{}' is not enabled for Change Data Capture.",

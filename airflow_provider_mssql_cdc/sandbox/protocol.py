@@ -54,10 +54,18 @@ class Unsupported(SqlError):
     """What the sandbox does not simulate: it ends the batch, whatever encloses the statement.
 
     A server would have gone on differently: nothing that follows may run as if the statement had failed there, too.
+
+    :param since: the first major version that has it
+    :param before: what earlier ones say
     """
 
-    def __init__(self, what: str, *, line: int = 1) -> None:
+    def __init__(self, what: str, *, line: int = 1, since: int = 0, before: SqlError | None = None) -> None:
         super().__init__(50000, f"{_UNSUPPORTED}{what}", line=line)
+        self._since, self._before = since, before
+
+    def on(self, major: int) -> SqlError:
+        """What a version says."""
+        return self._before if self._before is not None and major < self._since else self
 
     @classmethod
     def read(cls, text: str) -> Unsupported:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.conformance.database import Database, track
-from tests.conformance.servers import Embedded, Server, gap
+from tests.conformance.servers import Embedded, Server
 
 CDC_TABLES = {"change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping"}
 
@@ -119,11 +119,16 @@ def test_a1_system_database_is_refused(plain: Database) -> None:
     assert "master" in error.text
 
 
-@gap("the sandbox does not know ALTER DATABASE SET DELAYED_DURABILITY")
 @pytest.mark.parametrize("mode", ["ALLOWED", "FORCED"])
 def test_a3_1_delayed_durability_excludes_cdc(plain: Database, mode: str) -> None:
     plain.run(f"ALTER DATABASE {plain.name} SET DELAYED_DURABILITY = {mode}")
     assert plain.number("EXEC sys.sp_cdc_enable_db") in (22891, 22892)
+    plain.run(f"ALTER DATABASE {plain.name} SET DELAYED_DURABILITY = DISABLED")
+    plain.enable()
+    assert plain.number(f"ALTER DATABASE {plain.name} SET DELAYED_DURABILITY = {mode}") in (22891, 22892)
+    assert plain.run(
+        "SELECT delayed_durability, delayed_durability_desc FROM sys.databases WHERE database_id = DB_ID()"
+    ) == [(0, "DISABLED")]
 
 
 def test_a3_2_disabling_a_database_drops_everything_but_the_gating_role(t: Database) -> None:
@@ -322,14 +327,17 @@ def test_42_required_parameters(t: Database, call: str, parameter: str) -> None:
     assert parameter in error.text
 
 
-@gap("the sandbox does not know sparse columns and column sets")
 def test_a7_column_set_is_refused(db: Database) -> None:
     db.run("CREATE TABLE dbo.t (id int PRIMARY KEY, a int SPARSE, all_of_it xml COLUMN_SET FOR ALL_SPARSE_COLUMNS)")
     error = db.error(track("t"))
     assert (error.number, "t" in error.text) == (22854, True)
 
 
-@gap("the sandbox does not know ALTER INDEX ... DISABLE")
+def test_a7_column_set_is_kept_from_a_tracked_table(t: Database) -> None:
+    error = t.error("ALTER TABLE dbo.t ADD all_of_it xml COLUMN_SET FOR ALL_SPARSE_COLUMNS")
+    assert (error.number, "t" in error.text) == (22854, True)
+
+
 def test_a7_disabled_index_is_refused(db: Database) -> None:
     db.run("CREATE TABLE dbo.t (id int NOT NULL)")
     db.run("CREATE UNIQUE INDEX ux ON dbo.t (id)")
@@ -337,6 +345,24 @@ def test_a7_disabled_index_is_refused(db: Database) -> None:
     error = db.error(track("t", index_name="ux"))
     assert error.number == 22980
     assert in_order(error.text, "ux", "dbo", "t")
+    db.run("ALTER INDEX ux ON dbo.t REBUILD")
+    db.track("t", index_name="ux")
+    assert db.number("ALTER INDEX ux ON dbo.t DISABLE") in (22979, 22983)
+
+
+def test_a7_disabled_index_lets_rows_be_equal_until_it_is_built_again(plain: Database) -> None:
+    plain.run("CREATE TABLE dbo.t (id int NOT NULL)")
+    plain.run("CREATE UNIQUE INDEX ux ON dbo.t (id)")
+    disabled = "SELECT is_disabled FROM sys.indexes WHERE name = 'ux'"
+    assert plain.value(disabled) is False
+    plain.run("ALTER INDEX ux ON dbo.t DISABLE")
+    plain.run("INSERT INTO dbo.t VALUES (1), (1)")
+    assert plain.value(disabled) is True
+    assert plain.number("ALTER INDEX ux ON dbo.t REBUILD") == 1505
+    plain.run("DELETE TOP (1) FROM dbo.t")
+    plain.run("ALTER INDEX ux ON dbo.t REBUILD")
+    assert (plain.value(disabled), plain.number("INSERT INTO dbo.t VALUES (1)")) == (False, 2601)
+    assert plain.number("ALTER INDEX none ON dbo.t DISABLE") == 7999
 
 
 def test_a7_more_than_14_key_columns_allow_no_net_changes(db: Database) -> None:

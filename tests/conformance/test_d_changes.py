@@ -9,7 +9,6 @@ import pytest
 
 from tests.conformance.client import Row
 from tests.conformance.database import Database
-from tests.conformance.servers import gap
 
 _IDS = "__$operation, id"
 
@@ -265,12 +264,14 @@ def test_52_mask_of_a_table_with_rowversion_and_computed_memory(db: Database) ->
     assert db.changes("__$operation, __$update_mask")[1:] == [(3, b"\x0a"), (4, b"\x0a")]
 
 
-@gap("the sandbox does not know SPARSE")
 def test_d_sparse_column_is_captured(db: Database) -> None:
     db.run("CREATE TABLE dbo.t (id int PRIMARY KEY, a int SPARSE NULL)")
     db.track("t")
     db.commit("INSERT INTO dbo.t VALUES (1, 5), (2, NULL)")
     assert db.changes("__$operation, id, a") == [(2, 1, 5), (2, 2, None)]
+    sparse = "SELECT name, is_sparse FROM sys.columns WHERE object_id = OBJECT_ID('dbo.t') ORDER BY column_id"
+    assert db.run(sparse) == [("id", False), ("a", True)]
+    assert db.number("CREATE TABLE dbo.u (a int SPARSE NOT NULL)") == 1731
 
 
 _LOBS = {

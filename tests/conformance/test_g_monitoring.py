@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.client import Client, SqlServerError
 from tests.conformance.database import Database
-from tests.conformance.servers import Server, gap
+from tests.conformance.servers import Server
 
 _SCANS = "sys.dm_cdc_log_scan_sessions"
 _LSN_TEXT = re.compile(r"[0-9a-f]{8}:[0-9a-f]{8}:[0-9a-f]{4}\0")
@@ -203,7 +203,6 @@ def test_g_log_waits_for_a_stopped_capture_memory(t: Database) -> None:
     assert t.value("SELECT log_reuse_wait_desc FROM sys.databases WHERE name = DB_NAME()") == "REPLICATION"
 
 
-@gap("the sandbox has no sys.dm_db_log_space_usage")
 def test_g_log_space(t: Database) -> None:
     assert len(t.run("SELECT * FROM sys.dm_db_log_space_usage")) == 1
 

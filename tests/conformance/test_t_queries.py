@@ -9,7 +9,6 @@ import pytest
 from tests.conformance.client import Row
 from tests.conformance.database import Database
 from tests.conformance.not_built import right_or_refused
-from tests.conformance.servers import gap
 
 
 @pytest.fixture
@@ -72,7 +71,19 @@ def shop(plain: Database) -> Database:
             "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n ORDER BY i",
             [(1,), (2,), (3,), (4,)],
             id="recursive-cte",
-            marks=gap("the sandbox does not know recursive common table expressions"),
+        ),
+        pytest.param(
+            "WITH d (id, path, depth) AS (SELECT id, CAST(name AS varchar(50)), 0 FROM dbo.c WHERE id = 1 UNION ALL"
+            " SELECT c.id, CAST(d.path + '/' + c.name AS varchar(50)), d.depth + 1 FROM dbo.c AS c JOIN d"
+            " ON c.id = d.id + 1) SELECT depth, COUNT(*) FROM d GROUP BY depth ORDER BY depth",
+            [(0, 1), (1, 1), (2, 1)],
+            id="recursive-cte-over-a-table",
+        ),
+        pytest.param(
+            "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 300) SELECT COUNT(*), SUM(i) FROM n"
+            " OPTION (MAXRECURSION 0)",
+            [(300, 45150)],
+            id="recursive-cte-without-limit",
         ),
         pytest.param(
             "SELECT id, ROW_NUMBER() OVER (PARTITION BY c ORDER BY id DESC), SUM(total) OVER (ORDER BY id) FROM dbo.o"
@@ -424,3 +435,20 @@ def test_tsql_reader_role_of_the_database(plain: Database) -> None:
     user = plain.user("ALTER ROLE db_datareader ADD MEMBER {user}")
     assert user.run("SELECT * FROM dbo.t") == []
     assert user.number("INSERT INTO dbo.t VALUES (1)") == 229
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 102) SELECT MAX(i) FROM n", 530),
+        ("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT * FROM n", 530),
+        ("WITH n AS (SELECT 1 AS i UNION SELECT i + 1 FROM n WHERE i < 9) SELECT MAX(i) FROM n", 252),
+        ("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 0.5 FROM n WHERE i < 9) SELECT MAX(i) FROM n", 240),
+        ("WITH n AS (SELECT 'a' AS i UNION ALL SELECT i + 'b' FROM n WHERE LEN(i) < 9) SELECT MAX(i) FROM n", 240),
+    ],
+)
+def test_tsql_recursion_has_limits(plain: Database, query: str, number: int) -> None:
+    assert plain.number(query) == number
+    assert (
+        plain.value("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 101) SELECT MAX(i) FROM n") == 101
+    )

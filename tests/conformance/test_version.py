@@ -41,6 +41,16 @@ def test_82_extended_ddl_handling_came_with_2022(server: Server) -> None:
             assert db.number(track("t", enable_extended_ddl_handling=1)) == number
 
 
+def test_82_json_and_vector_came_with_2025(server: Server) -> None:
+    server.only_embedded("it has one version")
+    for version, number in (("2019", 2715), ("2022", 2715), ("2025", 50000)):
+        with Embedded(version=version) as embedded:
+            db = Database(embedded)
+            for statement in ("DECLARE @v json", "CREATE TABLE dbo.v (v vector(3))", "SELECT CAST('[]' AS json)"):
+                error = db.error(f"SELECT 1\n{statement}")
+                assert (error.number, error.line) == (number, 2)
+
+
 @pytest.mark.parametrize("version", [*VERSIONS, "nonsense"])
 def test_82_other_versions_are_refused(server: Server, version: str) -> None:
     server.only_embedded("it has one version")

@@ -55,6 +55,8 @@ def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Re
     taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
     if not database.cdc.enabled and "cdc" in taken:
         raise SqlError.of(22906, database.name)
+    if database.delayed_durability != "DISABLED":
+        raise SqlError.of(22891, database.name)
     return _with_lock(interpreter, database, database.cdc.enable)
 
 

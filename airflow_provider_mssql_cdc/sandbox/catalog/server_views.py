@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
+_DURABILITIES = ("DISABLED", "ALLOWED", "FORCED")
 _RECOVERY_MODELS = ("FULL", "BULK_LOGGED", "SIMPLE")
 
 
@@ -40,7 +41,7 @@ def _databases(env: Environment, database: Database) -> Relation:
                 False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot,
                 _RECOVERY_MODELS.index(each.recovery_model) + 1, each.recovery_model,
                 False, False, False, False, False, *((6, "REPLICATION") if each.cdc.backlog else (0, "NOTHING")),
-                each.cdc.enabled, False, 0, 0, "DISABLED",
+                each.cdc.enabled, False, 0, _DURABILITIES.index(each.delayed_durability), each.delayed_durability,
             ]
         )  # fmt: skip
     return relation(spec, data)
@@ -112,14 +113,28 @@ def _services(env: Environment, database: Database) -> Relation:
 
 def _cdc_view(name: str) -> Callable[[Any, Database], Relation]:
     def view(env: Environment, database: Database) -> Relation:
-        if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
-            "VIEW SERVER PERFORMANCE STATE"
-        ):
-            state = "PERFORMANCE STATE" if env.instance.version.number >= (16,) else "STATE"
-            raise SqlError.of(262, f"VIEW DATABASE {state}", database.name)
+        _require_state(env, database)
         return database.cdc.relation(name)
 
     return view
+
+
+def _require_state(env: Environment, database: Database) -> None:
+    if not env.permitted(database, "VIEW DATABASE PERFORMANCE STATE") and not env.has_server_right(
+        "VIEW SERVER PERFORMANCE STATE"
+    ):
+        state = "PERFORMANCE STATE" if env.instance.version.number >= (16,) else "STATE"
+        raise SqlError.of(262, f"VIEW DATABASE {state}", database.name)
+
+
+def _log_space(env: Environment, database: Database) -> Relation:
+    _require_state(env, database)
+    total, used = database.cdc.log_space()
+    spec = (
+        "database_id int, total_log_size_in_bytes bigint, used_log_space_in_bytes bigint, "
+        "used_log_space_in_percent real, log_space_in_bytes_since_last_backup bigint"
+    )
+    return relation(spec, [[database.database_id, total, used, 100 * used / total, None]])
 
 
 def _systranschemas(env: Environment, database: Database) -> Relation:
@@ -141,6 +156,7 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ("sys", "dm_server_services"): _services,
     ("sys", "dm_cdc_log_scan_sessions"): _cdc_view("dm_cdc_log_scan_sessions"),
     ("sys", "dm_cdc_errors"): _cdc_view("dm_cdc_errors"),
+    ("sys", "dm_db_log_space_usage"): _log_space,
     ("sys", "extended_properties"): _empty(
         "class tinyint!, class_desc nvarchar(60), major_id int!, minor_id int!, name sysname!, value nvarchar(4000)"
     ),

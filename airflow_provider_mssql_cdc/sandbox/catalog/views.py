@@ -95,8 +95,8 @@ def column_row(each: objects.DbObject, column: Any) -> list[Any]:
         each.object_id, column.name, column.column_id, type_.system_type_id, type_.user_type_id,
         system_types.max_length(column.type), system_types.precision(column.type), system_types.scale(column.type),
         objects.collation(column.type, column.collation), column.nullable, True, False, column.identity,
-        column.computed is not None, False, False, False, False, False, False, 0, default, 0, False, False, 0,
-        "NOT_APPLICABLE", None, False, False,
+        column.computed is not None, False, False, False, False, False, False, 0, default, 0, column.sparse,
+        column.column_set, 0, "NOT_APPLICABLE", None, False, False,
     ]  # fmt: skip
 
 
@@ -150,7 +150,8 @@ def _indexes(env: Environment, database: Database) -> Relation:
             [
                 each.object_id, index and index.name, number, min(number, 2), names[min(number, 2)],
                 bool(index and index.unique), 1, False, bool(index and index.primary_key),
-                bool(index and index.name in each.entry.unique_constraints), 0, False, False, False, True, True,
+                bool(index and index.name in each.entry.unique_constraints), 0, False, bool(index and index.disabled),
+                False, True, True,
                 False, None, False,
             ]
         )  # fmt: skip

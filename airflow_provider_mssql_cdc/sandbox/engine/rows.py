@@ -133,7 +133,7 @@ class RowWriter:
             check_lob_size(self._limit, self._table, rows)
 
     def _check_keys(self, rows: pa.Table, ids: pa.Array | None, indexes: tuple[IndexDef, ...]) -> None:
-        unique = [index for index in indexes if index.unique or index.primary_key]
+        unique = [index for index in indexes if (index.unique or index.primary_key) and not index.disabled]
         if not unique or not rows.num_rows:
             return
         connection = self._manager.connection

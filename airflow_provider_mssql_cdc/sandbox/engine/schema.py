@@ -21,6 +21,8 @@ class ColumnDef:
     computed: str | None = None
     default: str | None = None
     collation: str | None = None
+    sparse: bool = False
+    column_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class IndexDef:
     unique: bool = False
     primary_key: bool = False
     clustered: bool = False
+    disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class TableDef:
     def named(self, name: str) -> ColumnDef:
         """A column that is there, by the name that an index or statement checked before gives it."""
         return next(column for column in self.columns if column.name.casefold() == name.casefold())
+
+    @property
+    def has_column_set(self) -> bool:
+        """Whether a column shows all the sparse ones."""
+        return any(column.column_set for column in self.columns)
 
     @property
     def arrow_schema(self) -> pa.Schema:

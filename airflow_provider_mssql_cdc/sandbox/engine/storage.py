@@ -97,6 +97,7 @@ class Database:
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
         self.snapshot_isolation = False
         self.read_committed_snapshot = False
+        self.delayed_durability = "DISABLED"
         self.recovery_model = "SIMPLE" if name in ("master", "tempdb", "msdb") else "FULL"
         self.cdc = CdcDatabase(
             name,

@@ -10,6 +10,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, sy
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
+# docs: use sparse columns
+_NEVER_SPARSE = ("text", "ntext", "image", "rowversion")
 _TWO_WORD_TYPES = ("DOUBLE PRECISION", "CHARACTER VARYING", "CHAR VARYING", "NATIONAL CHAR", "NATIONAL CHARACTER")
 
 
@@ -37,6 +39,8 @@ class ColumnSpec:
     default: str | None = None
     default_name: str = ""
     collation: str | None = None
+    sparse: bool = False
+    column_set: bool = False
 
 
 @dataclass(slots=True)
@@ -197,6 +201,12 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
             raise unsupported(f"the column collation {column.collation}", cursor.token.line)
     elif cursor.take("ROWGUIDCOL"):
         pass
+    elif cursor.take("SPARSE"):
+        column.sparse = True
+    elif cursor.take("COLUMN_SET"):
+        cursor.expect("FOR")
+        cursor.expect("ALL_SPARSE_COLUMNS")
+        column.column_set = True
     else:
         raise unsupported(f"{cursor.token.text.upper()} in a column definition", cursor.token.line)
 
@@ -223,8 +233,12 @@ def _integer(cursor: Cursor) -> int:
 def check_columns(columns: list[ColumnSpec], table: str) -> None:
     """Refuse definitions that no table can have.
 
-    :raises SqlError: 2705 a name twice, 2744 two identity columns
+    :raises SqlError: 2705 a name twice, 2744 two identity columns, 1731 a sparse column of what cannot be sparse
     """
+    for column in columns:
+        fixed = column.nullable is False or column.identity is not None or column.default is not None
+        if column.sparse and (fixed or column.type is None or column.type.name in _NEVER_SPARSE):
+            raise SqlError.of(1731, column.name, table)
     seen = set()
     for column in columns:
         if column.name.casefold() in seen:

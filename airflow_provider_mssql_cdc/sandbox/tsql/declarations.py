@@ -122,6 +122,7 @@ _DATABASE_OPTIONS = {
     "AUTO_SHRINK": _SWITCH,
     "SINGLE_USER": ("",),
     "MULTI_USER": ("",),
+    "DELAYED_DURABILITY": ("DISABLED", "ALLOWED", "FORCED"),
 }
 
 
@@ -134,6 +135,8 @@ def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
     option = cursor.name().upper()
     if option not in _DATABASE_OPTIONS:
         raise unsupported(f"ALTER DATABASE SET {option}", cursor.token.line)
+    if option == "DELAYED_DURABILITY":
+        cursor.expect("=")
     value = next((word for word in _DATABASE_OPTIONS[option] if not word or cursor.take(word)), None)
     if value is None:
         raise syntax_error(cursor.token)
@@ -149,6 +152,10 @@ def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
         database.read_committed_snapshot = value == "ON"
     elif option == "RECOVERY":
         database.recovery_model = value
+    elif option == "DELAYED_DURABILITY":
+        if database.cdc.enabled and value != "DISABLED":
+            raise SqlError.of(22892)
+        database.delayed_durability = value
 
 
 def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:
@@ -193,6 +200,7 @@ _ACTIONS: dict[tuple[str, str], Action] = {
     ("CREATE", "TABLE"): tables.create_table,
     ("ALTER", "TABLE"): tables.alter_table,
     ("DROP", "TABLE"): tables.drop_table,
+    ("ALTER", "INDEX"): indexes.alter_index,
     ("DROP", "INDEX"): indexes.drop_index,
     ("TRUNCATE", "TABLE"): tables.truncate_table,
     ("CREATE", "LOGIN"): principals.create_login,

@@ -38,7 +38,18 @@ def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_
     nullable = stated and spec.identity is None and spec.type.name != "rowversion"
     collation = spec.collation or (COLLATION if kind(spec.type) == "str" and spec.type.name != "xml" else None)
     identity = spec.identity is not None
-    return ColumnDef(column_id, spec.name, spec.type, nullable, identity, None, spec.default, collation)
+    return ColumnDef(
+        column_id,
+        spec.name,
+        spec.type,
+        nullable,
+        identity,
+        None,
+        spec.default,
+        collation,
+        spec.sparse,
+        spec.column_set,
+    )
 
 
 def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:

@@ -204,9 +204,21 @@ def compile_computed(ctx: Context, text: str, columns: list[ColumnDef]) -> Expr:
     return scalar(ctx, Scope([source]), parse(f"SELECT {text}").expressions[0])
 
 
-def _modified(ctx: Context, node: exp.Expr) -> tuple[Scope, str, Relation, str]:
-    """The scope of an UPDATE or DELETE, its FROM text, the relation it writes to and that relation's alias."""
+def _reads(node: exp.Expr) -> bool:
+    """Whether an UPDATE or DELETE reads columns, which takes the right to SELECT (docs: UPDATE, DELETE, OUTPUT)."""
+    if any(node.args.get(part) for part in ("where", "from_", "with_", "returning")):
+        return True
+    columns = (column for item in node.expressions for column in item.expression.find_all(exp.Column))
+    return any(column.name.upper() != "DEFAULT" or column.args.get("table") for column in columns)
+
+
+def _modified(ctx: Context, node: exp.Expr, right: str) -> tuple[Scope, str, Relation, str]:
+    """The scope of an UPDATE or DELETE, its FROM text, the relation it writes to and that relation's alias.
+
+    :param right: what it needs on that relation if it reads nothing of it
+    """
     name = node.this
+    ctx.right = "SELECT" if _reads(node) else right
     wanted = ctx.target = name.alias_or_name.casefold()
     source = node.args["from_"].this if node.args.get("from_") else name
     scope = Scope()
@@ -251,7 +263,7 @@ def _affected_schema(table: TableDef, changed: tuple[int, ...] = ()) -> pa.Schem
 def delete(ctx: Context, node: exp.Expr) -> Written:
     """Run a DELETE."""
     only(node, "this", "from_", "where", "returning", "with_", "limit")
-    scope, text, relation, alias = _modified(ctx, node)
+    scope, text, relation, alias = _modified(ctx, node, "DELETE")
     database, entry = ctx.env.target(relation.parts, "DELETE")
     rows = ctx.env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
     before = _images(entry.table, rows, "c")
@@ -262,7 +274,7 @@ def delete(ctx: Context, node: exp.Expr) -> Written:
 def update(ctx: Context, node: exp.Expr) -> Written:
     """Run an UPDATE: all new values are worked out from the old rows before any is written."""
     only(node, "this", "expressions", "from_", "where", "returning", "with_", "limit")
-    scope, text, relation, alias = _modified(ctx, node)
+    scope, text, relation, alias = _modified(ctx, node, "UPDATE")
     database, entry = ctx.env.target(relation.parts, "UPDATE")
     table = entry.table
     full = f"{database.name}.{table.schema}.{table.name}"

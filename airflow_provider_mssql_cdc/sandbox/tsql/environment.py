@@ -163,6 +163,8 @@ class Environment:
             raise SqlError.of(208, ".".join(filter(None, parts)))
         if not self.permitted(found[0], permission, found[1].table.schema, found[1].table.name):
             raise self._denied(permission, found[1].table.name, found[0], found[1].table.schema)
+        if found[1].table.has_column_set:
+            raise unsupported("rows of a table with a column set")
         return found
 
     def is_owner(self, database: Database) -> bool:
@@ -216,8 +218,13 @@ class Environment:
 
     # Reading
 
-    def relation(self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None]) -> Relation:
-        """A table, view or change table to read from."""
+    def relation(
+        self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None], right: str = "SELECT"
+    ) -> Relation:
+        """A table, view or change table to read from.
+
+        :param right: what the session needs on a user table
+        """
         database, schema = self.database_named(parts[0]), parts[1] or "dbo"
         full = ".".join(filter(None, parts))
         local = self.local(parts[2])
@@ -234,8 +241,10 @@ class Environment:
             return found
         entry = self.catalog(database).find(schema, parts[2])
         if entry is not None:
-            if not self.may_select(database, entry.table.schema, entry.table.name):
-                raise self._denied("SELECT", entry.table.name, database, entry.table.schema)
+            if not self.permitted(database, right, entry.table.schema, entry.table.name):
+                raise self._denied(right, entry.table.name, database, entry.table.schema)
+            if entry.table.has_column_set:
+                raise unsupported("rows of a table with a column set")
             self.manager.see(database, entry.table.object_id)
             return self._stored(stored_name(database, entry), entry, database.name)
         key = (database.name, schema.casefold(), parts[2].casefold())

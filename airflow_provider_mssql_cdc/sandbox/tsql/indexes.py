@@ -1,4 +1,4 @@
-"""CREATE INDEX and DROP INDEX."""
+"""CREATE INDEX, ALTER INDEX and DROP INDEX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, key_columns
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
+from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
@@ -42,6 +42,38 @@ def create_index(interpreter: Interpreter, cursor: Cursor) -> None:
     database, catalog, entry = tables.existing(interpreter, parts)
     after = definitions.add_index(entry, key, interpreter.env.instance.storage.clock())
     tables.check_unique(interpreter, database, entry, after.table.indexes[-1])
+    tables.define(interpreter, tables.replaced(catalog, after))
+
+
+def alter_index(interpreter: Interpreter, cursor: Cursor) -> None:
+    """ALTER INDEX name ON table DISABLE | REBUILD | REORGANIZE
+
+    A disabled unique index lets rows be equal, until it is built again (docs: disable indexes and constraints).
+    """
+    if cursor.at("ALL"):
+        raise unsupported("ALTER INDEX ALL", cursor.token.line)
+    name = cursor.name()
+    cursor.expect("ON")
+    database, catalog, entry = tables.existing(interpreter, tables.parts_of(cursor))
+    index = next((i for i in entry.table.indexes if i.name.casefold() == name.casefold()), None)
+    action = next((word for word in ("DISABLE", "REBUILD", "REORGANIZE") if cursor.take(word)), "")
+    if not action:
+        raise syntax_error(cursor.token)
+    if action != "DISABLE" and cursor.take("WITH"):
+        cursor.group()
+    cursor.end()
+    if index is None:
+        raise SqlError.of(7999, name, entry.table.name)
+    if action == "REORGANIZE":
+        return
+    if action == "DISABLE" and index.clustered:
+        raise unsupported("a table whose clustered index is disabled", cursor.token.line)
+    changed = dataclasses.replace(index, disabled=action == "DISABLE")
+    if index.disabled and not changed.disabled:
+        tables.check_unique(interpreter, database, entry, changed)
+    indexes = tuple(changed if each is index else each for each in entry.table.indexes)
+    after = dataclasses.replace(entry, table=dataclasses.replace(entry.table, indexes=indexes))
+    database.cdc.check_ddl(entry.table, after.table, "alter_index")
     tables.define(interpreter, tables.replaced(catalog, after))
 
 

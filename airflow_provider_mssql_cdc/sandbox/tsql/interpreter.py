@@ -139,6 +139,8 @@ class Interpreter:
         :raises BatchAborted: where the error ends the batch
         """
         problem = translated(error) if isinstance(error, duckdb.Error) else error
+        if isinstance(problem, Unsupported):
+            problem = problem.on(self.env.instance.version.number[0])
         if problem.line <= 1:
             problem.line = line
         self.env.last_error, self.env.rowcount = problem.number, 0
@@ -283,7 +285,10 @@ class Interpreter:
             return (typed(batch, columns) for batch in query.direct())
         sql = f"SELECT * FROM ({query.sql}) LIMIT {self.settings.rowcount}" if self.settings.rowcount else query.sql
         batches = gathered(self.env.read(sql))
-        first = next(batches, None)  # most errors show here, before the client is told of columns
+        try:
+            first = next(batches, None)  # most errors show here, before the client is told of columns
+        except (pa.ArrowException, OSError) as error:
+            raise duckdb.Error(str(error)) from error
         return self._stream(first, batches, columns)
 
     def _stream(

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators
+from airflow_provider_mssql_cdc.sandbox.tsql import operators, recursion
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.direct import direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
@@ -64,11 +64,12 @@ def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
         seen = dict(scope.ctes)
 
         def compiled(bounds: Bounds, cte: Any = cte, seen: Any = seen, name: str = name) -> Query:
-            if any(table.name.lower() == name and not table.db for table in cte.this.find_all(exp.Table)):
-                raise unsupported("recursive common table expressions")
-            inner = Scope(ctes=dict(seen), parent=None, written=ctx.target == name)
-            query = compile_query(ctx, inner, cte.this, bounds)
             names = [column.name for column in cte.args["alias"].args.get("columns") or []]
+            if recursion.refers(cte.this, name):
+                query = recursion.compile_recursive(ctx, seen, name, names, cte.this)
+            else:
+                inner = Scope(ctes=dict(seen), parent=None, written=ctx.target == name)
+                query = compile_query(ctx, inner, cte.this, bounds)
             if names and len(names) != len(query.columns):
                 raise SqlError.of(8158, cte.alias)
             if names:
@@ -94,7 +95,9 @@ def _pushed(node: exp.Expr, bounds: Bounds) -> Bounds:
 def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query:
     only(node, *_SELECT_PARTS)
     for option in node.args.get("options") or []:
-        if not option.name.upper().startswith(_HARMLESS_OPTIONS):
+        if option.name.upper() == "MAXRECURSION" and option.expression is not None:
+            ctx.most_recursions = int(option.expression.name)
+        elif not option.name.upper().startswith(_HARMLESS_OPTIONS):
             raise unsupported(f"OPTION ({option.name})")
     clause = FromClause("")
     if node.args.get("from_"):

@@ -157,10 +157,14 @@ class Context:
     """One statement's compilation.
 
     :param target: what the statement writes to, in lower case
+    :param right: what it needs on the tables of its FROM clause
+    :param most_recursions: OPTION (MAXRECURSION), 0 for any number
     """
 
     env: Environment
     target: str = ""
+    right: str = "SELECT"
+    most_recursions: int = 100
     aliases: int = 0
 
     def alias(self) -> str:

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     Parameter,
     RowCount,
     SqlError,
+    Unsupported,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
@@ -121,7 +122,8 @@ class SqlSession:
                 yield from run()
             yield from self._interpreter.transactions.batch_ended()
         except (SqlError, duckdb.Error, RecursionError) as error:
-            yield _message(error)
+            major = self._instance.version.number[0]
+            yield _message(error.on(major) if isinstance(error, Unsupported) else error)
             yield RowCount()
         finally:
             self._env.forget()

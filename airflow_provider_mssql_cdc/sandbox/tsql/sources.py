@@ -196,7 +196,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if common is not None:
         return _derived(ctx, scope, node, alias, common(bounds), clause)
     low, high = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", (None, None)))
-    relation = ctx.env.relation(parts, (low, high))
+    relation = ctx.env.relation(parts, (low, high), ctx.right)
     return _place(scope, node, relation, alias, name, clause)
 
 

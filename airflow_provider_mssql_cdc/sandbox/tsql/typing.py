@@ -179,7 +179,8 @@ _NAMES = {
     "national character": "nchar", "national char": "nchar", "national character varying": "nvarchar",
     "national char varying": "nvarchar", "binary varying": "varbinary",
 }  # fmt: skip
-_LACKING = frozenset({"sql_variant", "hierarchyid", "geometry", "geography", "json", "vector"})
+_LACKING = frozenset({"sql_variant", "hierarchyid", "geometry", "geography"})
+_SINCE_2025 = frozenset({"json", "vector"})
 _LENGTH_LIMITS = {"char": 8000, "varchar": 8000, "binary": 8000, "varbinary": 8000, "nchar": 4000, "nvarchar": 4000}
 
 
@@ -196,6 +197,8 @@ def named(name: str, arguments: list[str], *, default_length: int = 1, line: int
         return SYSNAME
     if len(arguments) > (2 if name == "decimal" else 1):
         raise SqlError.of(102, ",", line=line)
+    if name in _SINCE_2025:
+        raise Unsupported(f"the type {name}", line=line, since=17, before=SqlError.of(2715, name, line=line))
     if name in _LACKING:
         raise Unsupported(f"the type {name}", line=line)
     if name not in _KIND:

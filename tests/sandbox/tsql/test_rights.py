@@ -58,6 +58,27 @@ def test_rights_on_a_table(client: Client, grants: str, numbers: tuple[int, ...]
     client.run("REVOKE SELECT FROM public REVOKE CONTROL ON DATABASE::shop FROM ann")
 
 
+@pytest.mark.parametrize(
+    ("statement", "number"),
+    [
+        ("UPDATE dbo.r SET a = 3", 0),
+        ("UPDATE TOP (1) dbo.r SET a = DEFAULT, id = 1 + 1", 0),
+        ("UPDATE dbo.r SET a = a + 1", 229),
+        ("UPDATE dbo.r SET a = (SELECT MAX(id) FROM dbo.r)", 229),
+        ("UPDATE dbo.r SET a = 3 WHERE id = 1", 229),
+        ("UPDATE dbo.r SET a = 3 OUTPUT inserted.id", 229),
+        ("DELETE dbo.r", 0),
+        ("DELETE dbo.r WHERE 1 = 1", 229),
+        ("DELETE dbo.r OUTPUT deleted.id", 229),
+    ],
+)
+def test_what_reads_columns_takes_the_right_to_select(client: Client, statement: str, number: int) -> None:
+    client.run("GRANT UPDATE, DELETE ON dbo.r TO ann")
+    assert _as(client, "ann", statement) == number
+    client.run("GRANT SELECT ON dbo.r TO ann")
+    assert _as(client, "ann", statement) == 0
+
+
 def test_what_a_session_is_told_of_its_rights(client: Client) -> None:
     client.run(
         "GRANT SELECT ON dbo.r TO readers EXEC sp_addrolemember 'readers', 'ann' GRANT VIEW DATABASE STATE TO ann"

@@ -196,6 +196,12 @@ class CdcDatabase(ChangeReader):
             self._pending.append(LoggedTransaction(transaction.tran_id, transaction.begin, commit, *times, records))
             return lsn.encode(commit)
 
+    def log_space(self) -> tuple[int, int]:
+        """How many bytes the log has, and how many of them it keeps for the capture."""
+        with self._lock:
+            end = self._log.end
+            return lsn.size(end), lsn.length(self._pending[0].begin if self._pending else end, end)
+
     @property
     def backlog(self) -> int:
         """How many committed transactions wait for the capture."""

@@ -22,7 +22,7 @@ def check(instances: Sequence[CaptureInstance], before: TableDef, after: TableDe
     :param kind: 'truncate', or anything else: what is refused follows from the two definitions, but 'drop_index' and
         'alter_index' (the index is gone, or is another one, in ``after``) tell an index from a constraint
     :raises SqlError: 4711 truncate; 4928 a column gets another name; 22983 a unique index in use is dropped or
-        altered; 22979 the same for a constraint
+        altered; 22979 the same for a constraint; 22854 a column set comes in
     """
     if not instances:
         return
@@ -31,6 +31,8 @@ def check(instances: Sequence[CaptureInstance], before: TableDef, after: TableDe
         raise SqlError.of(4711, before.name)
     if after is None:
         return
+    if after.has_column_set:
+        raise SqlError.of(22854, before.name)
     names = {column.column_id: column.name for column in after.columns}
     for column in before.columns:
         if names.get(column.column_id, column.name) != column.name:

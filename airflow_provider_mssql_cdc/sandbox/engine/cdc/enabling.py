@@ -51,7 +51,7 @@ def plan(
 
     :param present: the capture instances of the database
     :raises SqlError: 22974, 22907, 22927, 22932, 22962, 22926, 22973, 22975, 22928, 22929, 22838, 22965, 22942,
-        22925, 22939, 22943, 22865
+        22925, 22939, 22943, 22865, 22854, 22980
     """
     if table.schema.casefold() == "cdc":
         raise SqlError.of(22974, procedure=PROCEDURE)
@@ -62,6 +62,8 @@ def plan(
         raise SqlError.of(22973, request.filegroup_name, database, procedure=PROCEDURE)
     if any(column.name in RESERVED_NAMES for column in table.columns):
         raise SqlError.of(22975, table.name, procedure=PROCEDURE)
+    if table.has_column_set:
+        raise SqlError.of(22854, table.name, procedure=PROCEDURE)
     index = _identifying_index(table, request.index_name)
     columns = _captured_columns(table, request.captured_column_list)
     net_changes = request.supports_net_changes
@@ -88,12 +90,17 @@ def _instance_name(table: TableDef, request: Request, present: tuple[CaptureInst
 
 def _identifying_index(table: TableDef, index_name: str | None) -> IndexDef | None:
     if index_name is None:
-        return table.primary_key
+        index = table.primary_key
+        if index is not None and index.disabled:
+            raise SqlError.of(22980, index.name, table.schema, table.name, procedure=PROCEDURE)
+        return index
     index = next((each for each in table.indexes if each.name.casefold() == index_name.casefold()), None)
     if index is None:
         raise SqlError.of(22928, index_name, table.schema, table.name, procedure=PROCEDURE)
     if not (index.unique or index.primary_key):
         raise SqlError.of(22929, index.name, table.schema, table.name, procedure=PROCEDURE)
+    if index.disabled:
+        raise SqlError.of(22980, index.name, table.schema, table.name, procedure=PROCEDURE)
     nullable = {column.name.casefold() for column in table.columns if column.nullable}
     if not index.primary_key and any(name.casefold() in nullable for name in index.columns):
         raise SqlError.of(22838, index.name, table.schema, table.name, procedure=PROCEDURE)

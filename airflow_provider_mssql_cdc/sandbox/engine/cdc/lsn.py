@@ -12,6 +12,7 @@ ZERO_LSN = bytes(LSN_BYTES)
 _FIRST_VLF = 0x2D
 _FIRST_BLOCK = 0x10  # in sectors: the header of a virtual log file comes first
 _SECTORS_PER_BLOCK = 8
+_SECTOR = 512  # bytes
 _BLOCKS_PER_VLF = 16_384
 _SLOTS_PER_BLOCK = 32
 _LAST = 2 ** (8 * LSN_BYTES) - 1
@@ -55,6 +56,17 @@ def encode(position: int) -> bytes:
         + (_FIRST_BLOCK + offset * _SECTORS_PER_BLOCK).to_bytes(4, "big")
         + (slot + 1).to_bytes(2, "big")
     )
+
+
+def length(first: int, end: int) -> int:
+    """The bytes of the log blocks from one position to another."""
+    return (end // _SLOTS_PER_BLOCK - first // _SLOTS_PER_BLOCK + 1) * _SECTORS_PER_BLOCK * _SECTOR
+
+
+def size(end: int) -> int:
+    """The bytes of the virtual log files up to a position."""
+    files = end // (_SLOTS_PER_BLOCK * _BLOCKS_PER_VLF) + 1
+    return files * (_FIRST_BLOCK + _BLOCKS_PER_VLF * _SECTORS_PER_BLOCK) * _SECTOR
 
 
 def encode_all(positions: npt.NDArray[np.int64]) -> pa.Array:

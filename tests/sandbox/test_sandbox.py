@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 import urllib.parse
 from collections.abc import Iterator
 from decimal import Decimal
@@ -184,3 +186,10 @@ def test_the_agent_stops_and_starts() -> None:
 def _row(server: Sandbox, query: str) -> list[Any]:
     (row,) = server.execute(query)[0].to_pylist()
     return list(row.values())
+
+
+def test_a_sandbox_starts_without_what_takes_longest_to_import() -> None:
+    script = "import sys\nfrom airflow_provider_mssql_cdc.sandbox.server import Sandbox\nSandbox().start()\n"
+    script += "print({'pandas', 'airflow', 'pyspark'} & set(sys.modules))\nimport os\nsys.stdout.flush()\nos._exit(0)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "set()\n"

@@ -52,7 +52,8 @@ class LsnTimeMapping:
         self._rows: list[MappingRow] = []
         # The clock may be set back, so the order of times is kept apart; ties in LSN order.
         self._by_time: list[tuple[datetime.datetime, bytes]] = []
-        self._table = _SCHEMA.empty_table()
+        # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
+        self._table = pa.Table.from_batches([], _SCHEMA)
 
     def rows(self) -> tuple[MappingRow, ...]:
         """All rows, in LSN order."""
@@ -80,7 +81,8 @@ class LsnTimeMapping:
         if cut:
             del self._rows[:cut]
             self._by_time = sorted((row.tran_end_time, row.start_lsn) for row in self._rows)
-            self._table = _SCHEMA.empty_table()
+            # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
+        self._table = pa.Table.from_batches([], _SCHEMA)
 
     def time_of(self, lsn: bytes) -> datetime.datetime | None:
         """tran_end_time of an LSN; None where it has no row."""

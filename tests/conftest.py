@@ -16,6 +16,7 @@ SPARK_STARTS = 40
 
 SPARK_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
     "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
 )
 SPARK_USER, SPARK_PASSWORD = "reader", "canary-S3cret!"
@@ -90,7 +91,12 @@ def spark(tmp_path_factory):
         SparkSession.builder.master("local[2]")
         .appName("tests")
         .config("spark.jars.packages", ",".join(SPARK_PACKAGES))
-        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .config(
+            "spark.sql.extensions",
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,io.delta.sql.DeltaSparkSessionExtension",
+        )
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
         .config("spark.sql.catalog.lake.type", "hadoop")
         .config("spark.sql.catalog.lake.warehouse", str(folder / "lake"))

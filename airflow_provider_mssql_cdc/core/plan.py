@@ -343,6 +343,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 vouched=candidate.word(shape),
                 partition_by=partition_by,
                 properties=dict(options.properties),
+                format=options.target.format,
             )
             for shape, state in candidate.sinks.items()
         ),

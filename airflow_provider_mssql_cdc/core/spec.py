@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.target import ICEBERG, display_name
 
 VERSION = 1
 
@@ -39,7 +40,7 @@ class SourceSpec:
 class SinkSpec:
     """One shape of one table.
 
-    :param table: ``catalog.namespace.table`` of the target
+    :param table: catalog, namespace and table of the target; or the URL of a folder, and the table in it
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
@@ -49,6 +50,7 @@ class SinkSpec:
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
+    :param format: the target's, as ``core.target`` names it
     """
 
     shape: str
@@ -59,6 +61,12 @@ class SinkSpec:
     vouched: str | None = None
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
+    format: str = ICEBERG
+
+    @property
+    def name(self) -> str:
+        """The target table for people."""
+        return display_name(self.table)
 
 
 @dataclass(frozen=True, slots=True)

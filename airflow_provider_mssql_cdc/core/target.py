@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from urllib.parse import unquote
@@ -15,31 +15,45 @@ MIRROR = "mirror"
 HISTORY = "history"
 SHAPES = (MIRROR, HISTORY)
 
-_ADDRESS = re.compile(r"iceberg://(?P<catalog>[A-Za-z_][A-Za-z0-9_]*)/(?P<namespace>[^/]+(?:/[^/]+)*)/?")
+ICEBERG, DELTA = "iceberg", "delta"
+
+_CATALOG = re.compile(
+    r"(?P<format>iceberg|delta)://(?P<catalog>[A-Za-z_][A-Za-z0-9_]*)/(?P<namespace>[^/]+(?:/[^/]+)*)/?"
+)
+_FOLDER = re.compile(r"(?P<format>delta)\+(?P<folder>[a-z][a-z0-9]*://[^?#]*[^/?#])/*")
+
+FORMS = "iceberg://catalog/namespace, delta://catalog/namespace or delta+file:///folder"
+"""How targets are written, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A namespace of an Iceberg catalog, written ``iceberg://catalog/namespace``.
+    """Where tables go: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or, for Delta tables that no
+    catalog names, ``delta+<URL of a folder>``, as in ``delta+s3a://bucket/shop``.
 
     :param address: as the user wrote it
-    :param catalog: name of the catalog in Spark's configuration (``spark.sql.catalog.<name>``)
-    :param namespace: one or more levels
+    :param format: ``iceberg`` or ``delta``
+    :param place: what stands before the table's name: the catalog (``spark.sql.catalog.<name>``) and one or more
+        levels of a namespace; or the URL of the folder
     """
 
     address: str
-    catalog: str
-    namespace: tuple[str, ...]
+    format: str
+    place: tuple[str, ...]
 
     @classmethod
     def parse(cls, address: str) -> Target:
         """Read the address.
 
-        :raises ParameterError: if it is not of this form, or leads out of the catalog
+        :raises ParameterError: if it is of none of these forms, or leads out of the catalog
         """
-        match = _ADDRESS.fullmatch(address)
+        if match := _FOLDER.fullmatch(address):
+            if ".." in unquote(match["folder"]).split("/"):
+                raise ParameterError(f"target {address!r}: write the folder without '..'")
+            return cls(address.rstrip("/"), match["format"], (match["folder"],))
+        match = _CATALOG.fullmatch(address)
         if not match:
-            raise ParameterError(f"target {address!r} is not of the form iceberg://catalog/namespace")
+            raise ParameterError(f"target {address!r} is not of the form {FORMS}")
         levels = tuple(match["namespace"].split("/"))
         for level in levels:
             if _is_path(level):
@@ -47,17 +61,27 @@ class Target:
                     f"target {address!r}: {level!r} is no name of a namespace; a catalog of folders would write "
                     "elsewhere."
                 )
-        return cls(address.rstrip("/"), match["catalog"], levels)
+        return cls(address.rstrip("/"), match["format"], (match["catalog"], *levels))
 
     def table(self, template: str, source: TableName, shape: str, suffix: str = "") -> tuple[str, ...]:
-        """Return the parts of a sink's table name: catalog, namespace, table.
+        """Return the parts of a sink's table name: what ``place`` says, and the table.
 
         :param template: with ``{schema}`` and ``{table}``
         :param shape: every shape but ``mirror`` is added to the name
         :param suffix: added at the end
         """
         name = template.format(schema=source.schema, table=source.table)
-        return (self.catalog, *self.namespace, name + ("" if shape == MIRROR else "_" + shape) + suffix)
+        return (*self.place, name + ("" if shape == MIRROR else "_" + shape) + suffix)
+
+
+def in_folder(table: Sequence[str]) -> bool:
+    """Whether a table is named by the URL of a folder, not by a catalog."""
+    return "://" in table[0]
+
+
+def display_name(table: Sequence[str]) -> str:
+    """Return a sink's table for people: ``catalog.namespace.table``, or a URL."""
+    return "/".join(table) if in_folder(table) else ".".join(table)
 
 
 def _is_path(name: str) -> bool:
@@ -119,7 +143,7 @@ def check_names(target: Target, template: str, tables: Iterable[TableName], shap
     taken: dict[str, str] = {}
     for table in tables:
         for shape in shapes:
-            name = ".".join(target.table(template, table, shape))
+            name = display_name(target.table(template, table, shape))
             sink = f"{table} ({shape})"
             other = taken.setdefault(name.lower(), sink)
             if other != sink:

@@ -33,7 +33,7 @@ from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, listed, patterns
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
-from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators import formats, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, redaction
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
@@ -50,14 +50,6 @@ from airflow_provider_mssql_cdc.operators.task_state import TaskState
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
-)
-"""Jars that the job needs, for Spark 4.1; ``packages=""`` leaves them to the cluster."""
-
-ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-
 _CUT_KEY = "mssql_cdc_upto"
 _SPEC_KEY = "mssql_cdc_spec"
 
@@ -70,7 +62,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     checkpoints moved before the task fails. Every run can be killed anywhere and repeated.
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
-    :param target: ``iceberg://catalog/namespace`` (templated)
+    :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or ``delta+<URL of a folder>`` for
+        Delta tables in a folder (templated)
     :param shapes: ``mirror`` (the current rows) and ``history`` (every event)
     :param upto: the cut, from ``MsSqlCdcSensor``'s output; without it the newest position is taken once and kept for
         the task's retries (templated)
@@ -78,8 +71,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param exclude: patterns of tables to leave out (templated)
     :param table_name: name of the target table, with ``{schema}`` and ``{table}``; ``history`` adds ``_history``
     :param partition_by: for tables that the load creates: source table, named as ``tables`` names it, to Spark
-        partition expressions
-    :param table_properties: for tables that the load creates: Iceberg table properties
+        partition expressions; Delta takes columns alone
+    :param table_properties: for tables that the load creates: properties of Iceberg or Delta tables
     :param keys: for tables without primary key or unique index: source table, named as ``tables`` names it, to the
         columns that identify a row
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
@@ -103,7 +96,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param fetch_size: rows per round trip
 
     All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and
-    ``java_class``. ``packages`` defaults to Iceberg and the JDBC driver.
+    ``java_class``. ``packages`` defaults to the target's format and the JDBC driver; ``packages=""`` leaves them to the
+    cluster.
 
     :return: the summary: ``{"upto", "tables": [{"table", "status", "position", "windows", "events", ..}]}``
     """
@@ -147,7 +141,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         slice_rows: int = 200_000,
         fetch_size: int = 10_000,
         name: str = "mssql-cdc-load",
-        packages: str | None = ",".join(PACKAGES),
+        packages: str | None = None,
         **kwargs: Any,
     ) -> None:
         for refused in ("application", "application_args", "java_class"):
@@ -180,7 +174,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             )
         if "outlets" not in kwargs:
             kwargs["outlets"] = [AssetAlias(name=f"mssql_cdc {target}")]
-        super().__init__(name=name, packages=packages, **kwargs)
+        super().__init__(name=name, packages=formats.packages(target) if packages is None else packages, **kwargs)
         self.tables = tables
         self.target = target
         self.shapes = tuple(shapes)
@@ -382,13 +376,17 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave."""
-        given = {name: getattr(self, name) for name in ("application_args", "py_files", "conf", "properties_file")}
+        changed = ("application_args", "py_files", "conf", "packages", "properties_file")
+        given = {name: getattr(self, name) for name in changed}
         try:
             self.application = str(job_files.JOB)
             self.application_args = ["--spec", spec.path]
             self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
             self.properties_file = properties
-            self.conf = {"spark.sql.extensions": ICEBERG_EXTENSIONS, **(self.conf or {})}
+            target = Target.parse(self.target)
+            if self.packages is None:
+                self.packages = formats.packages(target.address)
+            self.conf = {**formats.FORMATS[target.format].conf, **(self.conf or {})}
             if REDACTION in self.conf:
                 # on the command line it would count more than what the properties file says
                 self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))

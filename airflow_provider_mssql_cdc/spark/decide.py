@@ -84,7 +84,7 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
     position = marker.position
     if state.from_property and sink.expects is not None and position < sink.expects:
         raise TargetError(
-            f"the commits of {'.'.join(sink.table)} that say what it holds have expired, and its properties remember "
+            f"the commits of {sink.name} that say what it holds have expired, and its properties remember "
             f"{position} only, where {sink.expects} was reached.",
             table=str(table.name),
             advice=RESET_ADVICE,
@@ -109,8 +109,7 @@ def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn
     assert position is not None
     if not state.exists:
         raise TargetError(
-            f"{'.'.join(sink.table)} is missing, although `mssql-cdc checkpoint set` says that it stands for "
-            f"{position}.",
+            f"{sink.name} is missing, although `mssql-cdc checkpoint set` says that it stands for {position}.",
             table=str(table.name),
             advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
         )
@@ -160,7 +159,7 @@ def other_instance(table: TableSpec, marker: Marker) -> str | None:
 
 
 def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLoad:
-    name = ".".join(sink.table)
+    name = sink.name
     if not is_empty:
         raise TargetError(
             f"{name} has rows, but no commit of this package: what it holds is not known.",
@@ -185,7 +184,7 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
     here, there = (source.server, source.database, table.name), (marker.server, marker.database, marker.table)
     if here != there:
         raise TargetError(
-            f"{'.'.join(sink.table)} is loaded from {marker.table} of {marker.database} on {marker.server}, not from "
+            f"{sink.name} is loaded from {marker.table} of {marker.database} on {marker.server}, not from "
             f"{table.name} of {source.database} on {source.server}.",
             table=str(table.name),
             advice="Choose another target or table_name. If it is the same table, moved or renamed, name the position "
@@ -193,7 +192,7 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
         )
     if not same_schema(marker.schema_hash, table.schema):
         raise SchemaChangedError(
-            f"the captured columns or the key are not those that {'.'.join(sink.table)} was loaded with.",
+            f"the captured columns or the key are not those that {sink.name} was loaded with.",
             table=str(table.name),
             advice=f"{RESET_ADVICE} In that case give it the columns of now first.",
         )

@@ -55,7 +55,7 @@ from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.source import Source, SourceState
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged, stage
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
-from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.registry import open_table
 from airflow_provider_mssql_cdc.spark.writes import first_rows, next_window
 
 log = logging.getLogger(__name__)
@@ -162,13 +162,7 @@ class TableLoad:
 
     def target(self, name: Sequence[str], sink: SinkSpec) -> TargetTable:
         """Return the table that a sink writes to."""
-        return IcebergTable(
-            self._session,
-            name,
-            self._job.id,
-            partition_by=sink.partition_by,
-            properties=sink.properties,
-        )
+        return open_table(self._session, sink, name, self._job.id)
 
     def stage_windows(self, windows: Sequence[Window]) -> Staged:
         """Stage all windows, each change once, and prove that none was purged meanwhile.
@@ -354,9 +348,7 @@ class TableLoad:
             return ()
         known, stood = (decision.replaced.gaps, decision.replaced.position) if decision.replaced else ((), None)
         after = max(filter(None, (sink.lost_after, None if decision.vouched else stood)))
-        self._warn(
-            f"{'.'.join(sink.table)}: the changes from {after} to {window.after} are lost; loaded anew from there"
-        )
+        self._warn(f"{sink.name}: the changes from {after} to {window.after} are lost; loaded anew from there")
         # nothing is missing from a mirror that was replaced
         return (*known, Gap(after, window.after)) if sink.shape == HISTORY else ()
 

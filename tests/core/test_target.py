@@ -2,19 +2,38 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import Target, check_name, check_names, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import (
+    Target,
+    check_name,
+    check_names,
+    check_shapes,
+    check_template,
+    display_name,
+)
 
 ORDERS = TableName("sales", "orders")
 LAKE = Target.parse("iceberg://lake/shop")
 
 
 def test_the_parts_of_an_address():
-    assert (LAKE.catalog, LAKE.namespace) == ("lake", ("shop",))
-    assert Target.parse("iceberg://lake/a/b/").namespace == ("a", "b")
+    assert (LAKE.format, LAKE.place) == ("iceberg", ("lake", "shop"))
+    assert Target.parse("iceberg://lake/a/b/").place == ("lake", "a", "b")
+    assert Target.parse("delta://spark_catalog/shop").format == "delta"
+
+
+def test_a_folder_of_delta_tables():
+    target = Target.parse("delta+s3a://bucket/shop/")
+    assert (target.format, target.place) == ("delta", ("s3a://bucket/shop",))
+    assert target.table("{schema}_{table}", ORDERS, "history") == ("s3a://bucket/shop", "sales_orders_history")
+    assert display_name(target.table("{schema}_{table}", ORDERS, "mirror")) == "s3a://bucket/shop/sales_orders"
 
 
 @pytest.mark.parametrize(
-    "address", ["", "lake/shop", "iceberg://lake", "iceberg://lake/", "delta://lake/shop", "iceberg:///shop"]
+    "address",
+    [
+        *("", "lake/shop", "iceberg://lake", "iceberg://lake/", "parquet://lake/shop", "iceberg:///shop"),
+        *("iceberg+s3a://bucket/shop", "delta+/lake", "delta+s3a://", "delta+s3a://bucket/a?b", "/lake"),
+    ],
 )
 def test_other_addresses_are_refused(address):
     with pytest.raises(ValueError, match="iceberg://catalog/namespace"):
@@ -31,7 +50,13 @@ def test_a_namespace_that_is_a_path_is_refused(namespace):
 
 @pytest.mark.parametrize("namespace", ["a.b", "...", ".a", "a b", "100%", "a%20b", "`", "é", "a?b#c"])
 def test_odd_namespaces_are_names(namespace):
-    assert Target.parse(f"iceberg://lake/{namespace}").namespace == (namespace,)
+    assert Target.parse(f"iceberg://lake/{namespace}").place == ("lake", namespace)
+
+
+@pytest.mark.parametrize("folder", ["s3a://bucket/../other", "file:///lake/%2e%2E/x"])
+def test_a_folder_that_leads_elsewhere_is_refused(folder):
+    with pytest.raises(ValueError, match="without '\\.\\.'"):
+        Target.parse(f"delta+{folder}")
 
 
 @pytest.mark.parametrize("template", ["{schema}_{table}", "{table}", "orders", "x.{table}", "{table}{table}"])

@@ -6,35 +6,13 @@ import time
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker
-from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.spark.model import lsn
+from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
 
 pytestmark = pytest.mark.xdist_group("spark")
-
-COLUMNS = (TargetColumn("id", "INT", "{}"), TargetColumn("a `b.c", "STRING", "{}"), TargetColumn("s", "SMALLINT", "{}"))
-DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
-
-
-def marker(position):
-    return Marker(
-        position=lsn(position),
-        witness=None,
-        server="db:1433",
-        database="shop",
-        table=TableName("dbo", "t"),
-        instance="dbo_t",
-        object_id=1,
-        schema_hash="1:abc",
-        window_after=None,
-        events={"inserted": 1},
-        spec_id="spec",
-    )
 
 
 @pytest.fixture
@@ -49,36 +27,12 @@ def table(spark, namespace):
     spark.sql(f"DROP TABLE IF EXISTS lake.{namespace}.t PURGE")
 
 
-def frame(target, rows):
-    return target._session.createDataFrame(rows, DDL)
-
-
-def changes(target, rows):
-    return target._session.createDataFrame(rows, DDL + ", _op STRING, _n BIGINT")
-
-
-def contents(target):
-    return sorted(tuple(row) for row in target._session.table(target.sql_name).collect())
-
-
 def branches(target):
     return [row["name"] for row in target._session.sql(f"SELECT name FROM {target.sql_name}.refs").collect()]
 
 
-def load(target, position, rows):
-    assert target.commit(target.state(), Append(frame(target, rows)), marker(position))
-
-
 def call(target, statement):
     target._session.sql(statement.format(t=f"'{'.'.join(target._name[1:])}'")).collect()
-
-
-def test_a_new_table_is_empty_and_a_missing_one_too(spark, namespace, table):
-    state = table().state()
-    assert (state.exists, state.is_empty, state.marker, state.snapshot) == (True, True, None, None)
-
-    missing = IcebergTable(table_session(spark), ("lake", namespace, "missing"), "spec").state()
-    assert (missing.exists, missing.is_empty, missing.marker) == (False, True, None)
 
 
 def test_rows_and_marker_appear_together_and_the_branch_goes(table):
@@ -92,60 +46,6 @@ def test_rows_and_marker_appear_together_and_the_branch_goes(table):
     assert other.state().marker == marker(7)
     assert branches(other) == ["main"]
     assert list(other.rows(state).collect()) == []
-
-
-def test_merge_puts_deletes_and_keeps_the_rest(table):
-    target = table()
-    load(target, 1, [(1, "a", 1), (2, "b", 2), (3, "c", 3), (4, "d", 4)])
-
-    rows = changes(
-        target,
-        [(1, "A", 10, "U", 1), (2, "b", 2, "D", 2), (5, "e", 5, "I", 3), (3, None, None, "B", 4), (9, "", 9, "D", 5)],
-    )
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
-
-    assert contents(target) == [(1, "A", 10), (4, "d", 4), (5, "e", 5)]
-    assert target.state().marker == marker(2)
-
-
-def test_a_merge_by_a_key_with_null_finds_the_row(table):
-    target = table()
-    load(target, 1, [(None, "a", 1), (2, "b", 2)])
-
-    rows = changes(target, [(None, "z", 1, "U", 1)])
-    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2))
-
-    assert {row[1] for row in target._session.table(target.sql_name).collect()} == {"z", "b"}
-    assert target._session.table(target.sql_name).count() == 2
-
-
-@pytest.mark.parametrize("rows", [[], [(9, "", 9, "D", 5)]], ids=["no row", "a delete of nothing"])
-def test_a_window_without_effect_commits_its_marker(table, rows):
-    target = table()
-    load(target, 1, [(1, "a", 1)])
-
-    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2))
-
-    assert table().state().marker == marker(2)
-    assert contents(target) == [(1, "a", 1)]
-
-
-def test_an_empty_append_to_an_empty_table_commits_its_marker(table):
-    target = table()
-
-    load(target, 1, [])
-
-    assert table().state().marker == marker(1)
-
-
-def test_replace_leaves_nothing_of_before(table):
-    target = table()
-    load(target, 1, [(1, "a", 1)])
-
-    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2))
-
-    assert contents(target) == [(2, "b", 2)]
-    assert target.state().marker == marker(2)
 
 
 @pytest.mark.parametrize("first", [[], [(1, "a", 1)]], ids=["empty table", "loaded table"])
@@ -251,20 +151,6 @@ def test_a_memory_whose_age_is_not_known_is_refused_and_said_to_be_so(table):
     assert f"remember {lsn(1)} as loaded, by a snapshot whose sequence number is not known" in str(state.doubt)
 
 
-def test_a_rollback_goes_back_to_the_marker_of_then(table):
-    target = table()
-    load(target, 1, [(1, "a", 1)])
-    then = target.state().snapshot
-    load(target, 2, [(2, "b", 2)])
-
-    call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {then})")
-
-    assert target.state().marker == marker(1)
-    load(target, 2, [(2, "B", 2)])
-    assert contents(target) == [(1, "a", 1), (2, "B", 2)]
-    assert target.state().marker == marker(2)
-
-
 def test_a_property_of_a_later_moment_than_the_table_is_refused(table):
     target = table()
     target._session.sql(f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
@@ -304,33 +190,6 @@ def test_a_table_that_was_emptied_by_others_holds_nothing_of_what_its_marker_say
 
     state = table().state()
     assert (state.exists, state.is_empty, state.marker) == (True, True, None)
-
-
-def test_a_table_that_the_load_emptied_keeps_its_marker_also_after_compaction(table):
-    target = table()
-    load(target, 1, [(1, "a", 1)])
-    rows = changes(target, [(1, None, None, "D", 1)])
-    assert target.commit(target.state(), Merge(rows, ("id",), nullable_key=False), marker(2))
-    assert target.state().marker == marker(2)
-
-    call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
-
-    assert contents(target) == []
-    assert target.state().marker == marker(2)
-
-
-def test_rows_without_marker_are_seen_as_such(table):
-    target = table()
-    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (1, 'by hand', 1)")
-
-    state = target.state()
-
-    assert (state.exists, state.is_empty, state.marker) == (True, False, None)
-
-
-def test_a_table_with_other_columns_is_refused(table):
-    with pytest.raises(TargetError, match=r"different are: .*extra string"):
-        table().create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
 
 
 def test_branches_left_behind_are_dropped_after_a_day_and_no_others(table):

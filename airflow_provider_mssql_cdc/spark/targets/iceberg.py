@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, merge, quoted, settings, text
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class IcebergTable:
     @property
     def sql_name(self) -> str:
         """The name in Spark SQL."""
-        return ".".join(_quoted(part) for part in self._name)
+        return ".".join(quoted(part) for part in self._name)
 
     def exists(self) -> bool:
         """Whether the table exists."""
@@ -92,16 +93,16 @@ class IcebergTable:
         :raises TargetError: if the table exists with other columns
         """
         if not self.exists():
-            namespace = ".".join(_quoted(part) for part in self._name[:-1])
+            namespace = ".".join(quoted(part) for part in self._name[:-1])
             self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-            declared = ", ".join(f"{_quoted(column.name)} {column.type}" for column in columns)
+            declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
             partitions = f" PARTITIONED BY ({', '.join(self._partition_by)})" if self._partition_by else ""
-            properties = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in sorted(self._properties.items()))
+            properties = ", ".join(f"{text(k)} = {text(v)}" for k, v in sorted(self._properties.items()))
             self._session.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({declared}) USING iceberg{partitions}"
                 f" TBLPROPERTIES ({properties})"
             )
-        self._check_columns(columns)
+        check_columns(self._session, self.sql_name, self.name, columns, _ICEBERG_TYPES)
 
     def state(self) -> State:
         """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
@@ -152,7 +153,7 @@ class IcebergTable:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if state.snapshot is None and "main" in self._history()[0]:
                 return False
-            self._write(f"{self.sql_name}.{_quoted('branch_' + branch)}", write, properties)
+            self._write(f"{self.sql_name}.{quoted('branch_' + branch)}", write, properties)
             snapshot = self._fast_forward(branch, state)
         if marker is not None and snapshot is not None:
             self._remember(marker, snapshot)
@@ -175,11 +176,15 @@ class IcebergTable:
                 self._drop(name)
 
     def _write(self, target: str, write: Write, properties: Mapping[str, str]) -> None:
+        columns = self._session.table(self.sql_name).columns
         if isinstance(write, Merge):
-            self._merge(target, write, properties)
+            # MERGE takes snapshot properties from the session alone.
+            with settings(
+                self._session, {f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}
+            ):
+                merge(self._session, target, columns, write)
             return
-        columns = [_quoted(name) for name in self._session.table(self.sql_name).columns]
-        writer = write.rows.select(*columns).writeTo(target)
+        writer = write.rows.select(*map(quoted, columns)).writeTo(target)
         for name, value in properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)
         if isinstance(write, Append):
@@ -187,43 +192,13 @@ class IcebergTable:
         elif isinstance(write, Replace):
             writer.overwrite(F.lit(True))
 
-    def _merge(self, target: str, write: Merge, properties: Mapping[str, str]) -> None:
-        columns = [_quoted(name) for name in self._session.table(self.sql_name).columns]
-        equal = "<=>" if write.nullable_key else "="
-        condition = " AND ".join(f"t.{_quoted(name)} {equal} s.{_quoted(name)}" for name in write.key)
-        view = f"mssql_cdc_{secrets.token_hex(8)}"
-        write.rows.createOrReplaceTempView(view)
-        statement = (
-            f"MERGE INTO {target} t USING {view} s ON {condition}"
-            " WHEN MATCHED AND s._op IN ('D', 'B') THEN DELETE"
-            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in columns)}"
-            f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(columns)})"
-            f" VALUES ({', '.join(f's.{c}' for c in columns)})"
-        )
-        try:
-            # MERGE takes snapshot properties from the session alone.
-            with self._settings({f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}):
-                self._session.sql(statement)
-        finally:
-            self._session.catalog.dropTempView(view)
-
-    @contextlib.contextmanager
-    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
-        for name, value in settings.items():
-            self._session.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name in settings:
-                self._session.conf.unset(name)
-
     @contextlib.contextmanager
     def _branch(self, state: State) -> Iterator[str]:
         now = datetime.datetime.now(datetime.UTC).strftime(_TIME)
         name = f"{BRANCH}{self._spec_id}_{now}{secrets.token_hex(3)}"
         start = f" AS OF VERSION {state.snapshot}" if state.snapshot is not None else ""
         self._change_ref(
-            f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS {_quoted(name)}{start}"
+            f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS {quoted(name)}{start}"
             f" RETAIN {_BRANCH_AGE.days} DAYS"
         )
         try:
@@ -233,7 +208,7 @@ class IcebergTable:
 
     def _drop(self, branch: str) -> None:
         try:
-            self._change_ref(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS {_quoted(branch)}")
+            self._change_ref(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS {quoted(branch)}")
         except Exception as error:
             # It does no harm: a later job drops it, or expire_snapshots.
             log.warning("branch %s of %s was not dropped: %s", branch, self.sql_name, error)
@@ -254,10 +229,10 @@ class IcebergTable:
 
     def _fast_forward(self, branch: str, state: State) -> int | None:
         """Move main to the branch; return its snapshot, or None if main had moved."""
-        catalog, table = _quoted(self._name[0]), ".".join(_quoted(part) for part in self._name[1:])
+        catalog, table = quoted(self._name[0]), ".".join(quoted(part) for part in self._name[1:])
         try:
             moved = self._change_ref(
-                f"CALL {catalog}.system.fast_forward(table => {_text(table)}, branch => 'main', to => {_text(branch)})"
+                f"CALL {catalog}.system.fast_forward(table => {text(table)}, branch => 'main', to => {text(branch)})"
             )
         except Exception:
             # Whether main moved is a question of what is there, not of what an exception says.
@@ -270,18 +245,6 @@ class IcebergTable:
             raise
         updated: int = moved[0]["updated_ref"]
         return updated
-
-    def _check_columns(self, columns: Sequence[TargetColumn]) -> None:
-        declared = ", ".join(f"{_quoted(c.name)} {_ICEBERG_TYPES.get(c.type, c.type)}" for c in columns)
-        expected = {f.name: f.dataType.simpleString() for f in self._session.createDataFrame([], declared).schema}
-        found = {f.name: f.dataType.simpleString() for f in self._session.table(self.sql_name).schema.fields}
-        if expected != found:
-            differing = sorted(expected.items() ^ found.items())
-            raise TargetError(
-                f"{self.name} does not have the expected columns; different are: "
-                + ", ".join(f"{name} {type_}" for name, type_ in differing),
-                advice="Choose another target or table_name, or rename the table.",
-            )
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
         """Return branches and tags with their snapshots, and all snapshots by id."""
@@ -306,7 +269,7 @@ class IcebergTable:
         }
         try:
             self._session.sql(
-                f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({_text(MARKER)} = {_text(json.dumps(value))})"
+                f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(json.dumps(value))})"
             )
         except PySparkException as error:
             # The snapshot has it; the next job brings the property up.
@@ -363,11 +326,3 @@ def _made_at(branch: str) -> datetime.datetime | None:
     except ValueError:
         return None
     return made.replace(tzinfo=datetime.UTC)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,84 @@
+"""What table formats share: names and texts in Spark SQL, MERGE, the columns compared, and settings of a session."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.spark.targets import Merge
+
+
+def quoted(name: str) -> str:
+    """Return an identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """Return a string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def merge(session: SparkSession, target: str, columns: Sequence[str], write: Merge) -> None:
+    """Run the MERGE that puts and deletes rows by key.
+
+    :param target: the table in Spark SQL
+    :param columns: all its columns
+    """
+    names = [quoted(name) for name in columns]
+    equal = "<=>" if write.nullable_key else "="
+    condition = " AND ".join(f"t.{quoted(name)} {equal} s.{quoted(name)}" for name in write.key)
+    view = f"mssql_cdc_{secrets.token_hex(8)}"
+    write.rows.createOrReplaceTempView(view)
+    try:
+        session.sql(
+            f"MERGE INTO {target} t USING {view} s ON {condition}"
+            " WHEN MATCHED AND s._op IN ('D', 'B') THEN DELETE"
+            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in names)}"
+            f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(names)})"
+            f" VALUES ({', '.join(f's.{c}' for c in names)})"
+        )
+    finally:
+        session.catalog.dropTempView(view)
+
+
+def check_columns(
+    session: SparkSession,
+    target: str,
+    name: str,
+    columns: Sequence[TargetColumn],
+    types: Mapping[str, str] | None = None,
+) -> None:
+    """Compare a table's columns with the expected ones.
+
+    :param target: the table in Spark SQL
+    :param name: the table for people
+    :param types: Spark types that the format holds as another
+    :raises TargetError: if they differ
+    """
+    declared = ", ".join(f"{quoted(c.name)} {(types or {}).get(c.type, c.type)}" for c in columns)
+    expected = {f.name: f.dataType.simpleString() for f in session.createDataFrame([], declared).schema}
+    found = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
+    if expected != found:
+        differing = sorted(expected.items() ^ found.items())
+        raise TargetError(
+            f"{name} does not have the expected columns; different are: "
+            + ", ".join(f"{column} {type_}" for column, type_ in differing),
+            advice="Choose another target or table_name, or rename the table.",
+        )
+
+
+@contextlib.contextmanager
+def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of the session meanwhile."""
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            session.conf.unset(name)

@@ -1,0 +1,276 @@
+"""What every table format promises: rows and marker in one commit, on condition that the table is as it was seen."""
+
+import threading
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+COMPACT = {
+    "iceberg": "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
+    "delta": "OPTIMIZE {table}",
+}
+ROLL_BACK = {
+    "iceberg": "CALL lake.system.rollback_to_snapshot(table => '{name}', snapshot_id => {then})",
+    "delta": "RESTORE TABLE {table} TO VERSION AS OF {then}",
+}
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def format_(request):
+    return request.param
+
+
+@pytest.fixture
+def new(spark, namespace, format_, tmp_path):
+    """Return a maker of target objects, each with a session of its own, for one table that does not exist."""
+
+    def make(spec_id="spec"):
+        session = table_session(spark)
+        if format_ == "delta":
+            return DeltaTable(session, (tmp_path.as_uri(), "t x"), spec_id)
+        return IcebergTable(session, ("lake", namespace, "t"), spec_id)
+
+    yield make
+    if format_ == "iceberg":
+        spark.sql(f"DROP TABLE IF EXISTS lake.{namespace}.t PURGE")
+
+
+@pytest.fixture
+def table(new):
+    """Return such a maker for a table that was made."""
+    new().create(COLUMNS)
+    return new
+
+
+def maintain(target, format_, statements, **given):
+    statement = statements[format_].format(table=target.sql_name, name=".".join(target._name[1:]), **given)
+    target._session.sql(statement).collect()
+
+
+def test_a_missing_table_is_seen_as_such_and_a_new_one_as_empty(new):
+    missing = new().state()
+    assert (missing.exists, missing.is_empty, missing.marker, missing.snapshot) == (False, True, None, None)
+
+    new().create(COLUMNS)
+
+    empty = new().state()
+    assert (empty.exists, empty.is_empty, empty.marker) == (True, True, None)
+    assert new().rows(empty).collect() == []
+
+
+def test_a_table_is_made_once(table):
+    load(table(), 1, [(1, "a", 1)])
+
+    table().create(COLUMNS)
+
+    assert contents(table()) == [(1, "a", 1)]
+
+
+def test_a_first_load_commits_to_the_table_that_it_makes(new):
+    target = new()
+    state = target.state()
+    target.create(COLUMNS)
+
+    assert target.commit(state, Append(frame(target, [(1, "x", 2)])), marker(7))
+
+    assert contents(new()) == [(1, "x", 2)]
+
+
+def test_a_first_load_is_refused_where_rows_came_meanwhile(new):
+    target = new()
+    state = target.state()
+    target.create(COLUMNS)
+    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
+
+    assert not target.commit(state, Append(frame(target, [(1, "x", 2)])), marker(7))
+
+    assert contents(new()) == [(0, "by hand", 1)]
+
+
+def test_rows_and_marker_appear_together(table):
+    target = table()
+    state = target.state()
+
+    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
+
+    other = table()
+    assert contents(other) == [(1, "x", 2), (2, None, 300)]
+    assert other.state().marker == marker(7)
+    assert list(other.rows(state).collect()) == []
+
+
+def test_merge_puts_deletes_and_keeps_the_rest(table):
+    target = table()
+    load(target, 1, [(1, "a", 1), (2, "b", 2), (3, "c", 3), (4, "d", 4)])
+
+    rows = changes(
+        target,
+        [(1, "A", 10, "U", 1), (2, "b", 2, "D", 2), (5, "e", 5, "I", 3), (3, None, None, "B", 4), (9, "", 9, "D", 5)],
+    )
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+
+    assert contents(target) == [(1, "A", 10), (4, "d", 4), (5, "e", 5)]
+    assert target.state().marker == marker(2)
+
+
+def test_a_merge_by_a_key_with_null_finds_the_row(table):
+    target = table()
+    load(target, 1, [(None, "a", 1), (2, "b", 2)])
+
+    rows = changes(target, [(None, "z", 1, "U", 1)])
+    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2))
+
+    assert contents(target) == [(None, "z", 1), (2, "b", 2)]
+
+
+@pytest.mark.parametrize("rows", [[], [(9, "", 9, "D", 5)]], ids=["no row", "a delete of nothing"])
+def test_a_window_without_effect_commits_its_marker(table, rows):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2))
+
+    assert table().state().marker == marker(2)
+    assert contents(target) == [(1, "a", 1)]
+
+
+def test_an_empty_append_to_an_empty_table_commits_its_marker(table):
+    load(table(), 1, [])
+
+    assert table().state().marker == marker(1)
+
+
+def test_replace_leaves_nothing_of_before(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2))
+
+    assert contents(target) == [(2, "b", 2)]
+    assert target.state().marker == marker(2)
+
+
+@pytest.mark.parametrize("first", [[], [(1, "a", 1)]], ids=["empty table", "loaded table"])
+def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
+    one, two = table("one"), table("two")
+    if first:
+        load(one, 1, first)
+    seen_by_one, seen_by_two = one.state(), two.state()
+
+    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
+    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
+
+    assert contents(two) == [*first, (2, "one", 2)]
+
+
+def test_of_several_commits_at_once_exactly_one_wins(table):
+    targets = [table(f"job{number}") for number in range(3)]
+    states = [target.state() for target in targets]
+    barrier, won = threading.Barrier(3), {}
+
+    def run(number):
+        rows = frame(targets[number], [(number, "row", 1)])
+        barrier.wait(60)
+        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (winner,) = (number for number, done in won.items() if done)
+    assert len(won) == 3
+    assert contents(table()) == [(winner, "row", 1)]
+    assert table().state().marker == marker(10 + winner)
+
+
+def test_compaction_hides_no_marker(table, format_):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    load(target, 2, [(2, "b", 2)])
+    before = target.state()
+
+    maintain(target, format_, COMPACT)
+
+    assert target.state().marker == marker(2)
+    assert target.state().snapshot != before.snapshot
+    load(target, 3, [(3, "c", 3)])
+    assert contents(target) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+
+
+def test_a_rollback_goes_back_to_the_marker_of_then(table, format_):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    then = target.state().snapshot
+    load(target, 2, [(2, "b", 2)])
+    seen = target.state()
+
+    maintain(target, format_, ROLL_BACK, then=then)
+
+    assert target.state().marker == marker(1)
+    load(target, 2, [(2, "B", 2)])
+    assert contents(target) == [(1, "a", 1), (2, "B", 2)]
+    assert target.state().marker == marker(2)
+    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+
+
+@pytest.mark.parametrize("how", ["DELETE FROM {}", "INSERT OVERWRITE {0} SELECT * FROM {0} WHERE false"])
+def test_a_table_that_was_emptied_by_others_holds_nothing_of_what_its_marker_says(table, how):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    target._session.sql(how.format(target.sql_name))
+
+    state = table().state()
+    assert (state.exists, state.is_empty, state.marker) == (True, True, None)
+
+
+def test_a_table_that_the_load_emptied_keeps_its_marker_also_after_compaction(table, format_):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    rows = changes(target, [(1, None, None, "D", 1)])
+    assert target.commit(target.state(), Merge(rows, ("id",)), marker(2))
+    assert target.state().marker == marker(2)
+
+    maintain(target, format_, COMPACT)
+
+    assert contents(target) == []
+    assert target.state().marker == marker(2)
+
+
+def test_rows_without_marker_are_seen_as_such(table):
+    target = table()
+    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (1, 'by hand', 1)")
+
+    state = target.state()
+
+    assert (state.exists, state.is_empty, state.marker) == (True, False, None)
+
+
+def test_a_table_with_other_columns_is_refused(table):
+    with pytest.raises(TargetError, match=r"different are: .*extra string"):
+        table().create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+
+
+def test_a_failed_write_leaves_nothing(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    settings = dict(target._session.conf.getAll)
+    broken = changes(target, [(1, "x", 1, "U", 1), (1, "y", 1, "U", 2)])
+
+    with pytest.raises(Exception, match=r"MULTIPLE_SOURCE_ROW_MATCHING|MERGE_CARDINALITY_VIOLATION"):
+        target.commit(target.state(), Merge(broken, ["id"]), marker(2))
+
+    assert target.state().marker == marker(1)
+    assert contents(target) == [(1, "a", 1)]
+    assert dict(target._session.conf.getAll) == settings

@@ -24,8 +24,20 @@ EVENT_COLUMNS = {
 }
 """What a ``history`` table holds beside the data."""
 
+VERSION_COLUMNS = {
+    "_from_lsn": "STRING",
+    "_to_lsn": "STRING",
+    "_from_ts": "TIMESTAMP_NTZ",
+    "_to_ts": "TIMESTAMP_NTZ",
+    "_unknown": "ARRAY<STRING>",
+}
+"""What an ``scd2`` table holds beside the data: a version counts from one commit LSN up to, and without, another."""
+
+DELETED_AT = {"_deleted_at": "TIMESTAMP_NTZ"}
+"""What a ``mirror`` that keeps deleted rows holds beside the data."""
+
 RESERVED = frozenset(
-    {*EVENT_COLUMNS, "_n", "_moved"}
+    {*EVENT_COLUMNS, *VERSION_COLUMNS, *DELETED_AT, "_n", "_moved"}
     # Iceberg's metadata columns, which a real column of that name would hide
     | {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )

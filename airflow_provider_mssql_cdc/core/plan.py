@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, same_schema
-from airflow_provider_mssql_cdc.core.target import MIRROR, SHAPES, Target
+from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, IGNORE, MIRROR, SCD2, SHAPES, Target
 
 RESET_ADVICE = (
     "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
@@ -51,6 +51,7 @@ class SinkOptions:
     table_name: str
     properties: Mapping[str, str] = field(default_factory=dict)
     resnapshot: bool = False
+    deletes: str = HARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +202,30 @@ def choose_key(
                 advice=f"Captured are: {', '.join(sorted(captured))}.",
             )
         return tuple(dict.fromkeys(meant.values())), False
-    if MIRROR in shapes:
+    if needing := [shape for shape in shapes if shape != HISTORY]:
         raise KeyRequiredError(
-            "a mirror needs a key, and the table has neither a primary key nor a unique index in its capture instance.",
+            f"{needing[0]} needs a key, and the table has neither a primary key nor a unique index in its capture "
+            "instance.",
             table=str(name),
             advice=f'Name one with keys={{"{name}": [..]}}, or load only the history.',
         )
     return (), False
+
+
+def check_key(name: TableName, options: SinkOptions, *, unique: bool) -> None:
+    """Refuse a key that SQL Server does not enforce where rows that are gone stay beside those that are there.
+
+    :raises KeyRequiredError: for ``scd2``, and for a mirror that ignores deletes
+    """
+    if unique or set(options.shapes) == {HISTORY}:
+        return
+    kind = SCD2 if SCD2 in options.shapes else 'a mirror with deletes="ignore"' if options.deletes == IGNORE else None
+    if kind is not None:
+        raise KeyRequiredError(
+            f"{kind} needs a key that SQL Server enforces: a primary key, or the unique index of the capture instance.",
+            table=str(name),
+            advice="Enable an instance with @index_name, or load the table by a task of its own as mirror and history.",
+        )
 
 
 def _column_meant(name: str, instance: CaptureInstance) -> str:
@@ -269,6 +287,7 @@ def assess(
         check_history(name, checkpoint, history)
     instance = choose_instance(name, instances, checkpoint, options.shapes)
     key, unique = choose_key(name, instance, options.shapes, user_key)
+    check_key(name, options, unique=unique)
     schema = TableSchema(instance.columns, key)
     check_columns(name, schema)
     sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
@@ -344,6 +363,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 partition_by=partition_by,
                 properties=dict(options.properties),
                 format=options.target.format,
+                deletes=options.deletes if shape == MIRROR else HARD,
             )
             for shape, state in candidate.sinks.items()
         ),

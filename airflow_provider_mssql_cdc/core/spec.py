@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
-from airflow_provider_mssql_cdc.core.target import ICEBERG, display_name
+from airflow_provider_mssql_cdc.core.target import HARD, ICEBERG, display_name
 
 VERSION = 1
 
@@ -51,6 +51,7 @@ class SinkSpec:
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
     :param format: the target's, as ``core.target`` names it
+    :param deletes: what a mirror does with deleted rows, as ``core.target`` names it
     """
 
     shape: str
@@ -62,6 +63,7 @@ class SinkSpec:
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     format: str = ICEBERG
+    deletes: str = HARD
 
     @property
     def name(self) -> str:

@@ -13,7 +13,12 @@ from airflow_provider_mssql_cdc.core.table import TableName
 
 MIRROR = "mirror"
 HISTORY = "history"
-SHAPES = (MIRROR, HISTORY)
+SCD2 = "scd2"
+SHAPES = (MIRROR, HISTORY, SCD2)
+
+HARD, SOFT, IGNORE = "hard", "soft", "ignore"
+DELETES = (HARD, SOFT, IGNORE)
+"""What a mirror does with rows that were deleted: they go, they are marked by ``_deleted_at``, or they stay."""
 
 ICEBERG, DELTA = "iceberg", "delta"
 

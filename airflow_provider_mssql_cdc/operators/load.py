@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
-from airflow_provider_mssql_cdc.core.target import HISTORY, Target, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import DELETES, HISTORY, Target, check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -64,7 +64,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or ``delta+<URL of a folder>`` for
         Delta tables in a folder (templated)
-    :param shapes: ``mirror`` (the current rows) and ``history`` (every event)
+    :param shapes: ``mirror`` (the current rows), ``history`` (every event) and ``scd2`` (one version of a row for each
+        transaction that changed it)
+    :param deletes: what a mirror does with deleted rows: ``hard`` (they go), ``soft`` (they stay, with the time of the
+        delete in ``_deleted_at``) or ``ignore`` (they stay as they were)
     :param upto: the cut, from ``MsSqlCdcSensor``'s output; without it the newest position is taken once and kept for
         the task's retries (templated)
     :param mssql_conn_id: Airflow connection of type ``mssql``
@@ -119,6 +122,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         tables: Sequence[str],
         target: str,
         shapes: Sequence[str] = ("mirror",),
+        deletes: Literal["hard", "soft", "ignore"] = "hard",
         upto: str | None = None,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
@@ -152,6 +156,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
         for named in (*(keys or {}), *(partition_by or {})):
             parse_name(named)
+        if deletes not in DELETES:
+            raise ValueError(f"deletes={deletes!r}: expected hard, soft or ignore")
         if on_disabled not in ("fail", "skip", "enable"):
             raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
         if on_gap not in ("fail", "resnapshot"):
@@ -178,6 +184,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.tables = tables
         self.target = target
         self.shapes = tuple(shapes)
+        self.deletes = deletes
         self.upto = upto
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
@@ -282,6 +289,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 table_name=self.table_name,
                 properties=self.table_properties,
                 resnapshot=self.on_gap == "resnapshot",
+                deletes=self.deletes,
             ),
             keys=self.keys,
             partition_by=self.partition_by,

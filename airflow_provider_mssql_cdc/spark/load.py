@@ -34,7 +34,7 @@ from airflow_provider_mssql_cdc.core.spec import (
     TableReceipt,
     TableSpec,
 )
-from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR
+from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2, SOFT
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.decide import (
     Decision,
@@ -170,7 +170,7 @@ class TableLoad:
         :raises GapError: if changes were purged before they were read
         """
         # where the server does not enforce the key, the before images tell which row left it
-        history = any(sink.shape == HISTORY for sink in self._table.sinks) or not self._table.unique_key
+        history = not self._table.unique_key or any(s.shape != MIRROR or s.deletes == SOFT for s in self._table.sinks)
         whole = merged(windows)
         parts = [
             read_window(
@@ -231,10 +231,10 @@ class TableLoad:
         if state.marker is not None and not is_vouched(sink, state.marker):
             self._check_marker(sink, state.marker)
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
-        if isinstance(decision, FirstLoad) and sink.shape == MIRROR and not self._table.schema.key:
-            raise KeyRequiredError("a mirror needs a key, and the table has none.", table=str(self._table.name))
+        if isinstance(decision, FirstLoad) and sink.shape != HISTORY and not self._table.schema.key:
+            raise KeyRequiredError(f"{sink.shape} needs a key, and the table has none.", table=str(self._table.name))
         if state.exists:
-            target.create(self.shape.columns(sink.shape))
+            target.create(self.shape.columns(sink))
             target.drop_leftovers()
         if isinstance(decision, Load | FirstLoad):
             self._check_start(sink, target, state, decision)
@@ -252,13 +252,15 @@ class TableLoad:
             self._warn(f"{target.name} stands for {position}, as `mssql-cdc checkpoint set` said.")
         elif isinstance(decision, Load) and decision.marker and (other := other_instance(self._table, decision.marker)):
             self._warn(f"{target.name} {other}")
-        if sink.shape != HISTORY or position is None or not (decision.vouched or state.from_property):
+        lsns = {HISTORY: ("_lsn",), SCD2: ("_from_lsn", "_to_lsn")}.get(sink.shape)
+        if lsns is None or position is None or not (decision.vouched or state.from_property):
             return
-        newest = target.rows(state).agg(F.max("_lsn").alias("lsn")).collect()[0]["lsn"]
+        found = target.rows(state).agg(*(F.max(name) for name in lsns)).collect()[0]
+        newest = max(filter(None, found), default=None)
         if newest is not None and Lsn.parse(newest) > position:
             said = "`mssql-cdc checkpoint set` names" if decision.vouched else "its properties remember"
             raise TargetError(
-                f"the history holds events up to {newest}, but {said} {position} as loaded.",
+                f"the {sink.shape} holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),
                 advice="Delete its later events, or name the position that it stands for with "
                 "`mssql-cdc checkpoint set`.",
@@ -305,7 +307,7 @@ class TableLoad:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
             if isinstance(decision, FirstLoad):
                 # not before all is read: columns that change meanwhile must not leave a table without them
-                target.create(self.shape.columns(sink.shape))
+                target.create(self.shape.columns(sink))
             marker = self._marker(sink, state, window, counts, decision)
             with self._step("fold"):
                 write = self._write(sink, target, state, decision)
@@ -336,9 +338,19 @@ class TableLoad:
         window, held = self._window(decision), target.rows(state)
         if isinstance(decision, Load):
             assert self._staged is not None
-            return next_window(self.shape, sink.shape, decision.window, self._staged, held)
+            return next_window(self.shape, sink, decision.window, self._staged, held)
         assert window is not None
-        return first_rows(self.shape, sink.shape, window, self._staged, self._copy, held, anew=decision.anew)
+        witness = self._witness(window.upto)
+        return first_rows(
+            self.shape,
+            sink,
+            window,
+            self._staged,
+            self._copy,
+            held,
+            anew=decision.anew,
+            known_at=witness.time if witness else None,
+        )
 
     def _gaps(self, sink: SinkSpec, window: Window, decision: Load | FirstLoad) -> tuple[Gap, ...]:
         """Return what a history lacks: what it lacked before, and what is lost between that and a new copy."""
@@ -350,18 +362,16 @@ class TableLoad:
         after = max(filter(None, (sink.lost_after, None if decision.vouched else stood)))
         self._warn(f"{sink.name}: the changes from {after} to {window.after} are lost; loaded anew from there")
         # nothing is missing from a mirror that was replaced
-        return (*known, Gap(after, window.after)) if sink.shape == HISTORY else ()
+        return () if sink.shape == MIRROR else (*known, Gap(after, window.after))
 
     def _marker(
         self, sink: SinkSpec, state: State, window: Window, counts: Counts, decision: Load | FirstLoad
     ) -> Marker:
-        if window.upto not in self._witnesses:
-            self._witnesses[window.upto] = self._source.witness(window.upto)
         source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
         return Marker(
             position=window.upto,
-            witness=self._witnesses[window.upto],
+            witness=self._witness(window.upto),
             server=source.server,
             database=source.database,
             table=self._table.name,
@@ -375,6 +385,11 @@ class TableLoad:
             gaps=self._gaps(sink, window, decision),
             vouched=sink.vouched or (state.marker.vouched if state.marker else None),
         )
+
+    def _witness(self, position: Lsn) -> Witness | None:
+        if position not in self._witnesses:
+            self._witnesses[position] = self._source.witness(position)
+        return self._witnesses[position]
 
     def _counts(self) -> dict[str, int]:
         """Count each change of the table once, however many sinks took it."""

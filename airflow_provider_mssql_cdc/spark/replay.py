@@ -60,7 +60,7 @@ def replay_sink(
     :raises MarkerMovedError: if other commits came first again and again
     """
     if anew:
-        target.create(shape.columns(sink.shape))
+        target.create(shape.columns(sink))
     for _ in range(_ATTEMPTS + 1):
         state = target.state()
         held = target.rows(state)

@@ -9,15 +9,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import (
+    DELETED_AT,
     EVENT_COLUMNS,
+    VERSION_COLUMNS,
     ColumnMapping,
     TargetColumn,
     key_columns,
 )
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.target import HISTORY
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.chosen_keys import ChosenKey
 from airflow_provider_mssql_cdc.spark.fold import (
@@ -67,28 +69,32 @@ class TableShape:
         """The columns of a mirror."""
         return tuple(target for mapping in self.mappings for target in mapping.targets)
 
-    def columns(self, shape: str) -> tuple[TargetColumn, ...]:
+    def columns(self, sink: SinkSpec) -> tuple[TargetColumn, ...]:
         """Return the columns of a target table."""
-        if shape != HISTORY:
-            return self.data_columns
-        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in EVENT_COLUMNS.items()))
+        mirror = DELETED_AT if sink.deletes == SOFT else {}
+        more = {HISTORY: EVENT_COLUMNS, SCD2: VERSION_COLUMNS}.get(sink.shape, mirror)
+        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in more.items()))
 
-    def mirror_changes(self, staged: Staged, window: Window, held: DataFrame) -> DataFrame:
+    def mirror_changes(self, staged: Staged, window: Window, held: DataFrame, deletes: str = HARD) -> DataFrame:
         """Return one row per key that changed in the window, to put or to delete.
 
         :param held: the mirror's rows, those of before the window
+        :param deletes: what becomes of deleted rows
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user chose, is not unique
         """
-        events = self._resolved(staged, window, self.known_in_mirror(held))
+        if deletes == SOFT:
+            held = held.where("_deleted_at IS NULL")
+        events = self.events(staged, window, self.known_in_mirror(held))
         chosen = self.chosen_key
-        changes = chosen.changes(events, held) if chosen else last_per_key(events, self.key)
+        changes = _kept(chosen.changes(events, held) if chosen else last_per_key(events, self.key), deletes)
         self._refuse_unknown(staged, window, changes)
         return changes
 
-    def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
+    def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame, deletes: str = HARD) -> DataFrame:
         """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile.
 
+        :param deletes: what becomes of rows that were deleted meanwhile
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user chose, is not unique
         :raises CopyMovedError: if rows passed such a key on while they were copied
@@ -96,24 +102,38 @@ class TableShape:
         if staged is None or not staged.count(window).events:
             if self.chosen_key:
                 self.chosen_key.refuse_duplicates(copied)
-            return copied
-        events = self._resolved(staged, window, self.known_in_copy(copied, staged, window))
-        stay, changes = self._first_rows(copied, events)
+            return _never_deleted(copied) if deletes == SOFT else copied
+        events = self.events(staged, window, self.known_in_copy(copied, staged, window))
+        stay, changes = self.first_rows(copied, events)
+        changes = _kept(changes, deletes)
         self._refuse_unknown(staged, window, changes)
         changed = changes.where(~is_delete())
-        return stay.select(*self._data()).unionAll(changed.select(*self._data()))
+        if deletes == SOFT:
+            stay = _never_deleted(stay)
+        names = [*self._data(), *(DELETED_AT if deletes == SOFT else ())]
+        return stay.select(*names).unionAll(changed.select(*names))
 
     def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events as a history holds them.
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         """
-        return self._resolved(staged, window, known).withColumn("_commit_ts_utc", self._utc())
+        return self.events(staged, window, known).withColumn("_commit_ts_utc", self._utc())
+
+    def events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+        """Return the window's events, with the LOBs that CDC left out as far as they are known.
+
+        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        """
+        events = staged.rows(window)
+        if not staged.count(window).unknown:
+            return events
+        return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key)
 
     def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
         if staged is not None and staged.count(window).events:
-            copied, _ = self._first_rows(copied, staged.rows(window))
+            copied, _ = self.first_rows(copied, staged.rows(window))
         elif self.chosen_key:
             self.chosen_key.refuse_duplicates(copied)
         event = {
@@ -128,6 +148,10 @@ class TableShape:
     def known_in_mirror(self, rows: DataFrame) -> DataFrame:
         """Return what a mirror, whose rows are those of before a window, knows of each key."""
         return rows.select(*map(column, (*self.key, *self.lobs)), _no_names().alias("_unknown"))
+
+    def known_in_versions(self, versions: DataFrame) -> DataFrame:
+        """Return what versions, one per key, know of each key."""
+        return versions.select(*map(column, (*self.key, *self.lobs)), "_unknown")
 
     def known_in_copy(self, copied: DataFrame, staged: Staged, window: Window) -> DataFrame:
         """Return what a first load's copy tells of each key as it was before the window.
@@ -168,17 +192,11 @@ class TableShape:
         image = [target.name for target in self.data_columns if target.name not in not_image]
         return ChosenKey(self.spec.name, self.key, image, has_lobs=bool(self.lobs))
 
-    def _first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
+    def first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Return the copied rows that stay, and the last row of each key that has events."""
         if self.chosen_key:
             return self.chosen_key.first_rows(copied, events)
         return by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
-
-    def _resolved(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
-        events = staged.rows(window)
-        if not staged.count(window).unknown:
-            return events
-        return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key)
 
     def _data(self) -> Sequence[Column]:
         return [column(target.name) for target in self.data_columns]
@@ -200,6 +218,19 @@ class TableShape:
                 table=str(self.spec.name),
                 advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
             )
+
+
+def _kept(changes: DataFrame, deletes: str) -> DataFrame:
+    """Return deletes as rows to put, where the mirror keeps deleted rows."""
+    if deletes == HARD:
+        return changes
+    if deletes == SOFT:
+        changes = changes.withColumn("_deleted_at", F.when(is_delete(), F.col("_commit_ts")))
+    return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
+
+
+def _never_deleted(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
 
 
 def _no_names() -> Column:

@@ -2,65 +2,98 @@
 
 from __future__ import annotations
 
+import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.target import HISTORY
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.first_load import Copy
-from airflow_provider_mssql_cdc.spark.fold import column
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, Write
+from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versions, still_open, versions_anew
 
 
-def next_window(shape: TableShape, sink: str, window: Window, staged: Staged, held: DataFrame) -> Write:
+def next_window(shape: TableShape, sink: SinkSpec, window: Window, staged: Staged, held: DataFrame) -> Write:
     """Return what a window adds to a sink that is loaded up to its start.
 
-    :param sink: the sink's shape
     :param held: the rows of the target
     :raises TargetError: if the value of a mirror's column cannot be known
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
-    if sink == HISTORY:
+    if sink.shape == HISTORY:
         known = shape.known_in_history(held, window) if shape.spec.schema.key else None
         return Append(shape.history_events(staged, window, known))
-    rows = shape.mirror_changes(staged, window, held)
+    if sink.shape == SCD2:
+        return next_versions(shape, shape.events(staged, window, shape.known_in_versions(still_open(held))), held)
+    rows = shape.mirror_changes(staged, window, held, sink.deletes)
     return Merge(rows, shape.key, shape.nullable_key)
 
 
 def first_rows(
     shape: TableShape,
-    sink: str,
+    sink: SinkSpec,
     window: Window,
     staged: Staged | None,
     copy: Copy | None,
     held: DataFrame,
     *,
     anew: bool,
+    known_at: datetime.datetime | None,
 ) -> Write:
     """Return what begins a sink: the copied rows, with the events from its low to its high position in their place.
 
-    :param sink: the sink's shape
     :param staged: None if the window is empty
     :param copy: None for a history without key
     :param held: the rows of the target
     :param anew: the target has rows of before a gap; a mirror's are replaced
+    :param known_at: time of the window's end by the server's clock, for rows that were deleted within a gap
     :raises TargetError: if the value of a mirror's column cannot be known
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
-    if sink == HISTORY:
-        return Append(_first_events(shape, window, staged, copy, held))
+    if sink.shape == HISTORY:
+        return Append(_first_events(shape, sink, window, staged, copy, held))
     assert copy is not None
-    rows = shape.mirror_rows(staged, window, copy.rows())
-    return Replace(rows) if anew else Append(rows)
+    if sink.shape == SCD2:
+        return _first_versions(shape, window, staged, copy, held, anew=anew)
+    rows = shape.mirror_rows(staged, window, copy.rows(), sink.deletes)
+    if not anew:
+        return Append(rows)
+    return Replace(rows if sink.deletes == HARD else _with_gone(shape, sink.deletes, rows, held, known_at))
+
+
+def _with_gone(
+    shape: TableShape, deletes: str, rows: DataFrame, held: DataFrame, known_at: datetime.datetime | None
+) -> DataFrame:
+    """Return the rows with those that vanished within a gap, which a mirror that keeps deleted rows keeps, too."""
+    gone = by_keys_of(held, rows, shape.key, "left_anti")
+    if deletes == SOFT:
+        time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
+        gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
+    return rows.unionByName(gone)
+
+
+def _first_versions(
+    shape: TableShape, window: Window, staged: Staged | None, copy: Copy, held: DataFrame, *, anew: bool
+) -> Write:
+    copied, events = copy.rows(), None
+    if staged is not None and staged.count(window).events:
+        events = shape.events(staged, window, shape.known_in_copy(copied, staged, window))
+        copied, _ = shape.first_rows(copied, events)
+    if anew:
+        return versions_anew(shape, copied, window.after, events, held)
+    return Append(first_versions(shape, copied, window.after, events))
 
 
 def _first_events(
-    shape: TableShape, window: Window, staged: Staged | None, copy: Copy | None, held: DataFrame
+    shape: TableShape, sink: SinkSpec, window: Window, staged: Staged | None, copy: Copy | None, held: DataFrame
 ) -> DataFrame:
-    names = [column(target.name) for target in shape.columns(HISTORY)]
+    names = [column(target.name) for target in shape.columns(sink)]
     parts = []
     if copy is not None:
         parts.append(shape.history_copy(copy.rows(), window.after, staged, window).select(*names))

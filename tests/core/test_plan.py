@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
     SinkOptions,
     assess,
+    check_key,
     choose_instance,
     choose_key,
     is_stale,
@@ -409,6 +410,27 @@ class TestKey:
                 choose_key(ORDERS, made, ["mirror"], user)
         else:
             assert choose_key(ORDERS, made, ["mirror"], user) == (expected, False)
+
+    @pytest.mark.parametrize(
+        ("shapes", "deletes", "refused"),
+        [
+            (("scd2",), "hard", "scd2"),
+            (("mirror", "scd2", "history"), "soft", "scd2"),
+            (("mirror",), "ignore", 'a mirror with deletes="ignore"'),
+            (("mirror", "history"), "soft", None),
+            (("history",), "ignore", None),
+        ],
+    )
+    def test_a_key_that_nobody_enforces_is_too_little_where_rows_that_are_gone_stay(self, shapes, deletes, refused):
+        options = dataclasses.replace(OPTIONS, shapes=shapes, deletes=deletes)
+        check_key(ORDERS, options, unique=True)
+        if refused is None:
+            check_key(ORDERS, options, unique=False)
+        else:
+            with pytest.raises(
+                KeyRequiredError, match=f"^sales.orders: {refused} needs a key that SQL"
+            ):
+                check_key(ORDERS, options, unique=False)
 
     def test_the_users_key_must_be_captured(self):
         with pytest.raises(KeyRequiredError, match="keys names nope"):

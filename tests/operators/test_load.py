@@ -160,12 +160,12 @@ def test_the_life_of_a_load(world, capfd):
     assert state == "failed"
     rows = {row["table"]: row for row in summary["tables"]}
     assert rows["lab.keyless"]["status"] == "failed"
-    assert "a mirror needs a key" in rows["lab.keyless"]["error"]
+    assert "mirror needs a key" in rows["lab.keyless"]["error"]
     assert rows["lab.items"]["sinks"] == {"mirror": "first_load", "history": "first_load"}
     assert rows["lab.items"]["copied"] == 2
     assert world.lake_rows("lab_items") == [(1, "one"), (2, "two")]
     assert str(world.checkpoint("items").position) == rows["lab.items"]["position"]
-    assert "a mirror needs a key" in world.checkpoint("keyless").failed.reason
+    assert "mirror needs a key" in world.checkpoint("keyless").failed.reason
 
     # the password is nowhere to be seen
     assert [c for c in watch.commands if "--properties-file" in c]
@@ -303,6 +303,7 @@ def wait_for(condition, seconds: float = 120):
     [
         ({"shapes": ["nope"]}, "shapes="),
         ({"shapes": []}, "shapes="),
+        ({"deletes": "maybe"}, "deletes='maybe'"),
         ({"on_disabled": "ignore"}, "on_disabled='ignore'"),
         ({"on_gap": "ignore"}, "on_gap='ignore'"),
         ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
@@ -314,6 +315,7 @@ def wait_for(condition, seconds: float = 120):
         ({"deploy_mode": "cluster"}, "name a work_dir"),
         ({"deploy_mode": "cluster", "work_dir": "/tmp/x"}, "name a work_dir"),
         ({"target": "lake/shop"}, "iceberg://catalog/namespace"),
+        ({"target": "delta+file:///lake/../x"}, "without '..'"),
         ({"target": "iceberg://lake/../x"}, "is no name of a namespace"),
         ({"tables": []}, "tables is empty"),
         ({"tables": ["a.b.c"]}, "table pattern"),
@@ -347,3 +349,20 @@ def test_the_parameters_of_spark_submit_are_kept():
     assert operator.conf == {"spark.x": "1"}
     assert "iceberg-spark-runtime-4.1" in operator.packages
     assert {"tables", "target", "upto", "exclude", "interval", "conf", "packages"} <= set(operator.template_fields)
+
+
+@pytest.mark.parametrize(
+    ("target", "jar"),
+    [
+        ("iceberg://lake/shop", "org.apache.iceberg:"),
+        ("iceberg://lake/{{ params.shop }}", "org.apache.iceberg:"),
+        ("delta://spark_catalog/shop", "io.delta:"),
+        ("delta+file:///lake/{{ ds }}", "io.delta:"),
+    ],
+)
+def test_the_jars_are_those_of_the_format(target, jar):
+    operator = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, "target": target})
+    format_, driver = operator.packages.split(",")
+    assert format_.startswith(jar)
+    assert driver.startswith("com.microsoft.sqlserver:mssql-jdbc:")
+    assert MsSqlCdcLoadOperator(task_id="load", packages="", **{**SHOP, "target": target}).packages == ""

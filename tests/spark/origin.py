@@ -11,7 +11,12 @@ from airflow_provider_mssql_cdc.spark.job import run
 
 
 class Origin:
-    """One database, whose capture runs when ``scan`` is called, or by itself where ``live``."""
+    """One database, whose capture runs when ``scan`` is called, or by itself where ``live``.
+
+    ``format`` is that of its targets.
+    """
+
+    format = "iceberg"
 
     def __init__(self, spark, sandbox, work_dir, namespace, live=False) -> None:
         self.spark, self.sandbox, self.work_dir, self.namespace = spark, sandbox, work_dir, namespace
@@ -95,7 +100,15 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        return ("lake", self.namespace, name.replace(".", "_") + suffix)
+        place = (self.work_dir.as_uri(),) if self.format == "delta" else ("lake", self.namespace)
+        return (*place, name.replace(".", "_") + suffix)
+
+    def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
+        """Return a target table in Spark SQL."""
+        *place, table = self.target(name, shape)
+        if self.format == "delta":
+            return f"delta.`{place[0]}/{table}{suffix}`"
+        return ".".join(f"`{part}`" for part in (*place, table + suffix))
 
     def table(
         self, name: str, shapes=("mirror", "history"), at=None, key=None, capture_instance=None, **sink
@@ -110,7 +123,9 @@ class Origin:
             instance.source,
             instance,
             TableSchema(instance.columns, tuple(key or instance.index_key)),
-            tuple(SinkSpec(s, self.target(name, s), *at.get(s, (None, None)), **sink) for s in shapes),
+            tuple(
+                SinkSpec(s, self.target(name, s), *at.get(s, (None, None)), format=self.format, **sink) for s in shapes
+            ),
             unique_key=key is None,
         )
 
@@ -133,8 +148,7 @@ class Origin:
 
     def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
         """Return the rows of a target table."""
-        catalog, namespace, table = self.target(name, shape)
-        frame = self.spark.newSession().table(f"`{catalog}`.`{namespace}`.`{table}{suffix}`")
+        frame = self.spark.newSession().table(self.sql_name(name, shape, suffix))
         return [row.asDict() for row in frame.collect()]
 
 

@@ -3,8 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequiredError, TargetError
@@ -15,47 +14,9 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
+from tests.spark.drawn import MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 
 pytestmark = pytest.mark.xdist_group("spark")
-
-SPEC = model.table_spec()
-MAPPINGS = map_columns(SPEC.name, SPEC.schema)
-SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
-
-
-seeds = st.integers(0, 2**32)
-
-# each example holds a hundred histories, and Spark takes seconds for it, so nothing is shrunk
-few = settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
-
-
-def draw(seed, **how):
-    """Histories that share a table, and two cuts."""
-    random = Random(seed)
-    low = random.randint(5, 60)
-    return [model.random_history(random, number, **how) for number in range(100)], low, random.randint(low, 95)
-
-
-def frame(session, rows, mappings=MAPPINGS):
-    """Make rows of several partitions in the order of the list, as slices are; each partition is shuffled inside."""
-    half = len(rows) // 2
-    while 0 < half < len(rows) and rows[half][0] == rows[half - 1][0]:
-        half += 1
-    parts = [rows[:half][::-1], rows[half:][::-1]]
-    frames = [session.createDataFrame(part, raw_schema(mappings)).coalesce(1) for part in parts if part]
-    if not frames:
-        return session.createDataFrame([], raw_schema(mappings))
-    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
-
-
-def before(captures, cut):
-    """What a mirror holds at the cut."""
-    return [(c.history, id_, *values) for c in captures for id_, values in c.state(cut).items()]
 
 
 def only_key_changes(rows):
@@ -345,10 +306,6 @@ def test_a_mirror_with_lobs_under_a_key_of_the_users_choice_is_right_or_refused(
     for row in found:
         mirror[row["id"]] = None if row["_op"] in "DB" else tuple(row[name] for name in model.NAMES)
     assert sorted(filter(None, mirror.values()), key=repr) == sorted(before([capture], high), key=repr)
-
-
-def copied(session, rows):
-    return session.createDataFrame(rows, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
 
 @few

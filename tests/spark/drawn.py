@@ -1,0 +1,55 @@
+"""A hundred histories drawn at once, since Spark takes seconds for each window, however small."""
+
+from random import Random
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.spark.reader import raw_schema
+from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from tests.spark import model
+
+SPEC = model.table_spec()
+MAPPINGS = map_columns(SPEC.name, SPEC.schema)
+SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
+DDL = "h INT, id INT, name STRING, doc STRING, `old text` STRING"
+
+seeds = st.integers(0, 2**32)
+
+# nothing is shrunk: that would take minutes
+few = settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+
+
+def draw(seed, **how):
+    """Histories that share a table, and two cuts."""
+    random = Random(seed)
+    low = random.randint(5, 60)
+    return [model.random_history(random, number, **how) for number in range(100)], low, random.randint(low, 95)
+
+
+def frame(session, rows, mappings=MAPPINGS):
+    """Make rows of several partitions in the order of the list, as slices are; each partition is shuffled inside."""
+    half = len(rows) // 2
+    while 0 < half < len(rows) and rows[half][0] == rows[half - 1][0]:
+        half += 1
+    parts = [rows[:half][::-1], rows[half:][::-1]]
+    frames = [session.createDataFrame(part, raw_schema(mappings)).coalesce(1) for part in parts if part]
+    if not frames:
+        return session.createDataFrame([], raw_schema(mappings))
+    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+
+def before(captures, cut):
+    """What a mirror holds at the cut."""
+    return [(c.history, id_, *values) for c in captures for id_, values in c.state(cut).items()]
+
+
+def copied(session, rows):
+    """Rows as they are copied from the table."""
+    return session.createDataFrame(rows, DDL)

@@ -1,0 +1,230 @@
+"""Versions of rows (``scd2``), and mirrors that keep deleted rows, against the model of the capture."""
+
+import datetime
+from random import Random
+
+import pytest
+from hypothesis import given
+
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versions, still_open, versions_anew
+from airflow_provider_mssql_cdc.spark.writes import first_rows
+from tests.spark import model
+from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+VERSIONS = (
+    DDL + ", _from_lsn STRING, _to_lsn STRING, _from_ts TIMESTAMP_NTZ, _to_ts TIMESTAMP_NTZ, _unknown ARRAY<STRING>"
+)
+NAMES = (*model.NAMES, "_from_lsn", "_to_lsn", "_from_ts", "_to_ts")
+EARLIER, LONG_AGO = str(model.lsn(3)), str(model.lsn(2))
+
+
+def staged_events(session, folder, captures, low, high):
+    window = Window(model.lsn(low), model.lsn(high))
+    rows = frame(session, model.raw_rows(captures, low, high))
+    return window, stage(rows, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
+
+
+def time_of(position):
+    return datetime.datetime(2026, 6, 1, 12, position % 60, 0, 3000)
+
+
+def touched(captures, low, high):
+    """Each key with the positions of the transactions that changed it, as the change rows say."""
+    found = {}
+    for capture in captures:
+        for position, _, operation, history, id_, *_ in capture.images:
+            # a before image is the end of a key only if the update gave the row another one
+            if low < position <= high and operation != 3:
+                found.setdefault((history, id_), set()).add(position)
+        for change in capture.changes:
+            position = int.from_bytes(change["start_lsn"], "big")
+            if low < position <= high and change["operation"] == 3 and change["update_mask"][-1] & 0b10:
+                found.setdefault(change["row"][:2], set()).add(position)
+    return {key: sorted(positions) for key, positions in found.items()}
+
+
+def versions_of_events(captures, low, high):
+    """The versions that begin in the window: key and values, from, to, and their times."""
+    states = {capture.history: capture for capture in captures}
+    for (history, id_), positions in touched(captures, low, high).items():
+        for position, following in zip(positions, [*positions[1:], None], strict=True):
+            values = states[history].state(position).get(id_)
+            if values is not None:
+                end = (str(model.lsn(following)), time_of(following)) if following else (None, None)
+                yield (history, id_, *values, str(model.lsn(position)), end[0], time_of(position), end[1])
+
+
+def applied(held, changes):
+    """What a table of versions holds after a merge by key and start."""
+    rows = {(row[0], row[1], row[5]): tuple(row[:9]) for row in held}
+    for row in changes:
+        assert row["_op"] == "U"
+        rows[row["h"], row["id"], row["_from_lsn"]] = tuple(row[name] for name in NAMES)
+    return sorted(rows.values(), key=repr)
+
+
+@few
+@given(seeds)
+def test_versions_are_the_states_that_each_transaction_left(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    session = table_session(spark)
+    window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
+    now = [(*row, EARLIER, None, None, None, []) for row in before(captures, low)]
+    closed = [(*row, LONG_AGO, EARLIER, None, None, ["doc"]) for row in before(captures, low)]
+    held = session.createDataFrame([*now, *closed], VERSIONS)
+
+    events = SHAPE.events(staged, window, SHAPE.known_in_versions(still_open(held)))
+    merge = next_versions(SHAPE, events, held)
+    changes = merge.rows.collect()
+
+    ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
+    expected = [row[:9] for row in closed]
+    for row in now:
+        end = ends.get(row[:2])
+        expected.append((*row[:6], str(model.lsn(end)), None, time_of(end)) if end else row[:9])
+    expected += versions_of_events(captures, low, high)
+    assert merge.key == ("h", "id", "_from_lsn")
+    assert len({(row["h"], row["id"], row["_from_lsn"]) for row in changes}) == len(changes)
+    assert applied([*now, *closed], changes) == sorted(expected, key=repr)
+    assert {tuple(row["_unknown"]) for row in changes} <= {()}
+
+
+@few
+@given(seeds)
+def test_a_first_version_counts_from_low_and_gives_way_to_events(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    random, session = Random(seed), table_session(spark)
+    window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
+    copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
+
+    events = SHAPE.events(staged, window, SHAPE.known_in_copy(copy, staged, window))
+    stay, _ = SHAPE.first_rows(copy, events)
+    found = first_versions(SHAPE, stay, model.lsn(low), events).collect()
+
+    still = [row for row in before(captures, low) if row[:2] not in touched(captures, low, high)]
+    expected = [(*row, str(model.lsn(low)), None, None, None) for row in still]
+    expected += versions_of_events(captures, low, high)
+    by_start = {(row[0], row[1], row[5]): row for row in expected}
+    assert {(row["h"], row["id"], row["_from_lsn"]) for row in found} == by_start.keys()
+    assert len(found) == len(by_start)
+    for row in found:
+        values = dict(zip(NAMES, by_start[row["h"], row["id"], row["_from_lsn"]], strict=True))
+        assert {name: row[name] for name in NAMES} == {**values, **dict.fromkeys(row["_unknown"])}
+
+
+@few
+@given(seeds)
+def test_after_a_gap_what_vanished_or_differs_ends_at_low(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    random, session = Random(seed), table_session(spark)
+    lost = random.randint(1, low)
+    window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
+    copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
+    held = [(*row, EARLIER, None, None, None, []) for row in before(captures, lost)]
+
+    events = SHAPE.events(staged, window, SHAPE.known_in_copy(copy, staged, window))
+    stay, _ = SHAPE.first_rows(copy, events)
+    merge = versions_anew(SHAPE, stay, model.lsn(low), events, session.createDataFrame(held, VERSIONS))
+    found = {row[:2] + row[5:6]: row for row in applied(held, merge.rows.collect())}
+
+    ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
+    at_low = {row[:2]: row for row in before(captures, low)}
+    expected = {}
+    for row in held:
+        key = row[:2]
+        if key in ends and at_low.get(key) != row[:5]:
+            # what the row was at low is not known, so that it ends with the first event
+            expected[*key, EARLIER] = (str(model.lsn(ends[key])), time_of(ends[key]))
+        elif key in ends:
+            expected[*key, EARLIER] = (str(model.lsn(ends[key])), time_of(ends[key]))
+        else:
+            expected[*key, EARLIER] = (None, None) if at_low.get(key) == row[:5] else (str(model.lsn(low)), None)
+    for row in at_low.values():
+        if row[:2] not in ends and (*row, EARLIER) not in [h[:6] for h in held]:
+            expected[*row[:2], str(model.lsn(low))] = (None, None)
+    for row in versions_of_events(captures, low, high):
+        expected[row[0], row[1], row[5]] = (row[6], row[8])
+    assert {key: (row[6], row[8]) for key, row in found.items()} == expected
+    # each open version is a row as it is at the end, as far as the copy tells
+    current = {row[:2]: row[:5] for row in found.values() if row[6] is None}
+    assert current.keys() == {row[:2] for row in before(captures, high)}
+    assert len(current) == sum(row[6] is None for row in found.values())
+
+
+@few
+@given(seeds)
+def test_a_mirror_keeps_deleted_rows_as_they_were_whatever_the_windows(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    session = table_session(spark)
+    gone = (9999, 1, "gone", None, None)
+    start = [*((*row, None) for row in before(captures, low)), (*gone, time_of(1))]
+    held = session.createDataFrame(start, DDL + ", _deleted_at TIMESTAMP_NTZ")
+    window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
+
+    soft = SHAPE.mirror_changes(staged, window, held, "soft").collect()
+    ignored = SHAPE.mirror_changes(staged, window, held.drop("_deleted_at"), "ignore").collect()
+
+    mirror = {row[:2]: row for row in start}
+    mirror.update({(r["h"], r["id"]): tuple(r[n] for n in (*model.NAMES, "_deleted_at")) for r in soft})
+    there = {row[:2]: row for row in before(captures, high)}
+    assert {row["_op"] for row in (*soft, *ignored)} <= {"I", "U"}
+    assert {key: row[:5] for key, row in mirror.items() if row[5] is None} == there
+    was = {row[:2] for row in start} | {
+        (history, id_) for c in captures for p, _, _, history, id_, *_ in c.images if low < p <= high
+    }
+    assert mirror.keys() == was
+    ended = {key: positions[-1] for key, positions in touched(captures, low, high).items()}
+    for key, row in mirror.items():
+        if key not in there and key != gone[:2]:
+            assert row[5] == time_of(ended[key])
+    assert mirror[gone[:2]] == (*gone, time_of(1))
+    assert {(r["h"], r["id"]): tuple(r[n] for n in model.NAMES) for r in ignored} == {
+        (r["h"], r["id"]): tuple(r[n] for n in model.NAMES) for r in soft
+    }
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft", "ignore"])
+def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes):
+    session = table_session(spark)
+    capture = model.Capture(1, keeps=True)
+    capture.begin(5)
+    for id_ in (1, 2, 3):
+        capture.insert(id_, (f"n{id_}", None, None))
+    capture.commit()
+    capture.begin(30)
+    capture.delete(2)
+    capture.commit()
+    window, staged = staged_events(session, tmp_path, [capture], 20, 40)
+    copy = copied(session, [(1, 1, "n1", None, None), (1, 3, "n3", None, None)])
+    deleted = deletes == "soft"
+    old = [(1, 3, "old", None, None), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)]
+    held = session.createDataFrame(
+        [(*row, time_of(3) if row[1] == 8 else None) for row in old] if deleted else old,
+        DDL + (", _deleted_at TIMESTAMP_NTZ" if deleted else ""),
+    )
+    sink = SinkSpec("mirror", ("lake", "n", "t"), None, None, deletes=deletes)
+
+    class Copied:
+        def rows(self):
+            return copy
+
+    write = first_rows(SHAPE, sink, window, staged, Copied(), held, anew=True, known_at=time_of(40))
+
+    rows = {tuple(row) for row in write.rows.select(*[f"`{c.name}`" for c in SHAPE.columns(sink)]).collect()}
+    now = {(1, 1, "n1", None, None), (1, 3, "n3", None, None)}
+    kept = {(1, 2, "n2", None, None), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)}
+    if deletes == "hard":
+        assert rows == now
+    elif deletes == "ignore":
+        assert rows == now | kept
+    else:
+        times = {2: time_of(30), 7: time_of(40), 8: time_of(3)}
+        assert rows == {(*row, None) for row in now} | {(*row, times[row[1]]) for row in kept}
+    assert by_keys_of(write.rows, copy, ("h", "id"), "left_semi").count() == 2

@@ -20,24 +20,24 @@ HARD, SOFT, IGNORE = "hard", "soft", "ignore"
 DELETES = (HARD, SOFT, IGNORE)
 """What a mirror does with rows that were deleted: they go, they are marked by ``_deleted_at``, or they stay."""
 
-ICEBERG, DELTA = "iceberg", "delta"
+ICEBERG, DELTA, PARQUET = "iceberg", "delta", "parquet"
 
 _CATALOG = re.compile(
     r"(?P<format>iceberg|delta)://(?P<catalog>[A-Za-z_][A-Za-z0-9_]*)/(?P<namespace>[^/]+(?:/[^/]+)*)/?"
 )
-_FOLDER = re.compile(r"(?P<format>delta)\+(?P<folder>[a-z][a-z0-9]*://[^?#]*[^/?#])/*")
+_FOLDER = re.compile(r"(?P<format>delta|parquet)\+(?P<folder>[a-z][a-z0-9]*://[^?#]*[^/?#])/*")
 
-FORMS = "iceberg://catalog/namespace, delta://catalog/namespace or delta+file:///folder"
+FORMS = "iceberg://catalog/namespace, delta://catalog/namespace, delta+file:///folder or parquet+file:///folder"
 """How targets are written, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where tables go: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or, for Delta tables that no
-    catalog names, ``delta+<URL of a folder>``, as in ``delta+s3a://bucket/shop``.
+    """Where tables go: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or, for tables that no catalog
+    names, ``delta+<URL of a folder>`` and ``parquet+file://<folder>``.
 
     :param address: as the user wrote it
-    :param format: ``iceberg`` or ``delta``
+    :param format: ``iceberg``, ``delta`` or ``parquet``
     :param place: what stands before the table's name: the catalog (``spark.sql.catalog.<name>``) and one or more
         levels of a namespace; or the URL of the folder
     """
@@ -126,6 +126,22 @@ def check_name(template: str, source: TableName) -> None:
             table=str(source),
             advice="Load this table by a task of its own with another table_name, or leave it out with exclude.",
         )
+
+
+def check_format(target: str, shapes: Iterable[str], **made: object) -> None:
+    """Refuse what the format of a target does not have.
+
+    :param target: its address, which may be a template behind the format
+    :param made: what tables are to be made with: ``partition_by``, ``table_properties``
+    :raises ParameterError: for Parquet with other shapes than ``history``, or with one of those
+    """
+    if not target.startswith(f"{PARQUET}+"):
+        return
+    if set(shapes) != {HISTORY}:
+        raise ParameterError(f'target {target!r}: Parquet files hold shapes=["history"] alone')
+    for name, value in made.items():
+        if value:
+            raise ParameterError(f"target {target!r}: Parquet files have no {name}")
 
 
 def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:

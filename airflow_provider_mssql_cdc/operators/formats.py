@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG
+from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET
 
 JDBC_DRIVER = "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11"
 
@@ -35,6 +35,7 @@ FORMATS = {
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         },
     ),
+    PARQUET: Needs(()),
 }
 
 

@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
-from airflow_provider_mssql_cdc.core.target import DELETES, HISTORY, Target, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import DELETES, HISTORY, Target, check_format, check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -62,8 +62,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     checkpoints moved before the task fails. Every run can be killed anywhere and repeated.
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
-    :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or ``delta+<URL of a folder>`` for
-        Delta tables in a folder (templated)
+    :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, ``delta+<URL of a folder>`` for Delta
+        tables in a folder, or ``parquet+file://<folder>`` for histories in plain files (templated)
     :param shapes: ``mirror`` (the current rows), ``history`` (every event) and ``scd2`` (one version of a row for each
         transaction that changed it)
     :param deletes: what a mirror does with deleted rows: ``hard`` (they go), ``soft`` (they stay, with the time of the
@@ -152,6 +152,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if refused in kwargs:
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
+        check_format(str(target), shapes, partition_by=partition_by, table_properties=table_properties)
         check_literals(tables, exclude, target)
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
         for named in (*(keys or {}), *(partition_by or {})):
@@ -180,7 +181,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             )
         if "outlets" not in kwargs:
             kwargs["outlets"] = [AssetAlias(name=f"mssql_cdc {target}")]
-        super().__init__(name=name, packages=formats.packages(target) if packages is None else packages, **kwargs)
+        super().__init__(name=name, packages=formats.packages(str(target)) if packages is None else packages, **kwargs)
         self.tables = tables
         self.target = target
         self.shapes = tuple(shapes)

@@ -91,10 +91,9 @@ class TableShape:
         self._refuse_unknown(staged, window, changes)
         return changes
 
-    def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame, deletes: str = HARD) -> DataFrame:
+    def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
         """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile.
 
-        :param deletes: what becomes of rows that were deleted meanwhile
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user chose, is not unique
         :raises CopyMovedError: if rows passed such a key on while they were copied
@@ -102,16 +101,12 @@ class TableShape:
         if staged is None or not staged.count(window).events:
             if self.chosen_key:
                 self.chosen_key.refuse_duplicates(copied)
-            return _never_deleted(copied) if deletes == SOFT else copied
+            return copied
         events = self.events(staged, window, self.known_in_copy(copied, staged, window))
         stay, changes = self.first_rows(copied, events)
-        changes = _kept(changes, deletes)
         self._refuse_unknown(staged, window, changes)
         changed = changes.where(~is_delete())
-        if deletes == SOFT:
-            stay = _never_deleted(stay)
-        names = [*self._data(), *(DELETED_AT if deletes == SOFT else ())]
-        return stay.select(*names).unionAll(changed.select(*names))
+        return stay.select(*self._data()).unionAll(changed.select(*self._data()))
 
     def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events as a history holds them.
@@ -227,10 +222,6 @@ def _kept(changes: DataFrame, deletes: str) -> DataFrame:
     if deletes == SOFT:
         changes = changes.withColumn("_deleted_at", F.when(is_delete(), F.col("_commit_ts")))
     return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
-
-
-def _never_deleted(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
 
 
 def _no_names() -> Column:

@@ -61,21 +61,23 @@ def first_rows(
     assert copy is not None
     if sink.shape == SCD2:
         return _first_versions(shape, window, staged, copy, held, anew=anew)
-    rows = shape.mirror_rows(staged, window, copy.rows(), sink.deletes)
+    rows = shape.mirror_rows(staged, window, copy.rows())
+    if sink.deletes == SOFT:
+        rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
     if not anew:
         return Append(rows)
-    return Replace(rows if sink.deletes == HARD else _with_gone(shape, sink.deletes, rows, held, known_at))
+    return Replace(rows if sink.deletes == HARD else rows.unionByName(_gone(shape, sink.deletes, rows, held, known_at)))
 
 
-def _with_gone(
+def _gone(
     shape: TableShape, deletes: str, rows: DataFrame, held: DataFrame, known_at: datetime.datetime | None
 ) -> DataFrame:
-    """Return the rows with those that vanished within a gap, which a mirror that keeps deleted rows keeps, too."""
+    """Return the rows that vanished within a gap, of which nobody knows when, for a mirror that keeps deleted rows."""
     gone = by_keys_of(held, rows, shape.key, "left_anti")
     if deletes == SOFT:
         time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
         gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
-    return rows.unionByName(gone)
+    return gone
 
 
 def _first_versions(

@@ -427,9 +427,7 @@ class TestKey:
         if refused is None:
             check_key(ORDERS, options, unique=False)
         else:
-            with pytest.raises(
-                KeyRequiredError, match=f"^sales.orders: {refused} needs a key that SQL"
-            ):
+            with pytest.raises(KeyRequiredError, match=f"^sales.orders: {refused} needs a key that SQL"):
                 check_key(ORDERS, options, unique=False)
 
     def test_the_users_key_must_be_captured(self):

@@ -31,7 +31,15 @@ def test_a_folder_of_delta_tables():
 @pytest.mark.parametrize(
     "address",
     [
-        *("", "lake/shop", "iceberg://lake", "iceberg://lake/", "parquet://lake/shop", "iceberg:///shop"),
+        *(
+            "",
+            "lake/shop",
+            "iceberg://lake",
+            "iceberg://lake/",
+            "parquet://lake/shop",
+            "parquet+lake",
+            "iceberg:///shop",
+        ),
         *("iceberg+s3a://bucket/shop", "delta+/lake", "delta+s3a://", "delta+s3a://bucket/a?b", "/lake"),
     ],
 )

@@ -315,6 +315,11 @@ def wait_for(condition, seconds: float = 120):
         ({"deploy_mode": "cluster"}, "name a work_dir"),
         ({"deploy_mode": "cluster", "work_dir": "/tmp/x"}, "name a work_dir"),
         ({"target": "lake/shop"}, "iceberg://catalog/namespace"),
+        ({"target": "parquet+file:///lake"}, 'hold shapes=\\["history"\\] alone'),
+        (
+            {"target": "parquet+file:///{{ ds }}", "shapes": ["history"], "table_properties": {"a": "b"}},
+            "have no table_properties",
+        ),
         ({"target": "delta+file:///lake/../x"}, "without '..'"),
         ({"target": "iceberg://lake/../x"}, "is no name of a namespace"),
         ({"tables": []}, "tables is empty"),

@@ -8,6 +8,7 @@ from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.job import run
+from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
 
 
 class Origin:
@@ -100,7 +101,7 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        place = (self.work_dir.as_uri(),) if self.format == "delta" else ("lake", self.namespace)
+        place = ("lake", self.namespace) if self.format == "iceberg" else (self.work_dir.as_uri(),)
         return (*place, name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
@@ -148,7 +149,12 @@ class Origin:
 
     def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
         """Return the rows of a target table."""
-        frame = self.spark.newSession().table(self.sql_name(name, shape, suffix))
+        session = self.spark.newSession()
+        if self.format == "parquet":
+            folder, table = self.target(name, shape)
+            frame = read_history(session, folder, table + suffix)
+        else:
+            frame = session.table(self.sql_name(name, shape, suffix))
         return [row.asDict() for row in frame.collect()]
 
 

@@ -200,11 +200,19 @@ def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes
     capture.commit()
     capture.begin(30)
     capture.delete(2)
+    capture.update(3, ("n3", None, None), 3, deferred=False)
+    capture.insert(4, ("n4", None, None))
+    capture.delete(4)
     capture.commit()
     window, staged = staged_events(session, tmp_path, [capture], 20, 40)
     copy = copied(session, [(1, 1, "n1", None, None), (1, 3, "n3", None, None)])
     deleted = deletes == "soft"
-    old = [(1, 3, "old", None, None), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)]
+    old = [
+        (1, 2, "n2", "d", "t"),
+        (1, 3, "old", None, None),
+        (1, 7, "vanished", None, None),
+        (1, 8, "deleted before", None, None),
+    ]
     held = session.createDataFrame(
         [(*row, time_of(3) if row[1] == 8 else None) for row in old] if deleted else old,
         DDL + (", _deleted_at TIMESTAMP_NTZ" if deleted else ""),
@@ -219,12 +227,12 @@ def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes
 
     rows = {tuple(row) for row in write.rows.select(*[f"`{c.name}`" for c in SHAPE.columns(sink)]).collect()}
     now = {(1, 1, "n1", None, None), (1, 3, "n3", None, None)}
-    kept = {(1, 2, "n2", None, None), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)}
+    kept = {(1, 2, "n2", "d", "t"), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)}
     if deletes == "hard":
         assert rows == now
     elif deletes == "ignore":
         assert rows == now | kept
     else:
-        times = {2: time_of(30), 7: time_of(40), 8: time_of(3)}
+        times = {2: time_of(40), 7: time_of(40), 8: time_of(3)}
         assert rows == {(*row, None) for row in now} | {(*row, times[row[1]]) for row in kept}
     assert by_keys_of(write.rows, copy, ("h", "id"), "left_semi").count() == 2

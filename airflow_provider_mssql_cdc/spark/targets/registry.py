@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG
+from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET
 from airflow_provider_mssql_cdc.spark.targets import TargetTable
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 
-_FORMATS: dict[str, type[IcebergTable | DeltaTable]] = {ICEBERG: IcebergTable, DELTA: DeltaTable}
+_FORMATS: dict[str, type[IcebergTable | DeltaTable | ParquetTable]] = {
+    ICEBERG: IcebergTable,
+    DELTA: DeltaTable,
+    PARQUET: ParquetTable,
+}
 
 
 def open_table(session: SparkSession, sink: SinkSpec, table: Sequence[str], spec_id: str) -> TargetTable:

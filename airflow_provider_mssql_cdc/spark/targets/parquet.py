@@ -1,0 +1,236 @@
+"""Parquet files of a history: what counts is what manifests name, and each manifest can be made but once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.target import display_name
+from airflow_provider_mssql_cdc.spark.files import write_rows
+from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
+from airflow_provider_mssql_cdc.spark.targets.sql import quoted
+
+VERSION = 1
+MANIFESTS, DATA = "_manifests", "data"
+
+_LEFT_OVER_AFTER = 86_400
+"""Seconds after which files that no manifest names are taken for those of a dead job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One commit.
+
+    :param number: 0 is the table without rows; each further manifest names its predecessor
+    :param columns: name and Spark SQL type of each column
+    :param files: what this commit added, relative to the table's folder
+    :param marker: None where the commit proves nothing about positions
+    """
+
+    number: int
+    predecessor: int | None
+    columns: tuple[tuple[str, str], ...]
+    files: tuple[str, ...]
+    marker: Marker | None
+    spec_id: str
+    made_at: float
+
+
+def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
+    """Return a history's rows: exactly those of the commits that were made, never of one that is being made.
+
+    :param folder: URL as in the load's target, without ``parquet+``: ``file:///data/shop``
+    :param table: such as ``sales_orders_history``
+    :raises TargetError: if there is no such table, or a file of it is missing
+    """
+    path = _path(folder, table)
+    manifests = _manifests(path)
+    if not manifests:
+        raise TargetError(f"there is no history at {path}.")
+    return _rows(session, path, manifests)
+
+
+class ParquetTable:
+    """A sink's history in a folder that the driver and all executors see, such as a local disk or a mounted share.
+
+    :param session: the table's own session
+    :param name: URL of the folder, and the table in it
+    :param spec_id: of the job
+    :param partition_by: refused
+    :param properties: refused
+    :raises TargetError: for a folder in an object store: there a manifest cannot be made on condition that it is absent
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        name: Sequence[str],
+        spec_id: str,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._session, self._name, self._spec_id = session, tuple(name), spec_id
+        if partition_by or properties:
+            raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
+        self._path = _path(*self._name)
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return display_name(self._name)
+
+    def create(self, columns: Sequence[TargetColumn]) -> None:
+        """Make the manifest without rows unless it exists.
+
+        :raises TargetError: if the table exists with other columns
+        """
+        expected = tuple((column.name, column.type) for column in columns)
+        if not _manifests(self._path):
+            self._make(Manifest(0, None, expected, (), None, self._spec_id, time.time()))
+        found = _manifests(self._path)[0].columns
+        if found != expected:
+            differing = sorted(set(expected) ^ set(found))
+            raise TargetError(
+                f"{self.name} does not have the expected columns; different are: "
+                + ", ".join(f"{name} {type_}" for name, type_ in differing),
+                advice="Choose another target or table_name, or rename the folder.",
+            )
+
+    def state(self) -> State:
+        """Return what the table holds now.
+
+        :raises TargetError: if a manifest or a file is missing
+        """
+        manifests = _manifests(self._path)
+        if not manifests:
+            return State(exists=False, snapshot=None, marker=None, is_empty=True)
+        marker = next((m.marker for m in reversed(manifests) if m.marker is not None), None)
+        is_empty = marker is None and _rows(self._session, self._path, manifests).isEmpty()
+        return State(True, manifests[-1].number, marker, is_empty)
+
+    def rows(self, state: State) -> DataFrame:
+        """Return the rows that the table held then."""
+        manifests = [m for m in _manifests(self._path) if m.number <= (state.snapshot or 0)]
+        return _rows(self._session, self._path, manifests)
+
+    def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
+        """Write files, and make the manifest that follows on ``state``, which only one writer can.
+
+        :return: whether it was done; False if another commit came first
+        """
+        if not isinstance(write, Append):
+            raise TargetError(f"{self.name}: Parquet files hold a history alone, to which rows are added.")
+        # a table that did not exist was made meanwhile, without rows
+        last = state.snapshot or 0
+        columns = _manifests(self._path)[0].columns
+        attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
+        folder = self._path / DATA / attempt
+        done = False
+        try:
+            rows = write.rows.select(*(quoted(name) for name, _ in columns))
+            written = write_rows(rows, folder.as_uri())
+            files = tuple(sorted(f"{DATA}/{attempt}/{Path(urlsplit(f).path).name}" for f in written.files))
+            done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time()))
+        finally:
+            if not done:
+                shutil.rmtree(folder, ignore_errors=True)
+        return done
+
+    def drop_leftovers(self) -> None:
+        """Remove the files of jobs that were killed before they made a manifest, a day after they were written."""
+        named = {Path(file).parts[1] for manifest in _manifests(self._path) for file in manifest.files}
+        for folder in (self._path / DATA).glob("*"):
+            if folder.name not in named and folder.stat().st_mtime < time.time() - _LEFT_OVER_AFTER:
+                shutil.rmtree(folder, ignore_errors=True)
+        for file in (self._path / MANIFESTS).glob(".*"):
+            if file.stat().st_mtime < time.time() - _LEFT_OVER_AFTER:
+                file.unlink(missing_ok=True)
+
+    def moved_by(self) -> str:
+        """Return what made the newest commit, for an error message."""
+        newest = _manifests(self._path)[-1]
+        return f"manifest {newest.number} of job {newest.spec_id} at {time.ctime(newest.made_at)}"
+
+    def _make(self, manifest: Manifest) -> bool:
+        """Make a manifest unless its number is taken; a link is made at once and whole, or not at all."""
+        folder = self._path / MANIFESTS
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{secrets.token_hex(8)}"
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump(_plain(manifest), file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, folder / f"{manifest.number:020d}.json")
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+
+def _path(folder: str, table: str) -> Path:
+    parts = urlsplit(folder)
+    if parts.scheme != "file" or parts.netloc:
+        raise TargetError(
+            f"parquet+{folder}: Parquet files are kept on local disks and mounted shares alone.",
+            advice="Write parquet+file:///folder; for an object store choose Iceberg or Delta, whose commits are safe "
+            "there.",
+        )
+    return Path(unquote(parts.path)) / table
+
+
+def _manifests(path: Path) -> list[Manifest]:
+    """Return all manifests in their order.
+
+    :raises TargetError: if one is missing or cannot be read
+    """
+    found = []
+    for number, file in enumerate(sorted((path / MANIFESTS).glob("[0-9]*.json"))):
+        try:
+            data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if data.pop("version") != VERSION:
+                raise ValueError("of another version")
+            marker = from_json(Marker, json.dumps(data["marker"])) if data["marker"] else None
+            columns = tuple((name, type_) for name, type_ in data["columns"])
+            manifest = Manifest(**{**data, "marker": marker, "columns": columns, "files": tuple(data["files"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise TargetError(f"{file} is no manifest that can be read: {error!r}.", advice=_RESTORE) from error
+        if manifest.number != number:
+            raise TargetError(f"{path} has no manifest {number}, but a later one.", advice=_RESTORE)
+        found.append(manifest)
+    return found
+
+
+_RESTORE = "Restore the folder as a whole, or load the table anew after `mssql-cdc checkpoint reset`."
+
+
+def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> DataFrame:
+    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in manifests[0].columns)
+    files = [path / file for manifest in manifests for file in manifest.files]
+    for file in files:
+        if not file.exists():
+            raise TargetError(f"{file} is missing, which a manifest of {path.name} names.", advice=_RESTORE)
+    if not files:
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).parquet(*(file.as_uri() for file in files))
+
+
+def _plain(manifest: Manifest) -> dict[str, Any]:
+    data = {field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest)}
+    return {**data, "version": VERSION, "marker": json.loads(to_json(manifest.marker)) if manifest.marker else None}

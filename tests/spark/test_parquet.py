@@ -1,0 +1,205 @@
+"""Histories in plain files: manifests that one writer alone can make, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
+from tests.spark.origin import Origin, positions
+from tests.spark.tables import COLUMNS, changes, frame, load, marker
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose name is no URL as it stands."""
+    path = tmp_path / "a lake, 100% 'ours'"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def new(spark, folder):
+    def make(spec_id="spec"):
+        return ParquetTable(table_session(spark), (folder.as_uri(), "t x"), spec_id)
+
+    return make
+
+
+@pytest.fixture
+def table(new):
+    new().create(COLUMNS)
+    return new
+
+
+def contents(spark, folder):
+    return sorted(tuple(row) for row in read_history(spark, folder.as_uri(), "t x").collect())
+
+
+def test_a_missing_table_is_seen_as_such_and_a_new_one_as_empty(new):
+    assert (new().state().exists, new().state().is_empty, new().state().marker) == (False, True, None)
+    new().create(COLUMNS)
+    state = new().state()
+    assert (state.exists, state.is_empty, state.marker, state.snapshot) == (True, True, None, 0)
+    assert new().rows(state).collect() == []
+    with pytest.raises(TargetError, match="there is no history"):
+        read_history(new()._session, "file:///nowhere", "t")
+
+
+def test_rows_and_marker_appear_together(spark, table, folder):
+    target = table()
+    before = target.state()
+    assert target.commit(before, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
+
+    assert contents(spark, folder) == [(1, "x", 2), (2, None, 300)]
+    assert table().state().marker == marker(7)
+    assert table().rows(before).collect() == []
+    load(table(), 8, [(3, "y", 4)])
+    assert contents(spark, folder) == [(1, "x", 2), (2, None, 300), (3, "y", 4)]
+    assert sorted(tuple(row) for row in table().rows(table().state()).collect()) == contents(spark, folder)
+
+
+def test_a_commit_without_marker_hides_none(spark, table, folder):
+    load(table(), 1, [(1, "a", 1)])
+    target = table()
+    assert target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), None)
+    assert table().state().marker == marker(1)
+    assert len(contents(spark, folder)) == 2
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_of_several_commits_from_one_state_exactly_one_wins(spark, new, folder, exists):
+    if exists:
+        new().create(COLUMNS)
+        load(new(), 1, [(9, "first", 9)])
+    targets = [new(f"job{number}") for number in range(3)]
+    states = [target.state() for target in targets]
+    for target in targets:
+        target.create(COLUMNS)
+    barrier, won = threading.Barrier(3), {}
+
+    def run(number):
+        rows = frame(targets[number], [(number, "row", 1)])
+        barrier.wait(60)
+        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (winner,) = (number for number, done in won.items() if done)
+    assert len(won) == 3
+    assert contents(spark, folder) == [(winner, "row", 1)] + ([(9, "first", 9)] if exists else [])
+    assert new().state().marker == marker(10 + winner)
+    assert new().moved_by().startswith(f"manifest {2 if exists else 1} of job job{winner} at ")
+    # the losers' files are gone, and no draft is left
+    assert len(list((folder / "t x" / "data").iterdir())) == (2 if exists else 1)
+    assert not list((folder / "t x" / "_manifests").glob(".*"))
+
+
+def test_what_a_killed_job_wrote_is_no_part_of_the_table_and_goes_after_a_day(spark, table, folder):
+    load(table(), 1, [(1, "a", 1)])
+    data = folder / "t x" / "data"
+    (committed,) = data.iterdir()
+    killed, running = data / "spec_killed", data / "spec_running"
+    frame(table(), [(2, "never", 2)]).write.parquet(killed.as_uri())
+    frame(table(), [(3, "not yet", 3)]).write.parquet(running.as_uri())
+    draft = folder / "t x" / "_manifests" / ".abc"
+    draft.write_text("{")
+    yesterday = time.time() - 2 * 86_400
+    for path in (committed, killed, draft):
+        os.utime(path, (yesterday, yesterday))
+    assert contents(spark, folder) == [(1, "a", 1)]
+
+    table().drop_leftovers()
+
+    assert set(data.iterdir()) == {committed, running}
+    assert not draft.exists()
+    assert contents(spark, folder) == [(1, "a", 1)]
+
+
+def test_what_is_missing_or_damaged_is_said(spark, table, folder):
+    load(table(), 1, [(1, "a", 1)])
+    load(table(), 2, [(2, "b", 2)])
+    manifests = sorted((folder / "t x" / "_manifests").iterdir())
+    text = manifests[1].read_text()
+    (file,) = (folder / "t x" / name for name in json.loads(text)["files"])
+
+    file.rename(file.with_suffix(".away"))
+    with pytest.raises(TargetError, match=f"{file.name} is missing"):
+        contents(spark, folder)
+    file.with_suffix(".away").rename(file)
+
+    for damaged in ("", "{}", text.replace('"version": 1', '"version": 2'), text[: len(text) // 2]):
+        manifests[1].write_text(damaged)
+        with pytest.raises(TargetError, match="is no manifest that can be read"):
+            table().state()
+    manifests[1].unlink()
+    with pytest.raises(TargetError, match="has no manifest 1, but a later one"):
+        table().state()
+
+
+def test_what_files_cannot_do_is_refused(spark, table, folder):
+    target = table()
+    for write in (Merge(changes(target, []), ["id"]), Replace(frame(target, []))):
+        with pytest.raises(TargetError, match="hold a history alone"):
+            target.commit(target.state(), write, marker(1))
+    with pytest.raises(TargetError, match=r"different are: extra STRING"):
+        target.create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+    with pytest.raises(TargetError, match="local disks and mounted shares alone"):
+        ParquetTable(spark, ("s3a://bucket/x", "t"), "spec")
+    with pytest.raises(TargetError, match="local disks and mounted shares alone"):
+        ParquetTable(spark, ("file://host/x", "t"), "spec")
+    with pytest.raises(TargetError, match="neither partition_by nor"):
+        ParquetTable(spark, (folder.as_uri(), "t"), "spec", partition_by=["id"])
+
+
+def test_a_history_is_loaded_and_replayed(live: Origin):
+    live.format = "parquet"
+    live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), made datetime2(7))")
+    live.sql("INSERT INTO dbo.orders VALUES (1, N'a', '0001-01-01'), (2, N'b', '9999-12-31 23:59:59.9999999')")
+    live.enable("dbo.orders")
+    live.sql("UPDATE dbo.orders SET note = N'early' WHERE id = 1")
+    live.wait_captured()
+
+    first = live.load(live.table("dbo.orders", ("history",)))
+    live.sql("UPDATE dbo.orders SET note = N'later' WHERE id = 2; DELETE FROM dbo.orders WHERE id = 1")
+    live.wait_captured()
+    table = live.table("dbo.orders", ("history",), at=positions(first))
+    second = live.load(table)
+    again = live.load(table)
+    window = ReplaySpec(*(sink.read_through for receipt in (first, second) for sink in receipt.tables[0].sinks))
+    replayed = live.load(live.table("dbo.orders", ("history",), at=positions(second)), replay=window)
+    aside = live.load(
+        live.table("dbo.orders", ("history",)), replay=ReplaySpec(window.after, window.upto, suffix="_again")
+    )
+
+    receipts = (first, second, again, replayed, aside)
+    assert [receipt.tables[0].error for receipt in receipts] == [None] * 5
+    assert [receipt.tables[0].sinks[0].outcome for receipt in receipts] == [
+        *("first_load", "loaded", "already", "replayed", "replayed")
+    ]
+    columns = ("_op", "id", "note", "made__text")
+    events = [
+        ("B", 2, "b", "9999-12-31 23:59:59.9999999"),
+        ("D", 1, "early", "0001-01-01 00:00:00.0000000"),
+        ("U", 2, "later", "9999-12-31 23:59:59.9999999"),
+    ]
+    copied = [("R", 1, "early", "0001-01-01 00:00:00.0000000"), ("R", 2, "b", "9999-12-31 23:59:59.9999999")]
+    found = sorted(tuple(row[c] for c in columns) for row in live.lake("dbo.orders", "history"))
+    assert found == sorted([*copied, *events])
+    assert sorted(tuple(row[c] for c in columns) for row in live.lake("dbo.orders", "history", "_again")) == events

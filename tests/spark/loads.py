@@ -1,0 +1,172 @@
+"""Whole loads over random histories, and their targets compared in full with a model in plain Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import uuid
+
+from airflow.models.connection import Connection
+
+from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import Request, plan_load
+from airflow_provider_mssql_cdc.spark.job import run
+from tests import histories
+from tests.core.test_checkpoint import Variables
+
+
+class Loads:
+    """Runs of the load over one database, with checkpoints in a dict, as the operator makes them.
+
+    :param shapes: of the targets, whose format is the origin's
+    """
+
+    def __init__(self, origin, shapes=("mirror", "history", "scd2")) -> None:
+        self.origin, self.shapes = origin, shapes
+        self.store = CheckpointStore(Variables())
+        place = f"+{origin.work_dir.as_uri()}" if origin.format != "iceberg" else f"://lake/{origin.namespace}"
+        self.request = Request(
+            connection="lab",
+            patterns=("lab.*",),
+            exclude=(),
+            options=SinkOptions(Target.parse(origin.format + place), shapes, "{schema}_{table}"),
+        )
+        self.connection = Connection(
+            conn_id="lab",
+            conn_type="mssql",
+            host=origin.sandbox.host,
+            port=origin.sandbox.port,
+            login=origin.sandbox.user,
+            password=origin.sandbox.password,
+            schema=origin.database,
+        )
+
+    def load(
+        self, max_transactions: int | None = None, *, checkpoint: bool = True
+    ) -> tuple[JobSpec | None, Receipt | None]:
+        """Plan, run the job, and move the checkpoints.
+
+        :param checkpoint: False ends before that, as a task does that is killed there
+        """
+        request = dataclasses.replace(self.request, max_transactions=max_transactions)
+        hook = MsSqlCdcHook(connection=self.connection)
+        try:
+            plan = plan_load(hook, self.store, request, None)
+        finally:
+            hook.close()
+        assert plan.failures == {}
+        assert plan.upto is not None
+        spec = receipt = None
+        if plan.specs:
+            spec = self.origin.spec(*plan.specs, upto=plan.upto)
+            spec = dataclasses.replace(spec, id=uuid.uuid4().hex[:12])
+            receipt = run(self.origin.spark, from_json(JobSpec, to_json(spec)))
+            assert [table.error for table in receipt.tables] == [None] * len(receipt.tables)
+        if checkpoint:
+            for written in Outcome(plan, spec, receipt).checkpoints(request, datetime.datetime.now(datetime.UTC)):
+                self.store.save(written)
+        return spec, receipt
+
+    def mirror(self, table: str) -> list[tuple]:
+        rows = self.origin.lake(f"lab.{table}")
+        return sorted((plain(row.values()) for row in rows), key=repr)
+
+    def versions(self, table: str) -> list[dict]:
+        return self.origin.lake(f"lab.{table}", "scd2")
+
+    def history(self, table: str) -> list[tuple[str, str, int, tuple]]:
+        """The history's rows in event order: operation, commit LSN, number in the transaction, values."""
+        columns = histories.COLUMNS[table]
+        rows = self.origin.lake(f"lab.{table}", "history")
+        found = [(row["_op"], row["_lsn"], row["_seq"] or 0, plain(row[c] for c in columns)) for row in rows]
+        return sorted(found, key=lambda event: (event[1], event[2]))
+
+
+def plain(values) -> tuple:
+    return tuple(bytes(value) if isinstance(value, bytearray) else value for value in values)
+
+
+def prepare(origin) -> None:
+    origin.sql("CREATE SCHEMA lab")
+    origin.sql(histories.SCHEMA)
+    first, *others = histories.COLUMNS
+    for table in others:
+        origin.sql(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'{table}', @role_name = NULL"
+        )
+    origin.enable(f"lab.{first}")
+
+
+def write(origin, models, rng, transactions: int) -> None:
+    for _ in range(transactions):
+        origin.sql(";\n".join(histories.transaction(rng.choice(models), rng)))
+
+
+def check(loads: Loads, models: list[histories.Model]) -> None:
+    """Compare all targets with the models: rows, events and versions."""
+    for table in histories.COLUMNS:
+        if "mirror" in loads.shapes:
+            assert loads.mirror(table) == sorted(histories.expected_rows(models, table), key=repr)
+        if "history" in loads.shapes:
+            by_history: dict[int, list[tuple[str, str, int, tuple]]] = {model.h: [] for model in models}
+            for event in loads.history(table):
+                by_history[event[3][0]].append(event)
+            for model in models:
+                check_history(table, model, by_history[model.h])
+        if "scd2" in loads.shapes:
+            versions: dict[int, list[dict]] = {model.h: [] for model in models}
+            for row in loads.versions(table):
+                versions[row["h"]].append(row)
+            for model in models:
+                check_versions(table, model, versions[model.h])
+
+
+def check_versions(table: str, model: histories.Model, found: list[dict]) -> None:
+    """The versions of each key are the last of those that its transactions left, and each ends where it was changed."""
+    width = histories.KEY_LENGTH[table]
+    left: dict[tuple, dict[int, tuple | None]] = {}
+    for number, op, row in model.events[table]:
+        if op != "B":
+            left.setdefault(row[:width], {})[number] = None if op == "D" else row
+    versions: dict[tuple, list[dict]] = {}
+    for version in sorted(found, key=lambda version: version["_from_lsn"]):
+        versions.setdefault(plain(version[c] for c in histories.COLUMNS[table][:width]), []).append(version)
+    assert {key for key, mine in versions.items() if mine[-1]["_to_lsn"] is None} == model.rows[table].keys()
+    for key, mine in versions.items():
+        states = list(left[key].values())
+        expected = [
+            (row, states[i + 1] if i + 1 < len(states) else row) for i, row in enumerate(states) if row is not None
+        ][-len(mine) :]
+        assert [plain(v[c] for c in histories.COLUMNS[table]) for v in mine] == [row for row, _ in expected]
+        for version, following, (_, then) in zip(mine, mine[1:], expected, strict=False):
+            assert version["_from_lsn"] < version["_to_lsn"] <= following["_from_lsn"]
+            assert (version["_to_lsn"] == following["_from_lsn"]) == (then is not None)
+
+
+def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]]) -> None:
+    copied = {row[: histories.KEY_LENGTH[table]]: row for op, _, _, row in found if op == "R"}
+    events = [(op, row) for op, _, _, row in found if op != "R"]
+    expected = [(op, row) for _, op, row in model.events[table]]
+    assert events == expected[len(expected) - len(events) :]
+    state = dict(replay(table, expected[: len(expected) - len(events)], {}).items())
+    # a copied row whose key changed while the copy was made gives way to the events
+    assert copied.items() <= state.items()
+    touched = {row[: histories.KEY_LENGTH[table]] for op, row in events}
+    assert state.keys() - copied.keys() <= touched
+    assert replay(table, events, state) == model.rows[table]
+
+
+def replay(table: str, events, state):
+    state = dict(state)
+    for op, row in events:
+        key = row[: histories.KEY_LENGTH[table]]
+        if op == "D":
+            del state[key]
+        elif op in "IU":
+            state[key] = row
+    return state

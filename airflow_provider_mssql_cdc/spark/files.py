@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ class Parquet:
 
     def rows(self) -> DataFrame:
         """Return the rows."""
-        return self.session.read.schema(self.schema).parquet(*self.files)
+        return self.session.read.schema(self.schema).parquet(*map(no_pattern, self.files))
 
 
 def write_rows(frame: DataFrame, folder: str) -> Parquet:
@@ -33,8 +34,13 @@ def write_rows(frame: DataFrame, folder: str) -> Parquet:
     frame.write.parquet(folder)
     session, schema = frame.sparkSession, frame.schema
     # Spark names files as URIs here, and takes paths there
-    files = sorted(unquote(file) for file in session.read.schema(schema).parquet(folder).inputFiles())
+    files = sorted(unquote(file) for file in session.read.schema(schema).parquet(no_pattern(folder)).inputFiles())
     return Parquet(session, tuple(files), schema)
+
+
+def no_pattern(path: str) -> str:
+    """Return a path as Spark reads it, which takes paths for patterns."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def is_local(path: str) -> bool:

@@ -29,7 +29,7 @@ class Loads:
     def __init__(self, origin, shapes=("mirror", "history", "scd2")) -> None:
         self.origin, self.shapes = origin, shapes
         self.store = CheckpointStore(Variables())
-        place = f"+{origin.work_dir.as_uri()}" if origin.format != "iceberg" else f"://lake/{origin.namespace}"
+        place = f"+file://{origin.work_dir}" if origin.format != "iceberg" else f"://lake/{origin.namespace}"
         self.request = Request(
             connection="lab",
             patterns=("lab.*",),

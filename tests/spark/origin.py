@@ -101,7 +101,7 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        place = ("lake", self.namespace) if self.format == "iceberg" else (self.work_dir.as_uri(),)
+        place = ("lake", self.namespace) if self.format == "iceberg" else (f"file://{self.work_dir}",)
         return (*place, name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:

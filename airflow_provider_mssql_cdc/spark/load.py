@@ -78,7 +78,9 @@ class TableLoad:
         # of this attempt alone: another one of the same job may run beside it, or may have been killed
         self.staging_path = f"{job.staging_path}/{secrets.token_hex(8)}"
         check_columns(table.name, table.schema)
-        self.shape = TableShape(table, map_columns(table.name, table.schema), job.source.timezone)
+        self.shape = TableShape(
+            table, map_columns(table.name, table.schema), job.source.timezone, f"{self.staging_path}/resolved"
+        )
         self._sinks: list[SinkReceipt] = []
         self._windows: list[Window] = []
         self._seconds: dict[str, float] = {}

@@ -21,7 +21,13 @@ _LIFE, _HELD, _AT_ONCE = (TEMPORARY + name for name in ("life", "held", "at_once
 
 
 def resolve(
-    events: DataFrame, known: DataFrame | None, key: Sequence[str], lobs: Sequence[str], *, enforced: bool = True
+    events: DataFrame,
+    known: DataFrame | None,
+    key: Sequence[str],
+    lobs: Sequence[str],
+    *,
+    enforced: bool = True,
+    moves: bool = True,
 ) -> DataFrame:
     """Fill in the LOBs that ``_unknown`` names, and leave in ``_unknown`` what cannot be known.
 
@@ -34,13 +40,14 @@ def resolve(
     :param key: columns that identify a row; without one, nothing links an event with what was before it
     :param enforced: whether the server itself keeps the key unique; else rows may share it within a transaction, and
         there it does not tell whose value a column had
+    :param moves: whether some update changed a key
     """
     rows = _share_between_images(_wrapped(events, lobs), lobs).withColumn(_SHARED, F.lit(False))
     if key:
         if not enforced:
             rows = _with_shared_keys(rows, known, key)
         rows = _carry_forward(rows, known, key, lobs)
-        if not rows.where(F.col("_moved") & _any_unknown(lobs)).isEmpty():
+        if moves and not rows.where(F.col("_moved") & _any_unknown(lobs)).isEmpty():
             rows = _follow_key_changes(rows, key, lobs)
     return _unwrapped(rows, events, lobs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.chosen_keys import ChosenKey
+from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.fold import (
     by_keys_of,
     column,
@@ -43,11 +45,13 @@ class TableShape:
     """One source table's columns in the targets.
 
     :param timezone: IANA zone of the server's clock; None where it is not known
+    :param scratch: folder for rows that take long to compute and are needed more than once; None computes them again
     """
 
     spec: TableSpec
     mappings: tuple[ColumnMapping, ...]
     timezone: str | None
+    scratch: str | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -113,17 +117,17 @@ class TableShape:
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         """
-        return self.events(staged, window, known).withColumn("_commit_ts_utc", self._utc())
+        return self._resolved(staged, window, known).withColumn("_commit_ts_utc", self._utc())
 
     def events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events, with the LOBs that CDC left out as far as they are known.
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         """
-        events = staged.rows(window)
-        if not staged.count(window).unknown:
+        events = self._resolved(staged, window, known)
+        if self.scratch is None or not staged.count(window).unknown:
             return events
-        return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key)
+        return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
     def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
@@ -192,6 +196,13 @@ class TableShape:
         if self.chosen_key:
             return self.chosen_key.first_rows(copied, events)
         return by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
+
+    def _resolved(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+        events, counts = staged.rows(window), staged.count(window)
+        if not counts.unknown:
+            return events
+        moves = counts.moved > 0
+        return resolve(events, known, self.key, self.lobs, enforced=self.spec.unique_key, moves=moves)
 
     def _data(self) -> Sequence[Column]:
         return [column(target.name) for target in self.data_columns]

@@ -14,7 +14,6 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
-from airflow_provider_mssql_cdc.sandbox.engine.rows import checked_length
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
@@ -195,14 +194,15 @@ class Sandbox:
         """Insert Arrow rows into a table in one transaction, columns by name; a tracked table logs them as inserts.
 
         :param table: as T-SQL names it
-        :param rows: columns of the table's Arrow types (see ``sandbox.types``) or castable to them; left-out columns
-            get NULL, and an identity column its next values
+        :param rows: columns of the table's Arrow types (see ``sandbox.types``) or castable to them, also timestamps
+            and times for all types of date and time; left-out columns get NULL, and an identity column its next values
         :returns: how many rows
         :raises SqlError: as an INSERT does
+        :raises pyarrow.ArrowInvalid: for values that Arrow cannot cast
         """
         session = SqlSession(self.instance, Login(self.user, self.password, database or self.database or "master"))
         try:
-            return session.load(table, rows, checked_length)
+            return session.load(table, rows)
         finally:
             session.close()
 

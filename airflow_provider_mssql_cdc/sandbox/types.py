@@ -79,13 +79,19 @@ _MICROSECONDS_TO_1970 = 62_135_596_800_000_000
 
 
 def in_ticks(type_: SqlType, values: Any) -> Any:
-    """Return Arrow timestamps and times as the ticks that ``time`` and ``datetime2`` are held in; others unchanged.
+    """Return Arrow timestamps and times as the ticks that types of date and time are held in; others unchanged.
+
+    A timestamp with a zone is its instant with offset 0 as ``datetimeoffset``.
 
     :raises pyarrow.ArrowInvalid: for values finer than a microsecond
     """
     if type_.name == "datetime2" and pa.types.is_timestamp(values.type):
         microseconds = values.cast(pa.timestamp("us")).cast(pa.int64())
         return pc.multiply(pc.add(microseconds, _MICROSECONDS_TO_1970), 10)
+    if type_.name == "datetimeoffset" and pa.types.is_timestamp(values.type):
+        ticks = in_ticks(SqlType("datetime2"), values.cast(pa.timestamp("us")))
+        moments = pc.make_struct(ticks, pa.scalar(0, pa.int16()), field_names=["utc_ticks", "offset_minutes"])
+        return pc.if_else(pc.is_valid(values), moments, pa.scalar(None, moments.type))
     if type_.name == "time" and pa.types.is_time(values.type):
         return pc.multiply(values.cast(pa.time64("us")).cast(pa.int64()), 10)
     return values

@@ -102,13 +102,19 @@ def test_stepping_captures(sandbox: Sandbox) -> None:
 
 
 def test_seeding_checks_as_an_insert_does(sandbox: Sandbox) -> None:
-    sandbox.execute("CREATE TABLE dbo.checked (i int PRIMARY KEY, a varchar(2) NOT NULL)")
+    sandbox.execute(
+        "CREATE TABLE dbo.checked"
+        " (i int PRIMARY KEY, a varchar(2) NOT NULL, d datetime, g uniqueidentifier, rv rowversion)"
+    )
     good = {"i": pa.array([1, 2], pa.int32()), "a": ["x", "y"]}
     for change, number in (
         ({"i": pa.array([1, 1], pa.int32())}, 2627),
         ({"a": ["x", "long"]}, 2628),
         ({"a": pa.array(["x", None], pa.string())}, 515),
         ({"nosuch": [1, 2]}, 207),
+        ({"d": pa.array([datetime.datetime(1700, 1, 1), None])}, 242),
+        ({"g": ["x", None]}, 8169),
+        ({"rv": [b"", b""]}, 273),
     ):
         with pytest.raises(SqlError) as refused:
             sandbox.seed(None, "dbo.checked", pa.table({**good, **change}))

@@ -8,7 +8,6 @@ from xml.parsers import expat
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.ddl import check_lob_size
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
@@ -17,7 +16,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, 
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation, TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
-from airflow_provider_mssql_cdc.sandbox.types import MAX
 
 _FEW = 16
 _MISMATCH = expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]
@@ -224,21 +222,3 @@ def _check_xml(value: str) -> None:
         number = 9400 if ended else 9436 if error.code == _MISMATCH else 9455
         reason = "unexpected end of input" if ended else expat.ErrorString(error.code)
         raise SqlError(number, f"XML parsing: line {error.lineno - 1}, character {error.offset}, {reason}") from None
-
-
-def checked_length(table: TableDef, database: str, rows: pa.Table) -> None:
-    """Check the lengths of rows that did not come through T-SQL (bulk seeding).
-
-    :raises SqlError: 2628 for text, 8152 for bytes that are too long
-    """
-    for column in table.columns:
-        length = column.type.length
-        values = rows.column(column.name)
-        if length in (0, MAX) or not values.num_chunks:
-            continue
-        text = pa.types.is_string(values.type)
-        longest = pc.max(pc.utf8_length(values) if text else pc.binary_length(values)).as_py() or 0
-        if longest > length:
-            full = f"{database}.{table.schema}.{table.name}"
-            message = f"String or binary data would be truncated in table '{full}', column '{column.name}'."
-            raise SqlError(2628 if text else 8152, message)

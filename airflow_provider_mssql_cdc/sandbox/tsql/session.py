@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance
-from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     IsolationLevel,
@@ -23,14 +21,13 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     SqlError,
     Unsupported,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml
+from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml, seeding
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
 from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
-from airflow_provider_mssql_cdc.sandbox.types import in_ticks
 
 
 class SqlSession:
@@ -80,10 +77,10 @@ class SqlSession:
 
         yield from self._guarded(run)
 
-    def load(self, name: str, rows: pa.Table, check: Callable[[TableDef, str, pa.Table], None]) -> int:
+    def load(self, name: str, rows: pa.Table) -> int:
         """Insert Arrow rows in one transaction of their own; columns by name.
 
-        :raises SqlError: 208, 207, 515, 2627, 2628
+        :raises SqlError: 208, 207, 273, 515, 2627, and what ``seeding.stored`` raises
         """
         cursor = Cursor(tokenize(name), name)
         database_name, schema, table_name = ("", "", *cursor.dotted())[-3:]
@@ -95,25 +92,30 @@ class SqlSession:
             unknown = set(given) - {column.name.casefold() for column in table.columns}
             if unknown:
                 raise SqlError.of(207, sorted(unknown)[0])
-            arrays: dict[int, Any] = {}
+            if any(column.type.name == "rowversion" and column.name.casefold() in given for column in table.columns):
+                raise SqlError.of(273)
+            place = f"{database.name}.{table.schema}.{table.name}"
+            wanted = {c.column_id: given[c.name.casefold()] for c in table.columns if c.name.casefold() in given}
+            arrays = seeding.stored(self._env, table, place, wanted)
             for column in table.columns:
-                if column.computed is not None:
-                    continue
-                values = given.get(column.name.casefold())
-                if column.type.name == "rowversion":
-                    values = pa.array(database.new_rowversions(rows.num_rows), pa.binary())
-                elif values is None and column.identity:
-                    values = pa.array(database.identities(entry, rows.num_rows))
-                elif values is None:
-                    values = pa.nulls(rows.num_rows, column.type.arrow)
-                elif column.identity and rows.num_rows:
-                    database.note_identity(entry, pc.max(values).as_py())
-                arrays[column.column_id] = in_ticks(column.type, values).cast(column.type.arrow)
+                if column.column_id in arrays:
+                    if column.identity and rows.num_rows:
+                        database.note_identity(entry, pc.max(arrays[column.column_id]).as_py())
+                elif column.type.name == "rowversion":
+                    arrays[column.column_id] = pa.array(database.new_rowversions(rows.num_rows), pa.binary())
+                elif column.identity:
+                    arrays[column.column_id] = pa.array(database.identities(entry, rows.num_rows))
+                elif column.computed is None:
+                    arrays[column.column_id] = pa.nulls(rows.num_rows, column.type.arrow)
             complete = dml.computed(self._interpreter.context(), table, arrays, rows.num_rows)
-            check(table, database.name, complete)
             return self._env.writer(database, entry).insert(complete)
 
-        return int(self._interpreter.atomically(action))
+        try:
+            return int(self._interpreter.atomically(action))
+        except duckdb.Error as error:
+            raise translated(error) from error
+        finally:
+            self._env.forget()
 
     def _guarded(self, run: Callable[[], Iterator[Outcome]]) -> Iterator[Outcome]:
         self._env.cancelled.clear()

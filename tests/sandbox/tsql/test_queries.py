@@ -152,6 +152,7 @@ def test_declared_types_come_through(client: Client) -> None:
         "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY id) OVER () FROM q.people",
         "SELECT CONCAT_WS('-', name, 'x') FROM q.people",
         "SELECT * FROM sys.procedures",
+        "EXEC sp_fkeys 'people'",
         "SELECT * FROM INFORMATION_SCHEMA.ROUTINES",
         "SELECT * FROM msdb.dbo.sysjobhistory",
         "SELECT * FROM STRING_SPLIT('a,b', ',')",

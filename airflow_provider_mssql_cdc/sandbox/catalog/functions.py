@@ -28,10 +28,7 @@ _EPOCH = datetime.datetime(1, 1, 1)
 
 
 def global_variable(env: Environment, name: str) -> Expr:
-    """@@name.
-
-    :raises SqlError: 137
-    """
+    """@@name"""
     version = env.instance.version
     known: dict[str, tuple[Any, SqlType]] = {
         "trancount": (env.trancount, INT),
@@ -54,7 +51,7 @@ def global_variable(env: Environment, name: str) -> Expr:
         "dbts": (env.current.last_rowversion, varbinary(8)),
     }
     if name not in known:
-        raise SqlError.of(137, f"@@{name}")
+        raise unsupported(f"@@{name}")
     value, type_ = known[name]
     return constant(value, type_)
 

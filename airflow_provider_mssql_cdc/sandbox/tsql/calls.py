@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error, 
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT, kind, nvarchar
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT, is_unicode, kind, nvarchar
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 if TYPE_CHECKING:
@@ -288,8 +288,12 @@ def _as_type(interpreter: Interpreter, argument: Argument, type_: SqlType) -> An
 
 
 def _sp_executesql(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
-    text = _text(_pick(arguments, 0, "@stmt", "@statement"), "@statement")
-    second = _pick(arguments, 1, "@params", "@parameters")
+    first, second = _pick(arguments, 0, "@stmt", "@statement"), _pick(arguments, 1, "@params", "@parameters")
+    text = _text(first, "@statement")
+    for argument, name in ((first, "@statement"), (second, "@parameters")):
+        # docs: text that is not Unicode is an error here
+        if argument is not None and argument.value is not None and not is_unicode(argument.type):
+            raise SqlError.of(214, name)
     yield from _run_text(interpreter, text, _declarations(second, "@parameters"), arguments[2:], 2)
 
 

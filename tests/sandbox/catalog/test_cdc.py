@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -311,3 +312,17 @@ def test_a_transaction_is_captured_from_where_it_enables_the_table(golden: Clien
     sandbox.step("golden")
     assert golden.run("SELECT __$operation, __$command_id, id, v FROM cdc.dbo_late_CT") == [(2, 1, 3, 3)]
     assert golden.run("SELECT COUNT(*) FROM cdc.ddl_history") == [(0,)]
+
+
+def test_dummy_rows_of_any_length_equal_one_zero_byte(golden: Client, sandbox: Sandbox) -> None:
+    cdc = sandbox.cdc("golden")
+    real = golden.run("SELECT start_lsn FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00")
+    for length in (1, 6, 10):
+        cdc.switches = dataclasses.replace(cdc.switches, dummy_tran_id=bytes(length))
+        sandbox.capture.step(cdc, dummy=True)
+    assert golden.run("SELECT DATALENGTH(tran_id) FROM cdc.lsn_time_mapping WHERE tran_id = 0x00") == [
+        (1,),
+        (6,),
+        (10,),
+    ]
+    assert golden.run("SELECT start_lsn FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00") == real

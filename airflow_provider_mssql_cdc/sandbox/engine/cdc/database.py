@@ -253,7 +253,8 @@ class CdcDatabase(ChangeReader):
             due = newest is None or now - newest.tran_end_time >= self.switches.dummy_interval
             # What was committed since the scan looked comes first.
             if (due or dummy) and not self._pending:
-                self._mapping.extend([dummy_row(lsn.encode(self._log.commit()), now)])
+                row = dummy_row(lsn.encode(self._log.commit()), now, self.switches.dummy_tran_id)
+                self._mapping.extend([row])
             self._scans.add(ScanSession(0, start, now, empty_scan_count=1))
 
     def _publish(self, session: ScanSession, taken: list[LoggedTransaction], result: ScanResult) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import LSN_BYTES, ZERO_LSN
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns
 
-DUMMY_TRAN_ID = b"\x00"
 _AFTER_ALL = b"\xff" * (LSN_BYTES + 1)
 _MOST_PARTS = 64
 
@@ -33,9 +32,9 @@ class MappingRow(NamedTuple):
     tran_begin_lsn: bytes
 
 
-def dummy_row(lsn: bytes, time: datetime.datetime) -> MappingRow:
+def dummy_row(lsn: bytes, time: datetime.datetime, tran_id: bytes) -> MappingRow:
     """What the capture writes into an idle database, so that max LSN moves on."""
-    return MappingRow(lsn, time, time, DUMMY_TRAN_ID, ZERO_LSN)
+    return MappingRow(lsn, time, time, tran_id, ZERO_LSN)
 
 
 def to_datetime(time: datetime.datetime) -> datetime.datetime:

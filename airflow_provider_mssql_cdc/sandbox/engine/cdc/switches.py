@@ -25,6 +25,7 @@ class Switches:
     :param default_scan_maxscans: @maxscans of sp_cdc_scan; 10, or 100 on 2025
     :param default_threshold: @threshold of a new cleanup job; 5000, or 4999 on 2025
     :param clr_enabled: server option ``clr enabled``; without it the net function has no update masks
+    :param dummy_tran_id: tran_id of dummy rows: some zero bytes, of which SQL Server's comparison sees no number
     :param dummy_interval: how long an idle database keeps its last mapping row before the capture adds a dummy one
     """
 
@@ -40,4 +41,5 @@ class Switches:
     default_scan_maxscans: int = 10
     default_threshold: int = 5000
     clr_enabled: bool = False
+    dummy_tran_id: bytes = b"\x00"
     dummy_interval: datetime.timedelta = datetime.timedelta(minutes=5)

@@ -193,7 +193,9 @@ def test_tsql_savepoints(plain: Database) -> None:
 def test_tsql_implicit_transactions(plain: Database) -> None:
     plain.run("CREATE TABLE dbo.t (id int PRIMARY KEY)")
     plain.run("SET IMPLICIT_TRANSACTIONS ON")
-    plain.run("INSERT INTO dbo.t VALUES (1)")
+    assert plain.value("SELECT @@TRANCOUNT") == 0
+    assert plain.run("SELECT id FROM dbo.t SELECT @@TRANCOUNT") == [(1,)]
+    plain.run("COMMIT INSERT INTO dbo.t VALUES (1)")
     assert plain.value("SELECT @@TRANCOUNT") == 1
     plain.run("ROLLBACK SET IMPLICIT_TRANSACTIONS OFF INSERT INTO dbo.t VALUES (2)")
     assert plain.run("SELECT id FROM dbo.t") == [(2,)]

@@ -54,6 +54,12 @@ _WRITES: dict[type, Callable[[Context, Any], dml.Written]] = {
 }
 
 
+def _starts_implicitly(statement: Statement) -> bool:
+    # docs (SET IMPLICIT_TRANSACTIONS): a SELECT from no table does not start a transaction
+    reads = statement.verb != "SELECT" or any(token.upper == "FROM" for token in statement.tokens)
+    return statement.verb in _STARTS_IMPLICIT and reads
+
+
 class Returned(Exception):
     """RETURN was run."""
 
@@ -113,7 +119,7 @@ class Interpreter:
         """Run one statement; its errors are messages, or go to a CATCH block."""
         if self.env.cancelled.is_set():
             raise BatchAborted
-        if self.settings.implicit_transactions and not self.env.trancount and statement.verb in _STARTS_IMPLICIT:
+        if self.settings.implicit_transactions and not self.env.trancount and _starts_implicitly(statement):
             yield from self.transactions.begin()
         handler = self._handlers.get(statement.verb)
         try:

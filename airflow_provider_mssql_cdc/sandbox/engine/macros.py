@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
+
+RAISED = re.compile(r"SQL:(\d+):(.*)", re.DOTALL)
+"""What the macro ``t_error`` leaves in the text of DuckDB's error: a number and SQL Server's text."""
 
 # characters of code page 1252 above ASCII and Latin-1; the five bytes it leaves undefined map to the C1 controls
 _CP1252 = "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ\\x{81}\\x{8d}\\x{8f}\\x{90}\\x{9d}"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
+from airflow_provider_mssql_cdc.sandbox.engine.macros import RAISED
 from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DATABASES, Catalog, Database, TableEntry
@@ -30,13 +31,12 @@ _MOST_EMPTY = 256
 _FEW_ROWS = 16
 # what DuckDB says of a number that is too large; any other failed conversion is one that the sandbox did not foresee
 _OVERFLOW = re.compile(r"out of range|overflow|could not cast value|failed to cast decimal", re.IGNORECASE)
-_RAISED = re.compile(r"SQL:(\d+):(.*)", re.DOTALL)
 
 
 def translated(error: duckdb.Error) -> SqlError:
     """A DuckDB error as SQL Server reports what caused it."""
     text = str(error)
-    raised = _RAISED.search(text)
+    raised = RAISED.search(text)
     if raised and raised[1] == "50000":
         return Unsupported.read(raised[2].strip())
     if raised:

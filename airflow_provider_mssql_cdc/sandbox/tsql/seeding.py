@@ -50,7 +50,7 @@ def _is_stored_as_it_is(target: SqlType, values: Any) -> bool:
         return False
     longest = pc.max(pc.binary_length(values)).as_py() or 0
     ascii_ = target.name == "nvarchar" or pc.all(pc.string_is_ascii(values)).as_py() is not False
-    return ascii_ and (target.length == MAX or longest <= target.length)
+    return bool(ascii_ and (target.length == MAX or longest <= target.length))
 
 
 def _given_as(target: SqlType) -> SqlType:

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn
-from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
+from airflow_provider_mssql_cdc.sandbox.engine.macros import RAISED, create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
@@ -30,7 +30,9 @@ def converted(capture_instance: str, before: CapturedColumn, after: CapturedColu
             sql = assign(Expr("v", before.type), column, f"cdc.{capture_instance}_CT")
             rows = connection.sql(f"SELECT {sql} AS v FROM captured").to_arrow_table()
         except (duckdb.Error, SqlError) as reason:
-            raise SqlError.of(22976, before.name, capture_instance, after.type.name, reason) from reason
+            raised = RAISED.search(str(reason))
+            text = raised[2].strip() if raised else reason
+            raise SqlError.of(22976, before.name, capture_instance, after.type.name, text) from reason
         return pa.concat_arrays(rows.column(0).cast(after.type.arrow).chunks)
 
     return convert

@@ -180,6 +180,8 @@ def test_a_failing_scan_delivers_nothing_and_blocks_until_repaired(world: World)
     assert world.relation("ddl_history") == []
     failures = world.relation("dm_cdc_errors")
     assert [row["error_number"] for row in failures] == [22976, 22976]
+    assert "truncated in table 'cdc.dbo_t_CT'" in failures[0]["error_message"]
+    assert "SQL:" not in failures[0]["error_message"]
     assert [row["session_id"] for row in failures] == [2, 3]
     total = world.relation("dm_cdc_log_scan_sessions")[0]
     assert (total["failed_sessions_count"], total["error_count"]) == (2, 2)

@@ -13,9 +13,13 @@ Row = dict[str, Value]
 Key = tuple[Value, ...]
 
 KEYS = {"t": ("id",), "u": ("k", "l")}
-COLUMNS = {"t": ("id", "a", "b"), "u": ("k", "l", "v")}
+# so many columns that a mask has two bytes
+COLUMNS = {"t": ("id", "a", "b", "d3", "d4", "d5", "d6", "d7", "d8", "d9"), "u": ("k", "l", "v")}
 SCHEMA = """
-CREATE TABLE dbo.t (id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a varchar(10) NULL, b int NULL);
+CREATE TABLE dbo.t (
+    id int NOT NULL CONSTRAINT pk_t PRIMARY KEY, a varchar(10), b int, d3 int, d4 int, d5 int, d6 int, d7 int, d8 int,
+    d9 int
+);
 CREATE TABLE dbo.u (k int NOT NULL, l varchar(5) NOT NULL, v int NULL, CONSTRAINT pk_u PRIMARY KEY (k, l))
 """
 

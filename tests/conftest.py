@@ -43,11 +43,15 @@ os.environ.update(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the folders, and a spark-env.sh that notes each start: every way to start Spark reads it."""
+    """Make the folders, and the configuration that every way to start Spark reads: it notes each start."""
     HOME.mkdir(parents=True, exist_ok=True)
     if _OWNER:
         (ROOT / "spark").mkdir()
         (ROOT / "spark" / "spark-env.sh").write_text(f'echo "$PPID" >> "{ROOT}/spark-starts"\n')
+        # compiling once and lightly takes half the CPU where data are few
+        (ROOT / "spark" / "spark-defaults.conf").write_text(
+            "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+        )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -55,7 +55,7 @@ class History:
         before, saved, batch = self.tables.copied(), {}, ["BEGIN TRANSACTION"]
         self.refused = []
         for number in range(self.draw(st.integers(1, 6))):
-            kind = self.draw(st.sampled_from(["write"] * 5 + ["save", "back", "define"]))
+            kind = self.draw(st.sampled_from(["write"] * 5 + ["save", "back"] * 2 + ["define"]))
             if kind == "save":
                 saved[f"s{number}"] = self.tables.copied()
                 batch.append(f"SAVE TRANSACTION s{number}")

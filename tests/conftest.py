@@ -18,8 +18,10 @@ SPARK_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "io.delta:delta-spark_4.1_2.13:4.4.0",
     "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
+    "org.postgresql:postgresql:42.7.14",
 )
 SPARK_USER, SPARK_PASSWORD = "reader", "canary-S3cret!"
+TARGET_USER, TARGET_PASSWORD = "loader", "other-canary-S3cret!"
 
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
@@ -107,6 +109,8 @@ def spark(tmp_path_factory):
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.mssql_cdc.user", SPARK_USER)
         .config("spark.mssql_cdc.password", SPARK_PASSWORD)
+        .config("spark.mssql_cdc.target_user", TARGET_USER)
+        .config("spark.mssql_cdc.target_password", TARGET_PASSWORD)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")

@@ -126,6 +126,12 @@ class TargetError(MsSqlCdcError):
     """The target table is not what the load may write to."""
 
 
+class TargetUnavailableError(TargetError):
+    """The database of a target did not answer, or was busy."""
+
+    permanent = False
+
+
 class MarkerMovedError(MsSqlCdcError):
     """Another run committed to the same sink again and again while this one tried."""
 

@@ -37,10 +37,25 @@ class SourceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseSpec:
+    """The database that a job writes to, where the target is one. User and password come by the Spark properties
+    ``spark.mssql_cdc.target_user`` and ``spark.mssql_cdc.target_password``.
+
+    :param options: further settings of the connection, as libpq names them, none of them secret
+    """
+
+    host: str
+    port: int
+    database: str
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class SinkSpec:
     """One shape of one table.
 
-    :param table: catalog, namespace and table of the target; or the URL of a folder, and the table in it
+    :param table: catalog, namespace and table of the target; or the URL of a folder, and the table in it; or the
+        Airflow connection, the schema and the table in it
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
@@ -110,6 +125,7 @@ class JobSpec:
     :param slice_rows: change rows below which a window is not divided
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
+    :param database: of the targets; None where they are tables of a lake
     """
 
     id: str
@@ -123,6 +139,7 @@ class JobSpec:
     slice_rows: int = 200_000
     fetch_size: int = 10_000
     capture_timeout: float = 900.0
+    database: DatabaseSpec | None = None
     version: int = VERSION
 
     @property

@@ -20,26 +20,31 @@ HARD, SOFT, IGNORE = "hard", "soft", "ignore"
 DELETES = (HARD, SOFT, IGNORE)
 """What a mirror does with rows that were deleted: they go, they are marked by ``_deleted_at``, or they stay."""
 
-ICEBERG, DELTA, PARQUET = "iceberg", "delta", "parquet"
+ICEBERG, DELTA, PARQUET, POSTGRESQL = "iceberg", "delta", "parquet", "postgresql"
 
 _CATALOG = re.compile(
     r"(?P<format>iceberg|delta)://(?P<catalog>[A-Za-z_][A-Za-z0-9_]*)/(?P<namespace>[^/]+(?:/[^/]+)*)/?"
 )
 _FOLDER = re.compile(r"(?P<format>delta|parquet)\+(?P<folder>[a-z][a-z0-9]*://[^?#]*[^/?#])/*")
+_DATABASE = re.compile(r"(?P<format>postgresql)://(?P<connection>[\w.-]+)/(?P<schema>[^/]+)/?")
 
-FORMS = "iceberg://catalog/namespace, delta://catalog/namespace, delta+file:///folder or parquet+file:///folder"
+FORMS = (
+    "iceberg://catalog/namespace, delta://catalog/namespace, delta+file:///folder, parquet+file:///folder or "
+    "postgresql://connection_id/schema"
+)
 """How targets are written, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where tables go: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, or, for tables that no catalog
-    names, ``delta+<URL of a folder>`` and ``parquet+file://<folder>``.
+    names, ``delta+<URL of a folder>`` and ``parquet+file://<folder>``; or ``postgresql://connection_id/schema``, by
+    the Airflow connection that names the database.
 
     :param address: as the user wrote it
-    :param format: ``iceberg``, ``delta`` or ``parquet``
+    :param format: ``iceberg``, ``delta``, ``parquet`` or ``postgresql``
     :param place: what stands before the table's name: the catalog (``spark.sql.catalog.<name>``) and one or more
-        levels of a namespace; or the URL of the folder
+        levels of a namespace; or the URL of the folder; or the Airflow connection and the schema
     """
 
     address: str
@@ -56,6 +61,10 @@ class Target:
             if ".." in unquote(match["folder"]).split("/"):
                 raise ParameterError(f"target {address!r}: write the folder without '..'")
             return cls(address.rstrip("/"), match["format"], (match["folder"],))
+        if match := _DATABASE.fullmatch(address):
+            if _is_too_long(match["schema"]):
+                raise ParameterError(f"target {address!r}: {_TOO_LONG}")
+            return cls(address.rstrip("/"), match["format"], (match["connection"], match["schema"]))
         match = _CATALOG.fullmatch(address)
         if not match:
             raise ParameterError(f"target {address!r} is not of the form {FORMS}")
@@ -93,6 +102,48 @@ def _is_path(name: str) -> bool:
     """Whether a catalog that makes folders of names would take this for a path, or for nothing."""
     plain = unquote(name)
     return plain.strip() in ("", ".", "..") or "/" in plain or "\\" in plain
+
+
+_TOO_LONG = "PostgreSQL's names have at most 63 bytes."
+_OF_THE_LOAD = "mssql_cdc_"
+_OF_EACH_TABLE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+
+
+def check_identifiers(format_: str, table: Sequence[str], columns: Iterable[str], source: TableName) -> None:
+    """Refuse names that a target cannot hold as they are.
+
+    PostgreSQL cuts longer names (docs: Identifiers and Key Words), and has columns of its own in each table (docs:
+    System Columns).
+
+    :param format_: of the target
+    :param table: the target table, as ``Target.table`` names it
+    :param columns: of the target table
+    :param source: the source table, for the message
+    :raises TargetError: with the name, and what to do
+    """
+    if format_ != POSTGRESQL:
+        return
+    name, advice = table[-1], "Choose another table_name."
+    if _is_too_long(name):
+        raise TargetError(f"{name!r} is too long: {_TOO_LONG}", table=str(source), advice=advice)
+    if name.startswith(_OF_THE_LOAD):
+        raise TargetError(
+            f"names of target tables must not begin with {_OF_THE_LOAD}, as {name!r} does: tables of the load do.",
+            table=str(source),
+            advice=advice,
+        )
+    for column in columns:
+        problem = f"is too long: {_TOO_LONG}" if _is_too_long(column) else "is a column that each table has."
+        if _is_too_long(column) or column in _OF_EACH_TABLE:
+            raise TargetError(
+                f"column {column!r} {problem}",
+                table=str(source),
+                advice="Rename it, or leave it out of the capture instance (@captured_column_list).",
+            )
+
+
+def _is_too_long(name: str) -> bool:
+    return len(name.encode()) > 63
 
 
 def check_template(template: str) -> None:
@@ -133,15 +184,21 @@ def check_format(target: str, shapes: Iterable[str], **made: object) -> None:
 
     :param target: its address, which may be a template behind the format
     :param made: what tables are to be made with: ``partition_by``, ``table_properties``
-    :raises ParameterError: for Parquet with other shapes than ``history``, or with one of those
+    :raises ParameterError: for Parquet with other shapes than ``history``, for PostgreSQL with ``scd2``, and for both
+        with one of those
     """
-    if not target.startswith(f"{PARQUET}+"):
+    if target.startswith(f"{PARQUET}+"):
+        what, held = "Parquet files", {HISTORY}
+    elif target.startswith(f"{POSTGRESQL}:"):
+        what, held = "tables in PostgreSQL", {MIRROR, HISTORY}
+    else:
         return
-    if set(shapes) != {HISTORY}:
-        raise ParameterError(f'target {target!r}: Parquet files hold shapes=["history"] alone')
+    if not set(shapes) <= held:
+        alone = ", ".join(f'"{shape}"' for shape in SHAPES if shape in held)
+        raise ParameterError(f"target {target!r}: {what} hold shapes=[{alone}] alone")
     for name, value in made.items():
         if value:
-            raise ParameterError(f"target {target!r}: Parquet files have no {name}")
+            raise ParameterError(f"target {target!r}: {what} have no {name}")
 
 
 def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:

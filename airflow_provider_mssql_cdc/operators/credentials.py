@@ -18,7 +18,7 @@ _SUFFIX = ".properties"
 REDACTION = "spark.redaction.regex"
 """The property that says which others Spark shows masked."""
 
-_OURS = "spark[.]mssql_cdc[.](?:user|password)"
+_OURS = "spark[.]mssql_cdc[.](?:target_)?(?:user|password)"
 _SPARKS = "(?i)secret|password|token|access[.]?key"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET
+from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET, POSTGRESQL
 
 JDBC_DRIVER = "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11"
 
@@ -36,6 +36,7 @@ FORMATS = {
         },
     ),
     PARQUET: Needs(()),
+    POSTGRESQL: Needs(("org.postgresql:postgresql:42.7.14",)),
 }
 
 

@@ -26,8 +26,17 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
-from airflow_provider_mssql_cdc.core.target import DELETES, HISTORY, Target, check_format, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.target import (
+    DELETES,
+    HISTORY,
+    POSTGRESQL,
+    Target,
+    check_format,
+    check_shapes,
+    check_template,
+)
+from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -48,7 +57,7 @@ from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.task_state import TaskState
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import Connection, Context
 
 _CUT_KEY = "mssql_cdc_upto"
 _SPEC_KEY = "mssql_cdc_spec"
@@ -63,7 +72,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, ``delta+<URL of a folder>`` for Delta
-        tables in a folder, or ``parquet+file://<folder>`` for histories in plain files (templated)
+        tables in a folder, ``parquet+file://<folder>`` for histories in plain files, or
+        ``postgresql://connection_id/schema`` by an Airflow connection of type ``postgres`` (templated)
     :param shapes: ``mirror`` (the current rows), ``history`` (every event) and ``scd2`` (one version of a row for each
         transaction that changed it)
     :param deletes: what a mirror does with deleted rows: ``hard`` (they go), ``soft`` (they stay, with the time of the
@@ -279,6 +289,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     # --- plan
 
     def _request(self) -> Request:
+        made = {"partition_by": self.partition_by, "table_properties": self.table_properties}
+        check_format(self.target, self.shapes, **made)
         wanted, unwanted = patterns(self.tables, self.exclude)
         return Request(
             connection=self.mssql_conn_id,
@@ -343,6 +355,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             slice_rows=self.slice_rows,
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),
+            database=self._database(),
         )
         job_files.write_spec(spec)
         TaskState(context).set(_SPEC_KEY, spec.path)
@@ -350,14 +363,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     def _submit(self, spec: JobSpec, context: Context) -> Receipt:
         """Run the job, and return its receipt: that decides, not the exit code."""
-        self._spec = spec
-        connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
-        if connection.password:
-            mask_secret(connection.password)
-        secrets = {
-            "spark.mssql_cdc.user": connection.login or "",
-            "spark.mssql_cdc.password": connection.password or "",
-        }
+        self._spec, secrets = spec, self._secrets()
         failure: Exception | None = None
         try:
             with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
@@ -377,6 +383,28 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self._forget_job(context)
         job_files.remove(spec)
         return receipt
+
+    def _database_connection(self) -> Connection | None:
+        """Return the Airflow connection of the target, None where no connection names it."""
+        target = Target.parse(self.target)
+        return MsSqlCdcHook.get_connection(target.place[0]) if target.format == POSTGRESQL else None
+
+    def _database(self) -> DatabaseSpec | None:
+        connection = self._database_connection()
+        return None if connection is None else postgresql.database(connection)
+
+    def _secrets(self) -> dict[str, str]:
+        """Return the Spark properties that the source's and the target's login come by."""
+        connections = {"": MsSqlCdcHook.get_connection(self.mssql_conn_id), "target_": self._database_connection()}
+        secrets = {}
+        for prefix, connection in connections.items():
+            if connection is None:
+                continue
+            if connection.password:
+                mask_secret(connection.password)
+            secrets[f"spark.mssql_cdc.{prefix}user"] = connection.login or ""
+            secrets[f"spark.mssql_cdc.{prefix}password"] = connection.password or ""
+        return secrets
 
     def _forget_job(self, context: Context) -> None:
         """Forget the submitted job: else each further try, also of a cleared task, would take it for its own."""
@@ -427,4 +455,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         for outlet in self.outlets:
             if ranges and isinstance(outlet, AssetAlias):
                 extra: dict[str, Any] = {"tables": ranges, "upto": str(plan.upto)}
-                context["outlet_events"][outlet].add(Asset(name=self.target, uri=self.target), extra=extra)
+                # the PostgreSQL provider refuses a URI of this scheme that names no table
+                prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""
+                context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, Tab
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from airflow_provider_mssql_cdc.spark.session import credentials, table_session
+from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 
 log = logging.getLogger(__name__)
@@ -40,27 +40,29 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
     """Load all tables, side by side, and write the receipt. A table that fails does not keep the others from it."""
     started = time.monotonic()
     at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
-    secret = credentials(spark)
+    secrets = credentials(spark), target_credentials(spark)
     with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
-        receipts = pool.map(lambda table: _load(spark, job, table, secret, job.connections // at_once), job.tables)
+        receipts = pool.map(lambda table: _load(spark, job, table, secrets, job.connections // at_once), job.tables)
         receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
     # one line, which Spark's text files hold as one row
     files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
     return receipt
 
 
-def _load(spark: SparkSession, job: JobSpec, table: TableSpec, secret: Credentials, connections: int) -> TableReceipt:
+def _load(
+    spark: SparkSession, job: JobSpec, table: TableSpec, secrets: tuple[Credentials, Credentials], connections: int
+) -> TableReceipt:
     load = None
     try:
         session = table_session(spark)
-        source = Source(session, job.source, secret, job.fetch_size)
+        source = Source(session, job.source, secrets[0], job.fetch_size)
         load = TableLoad(session, job, table, source, connections=connections)
         if job.replay is None:
             load.run()
         else:
             load.replay(job.replay)
     except Exception as failure:
-        error = describe(failure, secret, str(table.name))
+        error = describe(failure, *secrets, table=str(table.name))
         log.error("%s failed: %s: %s", table.name, error.kind, error.message)
         return load.receipt(error) if load else TableReceipt(table.name, error=error)
     finally:
@@ -78,18 +80,19 @@ def _remove_staged(spark: SparkSession, path: str) -> None:
         log.warning("staged rows stay in %s: %s", path, error)
 
 
-def describe(failure: Exception, secret: Credentials, table: str) -> JobError:
+def describe(failure: Exception, source: Credentials, target: Credentials, *, table: str) -> JobError:
     """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
 
     :param table: the source table concerned
     """
     if isinstance(failure, MsSqlCdcError):
-        return JobError(type(failure).__name__, secret.scrub(str(failure)), failure.permanent)
+        return JobError(type(failure).__name__, source.scrub(target.scrub(str(failure))), failure.permanent)
     texts, cause = [str(failure)], failure.__cause__
     while cause is not None:
         texts.append(str(cause))
         cause = cause.__cause__
-    return explain(secret.scrub("\nCaused by: ".join(texts)), type(failure).__name__, table, secret.user)
+    text = source.scrub(target.scrub("\nCaused by: ".join(texts)))
+    return explain(text, type(failure).__name__, table, source.user)
 
 
 def _application_id(spark: SparkSession) -> str:

@@ -34,7 +34,7 @@ from airflow_provider_mssql_cdc.core.spec import (
     TableReceipt,
     TableSpec,
 )
-from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2, SOFT
+from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2, SOFT, check_identifiers
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.decide import (
     Decision,
@@ -163,8 +163,13 @@ class TableLoad:
         )
 
     def target(self, name: Sequence[str], sink: SinkSpec) -> TargetTable:
-        """Return the table that a sink writes to."""
-        return open_table(self._session, sink, name, self._job.id)
+        """Return the table that a sink writes to.
+
+        :raises TargetError: if it cannot hold its own name, or that of a column
+        """
+        columns = (column.name for column in self.shape.columns(sink))
+        check_identifiers(sink.format, name, columns, self._table.name)
+        return open_table(self._session, self._job, self.shape, sink, name, connections=self._connections)
 
     def stage_windows(self, windows: Sequence[Window]) -> Staged:
         """Stage all windows, each change once, and prove that none was purged meanwhile.

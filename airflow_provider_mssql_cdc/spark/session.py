@@ -8,6 +8,7 @@ from pyspark.sql.utils import is_remote
 from airflow_provider_mssql_cdc.spark.source import Credentials
 
 USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
+TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.target_password"
 
 
 def table_session(spark: SparkSession) -> SparkSession:
@@ -21,5 +22,10 @@ def table_session(spark: SparkSession) -> SparkSession:
 
 
 def credentials(spark: SparkSession) -> Credentials:
-    """Return user and password from the properties that only the submitting process can read."""
+    """Return the source's user and password from the properties that only the submitting process can read."""
     return Credentials(spark.conf.get(USER, "") or None, spark.conf.get(PASSWORD, "") or None)
+
+
+def target_credentials(spark: SparkSession) -> Credentials:
+    """Return user and password of the target, where it is a database, from the same properties."""
+    return Credentials(spark.conf.get(TARGET_USER, "") or None, spark.conf.get(TARGET_PASSWORD, "") or None)

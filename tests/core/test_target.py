@@ -4,6 +4,7 @@ from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetErro
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import (
     Target,
+    check_identifiers,
     check_name,
     check_names,
     check_shapes,
@@ -112,6 +113,33 @@ def test_a_source_whose_name_would_be_a_path_is_refused(template, source):
     with pytest.raises(TargetError, match=r"is a path.*another table_name") as refused:
         check_name(template, source)
     assert (refused.value.table, refused.value.permanent) == (str(source), True)
+
+
+def test_a_target_in_postgresql_is_named_by_its_connection():
+    target = Target.parse("postgresql://ware-house.1/my shop/")
+    assert (target.format, target.place) == ("postgresql", ("ware-house.1", "my shop"))
+    assert target.table("{table}", ORDERS, "history") == ("ware-house.1", "my shop", "orders_history")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "problem"),
+    [
+        ("x" * 64, "id", "at most 63 bytes.*another table_name"),
+        ("ä" * 32, "id", "at most 63 bytes"),
+        ("t", "ä" * 32, "column .* at most 63 bytes.*@captured_column_list"),
+        ("t", "ctid", "a column that each table has"),
+        ("mssql_cdc_sinks", "id", "must not begin with mssql_cdc_"),
+    ],
+)
+def test_names_that_postgresql_would_cut_or_has_itself_are_refused(table, column, problem):
+    with pytest.raises(TargetError, match=problem) as refused:
+        check_identifiers("postgresql", ("c", "s", table), ["id", column], ORDERS)
+    assert (refused.value.table, refused.value.permanent) == (str(ORDERS), True)
+    check_identifiers("iceberg", ("c", "s", table), ["id", column], ORDERS)
+
+
+def test_names_of_63_bytes_are_held():
+    check_identifiers("postgresql", ("c", "s", "ä" * 31 + "x"), ["ä" * 31 + "x", "CTID"], ORDERS)
 
 
 def test_odd_names_of_sources_are_names():

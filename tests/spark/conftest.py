@@ -4,6 +4,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.spark import postgres
 from tests.spark.origin import Origin
 
 
@@ -17,6 +18,13 @@ def namespace(request):
 def sandbox():
     """One server for all databases."""
     with Sandbox(user=SPARK_USER, password=SPARK_PASSWORD, capture_interval=0.1) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """One PostgreSQL for all schemas."""
+    with postgres.running() as server:
         yield server
 
 

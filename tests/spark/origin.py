@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, 
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
+from tests.spark.postgres import Postgres
 
 
 class Origin:
@@ -18,6 +19,7 @@ class Origin:
     """
 
     format = "iceberg"
+    warehouse: Postgres | None = None
 
     def __init__(self, spark, sandbox, work_dir, namespace, live=False) -> None:
         self.spark, self.sandbox, self.work_dir, self.namespace = spark, sandbox, work_dir, namespace
@@ -25,6 +27,10 @@ class Origin:
         sandbox.create_database(self.database)
         self.sql("EXEC sys.sp_cdc_enable_db")
         self.live = live
+
+    def into(self, warehouse: Postgres) -> None:
+        """Load into tables of this server, in a schema that does not exist yet."""
+        self.format, self.warehouse = "postgresql", warehouse
 
     def sql(self, text: str) -> list[dict]:
         """Run a batch as administrator; the rows of its last result set."""
@@ -101,8 +107,8 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        place = ("lake", self.namespace) if self.format == "iceberg" else (f"file://{self.work_dir}",)
-        return (*place, name.replace(".", "_") + suffix)
+        places = {"iceberg": ("lake", self.namespace), "postgresql": ("warehouse", self.namespace)}
+        return (*places.get(self.format, (f"file://{self.work_dir}",)), name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
         """Return a target table in Spark SQL."""
@@ -139,7 +145,15 @@ class Origin:
             options={"encrypt": "true", "trustServerCertificate": "true"},
             timezone="UTC",
         )
-        chosen = {"connections": 2, "tables_at_once": 2, "slice_rows": 50, "capture_timeout": 60.0, **options}
+        database = self.warehouse.spec if self.warehouse else None
+        chosen = {
+            "database": database,
+            "connections": 2,
+            "tables_at_once": 2,
+            "slice_rows": 50,
+            "capture_timeout": 60.0,
+            **options,
+        }
         spec = JobSpec(uuid.uuid4().hex[:12], source, tables, upto, str(self.work_dir), **chosen)
         return from_json(JobSpec, to_json(spec))
 
@@ -149,6 +163,8 @@ class Origin:
 
     def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
         """Return the rows of a target table."""
+        if self.warehouse is not None:
+            return self.warehouse.rows(self.namespace, self.target(name, shape)[-1] + suffix)
         session = self.spark.newSession()
         if self.format == "parquet":
             folder, table = self.target(name, shape)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
+import psycopg
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -12,12 +14,13 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.targets import Append
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from tests.spark.model import lsn
 
 COLUMNS = (TargetColumn("id", "INT", "{}"), TargetColumn("a `b.c", "STRING", "{}"), TargetColumn("s", "SMALLINT", "{}"))
 DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
 
-Table = IcebergTable | DeltaTable
+Table = IcebergTable | DeltaTable | PostgresqlTable
 Maker = Callable[..., Table]
 
 
@@ -50,8 +53,21 @@ def changes(target: Table, rows: list[tuple]) -> DataFrame:
 
 def contents(target: Table) -> list[tuple]:
     """Return what the table holds, in order."""
-    rows = target._session.table(target.sql_name).collect()
+    if isinstance(target, PostgresqlTable):
+        rows = by_hand(target, f"SELECT * FROM {target.sql_name}")
+    else:
+        rows = target._session.table(target.sql_name).collect()
     return sorted((tuple(row) for row in rows), key=lambda row: (row[0] is not None, *row))
+
+
+def by_hand(target: Table, statement: str) -> list:
+    """Run a statement as others do, in the table's own system; its rows."""
+    if not isinstance(target, PostgresqlTable):
+        return target._session.sql(statement).collect()
+    with contextlib.closing(target._database._connect(psycopg)) as connection:
+        connection.autocommit = True
+        cursor = connection.execute(statement, binary=True)
+        return cursor.fetchall() if cursor.description else []
 
 
 def load(target: Table, position: int, rows: list[tuple]) -> None:

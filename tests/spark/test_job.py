@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.spark.first_load import copy_table
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
-from airflow_provider_mssql_cdc.spark.session import credentials, table_session
+from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from tests.conftest import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
@@ -755,7 +755,7 @@ def test_the_password_appears_nowhere(spark, orders, capfd):
     receipt = run(spark, from_json(JobSpec, files.read_text(spark, spec.path)))
     wrong = table_session(spark)
     wrong.conf.set("spark.mssql_cdc.password", SPARK_PASSWORD + "-wrong")
-    refused = describe(_failure(wrong, source), credentials(wrong), "dbo.orders")
+    refused = describe(_failure(wrong, source), credentials(wrong), target_credentials(wrong), table="dbo.orders")
 
     assert error(receipt) is None
     out, err = capfd.readouterr()

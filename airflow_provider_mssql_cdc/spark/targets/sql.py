@@ -64,12 +64,22 @@ def check_columns(
     expected = {f.name: f.dataType.simpleString() for f in session.createDataFrame([], declared).schema}
     found = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
     if expected != found:
-        differing = sorted(expected.items() ^ found.items())
-        raise TargetError(
-            f"{name} does not have the expected columns; different are: "
-            + ", ".join(f"{column} {type_}" for column, type_ in differing),
-            advice="Choose another target or table_name, or rename the table.",
-        )
+        raise different_columns(name, expected, found)
+
+
+def different_columns(name: str, expected: Mapping[str, str], found: Mapping[str, str]) -> TargetError:
+    """Return the error of a table whose columns are not the expected ones.
+
+    :param name: the table for people
+    :param expected: types by column
+    :param found: types by column
+    """
+    differing = sorted(expected.items() ^ found.items())
+    return TargetError(
+        f"{name} does not have the expected columns; different are: "
+        + ", ".join(f"{column} {type_}" for column, type_ in differing),
+        advice="Choose another target or table_name, or rename the table.",
+    )
 
 
 @contextlib.contextmanager

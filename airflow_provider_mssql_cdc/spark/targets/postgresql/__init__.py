@@ -1,0 +1,1 @@
+"""PostgreSQL tables as targets: what is written, how it travels, and what can go wrong."""

@@ -1,0 +1,348 @@
+"""PostgreSQL tables: staged rows are merged in one transaction with the control row that holds the marker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
+from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.target import display_name
+from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.targets import Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
+from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging, drop_old, new_name
+from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
+from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
+
+if TYPE_CHECKING:
+    import psycopg
+
+SINKS = "mssql_cdc_sinks"
+"""The control table of a schema: one row per sink, written in the transaction that changes the sink's table."""
+
+_FETCH = 10_000
+_TABLES = frozenset({"r", "p"})
+"""``relkind`` of tables, and of partitioned ones."""
+
+
+class PostgresqlTable:
+    """A sink's table in PostgreSQL.
+
+    :param session: the table's own session, in UTC
+    :param name: Airflow connection (for people alone), schema, table
+    :param spec_id: names the staging tables of this job
+    :param database: where the table is
+    :param credentials: for the database
+    :param key: columns that identify a row of the source
+    :param indexed: whether a table that is made gets a unique index on them
+    :param connections: JDBC connections that may write at once
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        name: Sequence[str],
+        spec_id: str,
+        *,
+        database: DatabaseSpec,
+        credentials: Credentials,
+        key: Sequence[str] = (),
+        indexed: bool = False,
+        connections: int = 2,
+    ) -> None:
+        self._session, self._name, self._spec_id = session, tuple(name), spec_id
+        self._key, self._indexed, self._connections = tuple(key), indexed, connections
+        self._schema, self._table = self._name[-2:]
+        self._database = Database(database, credentials, self.name)
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return display_name(self._name)
+
+    @property
+    def sql_name(self) -> str:
+        """The name in PostgreSQL's SQL."""
+        return in_schema(self._schema, self._table)
+
+    def create(self, columns: Sequence[TargetColumn]) -> None:
+        """Create schema, control table and table unless they exist.
+
+        :raises TargetError: if the table exists with other columns, or the database is not encoded in UTF-8
+        """
+        with self._database.transaction() as cursor:
+            # of two that create at the same instant, IF NOT EXISTS lets one fail
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{SINKS} {self._schema}",))
+            self._check_encoding(cursor)
+            if cursor.execute("SELECT FROM pg_namespace WHERE nspname = %s", (self._schema,)).fetchone() is None:
+                cursor.execute(f"CREATE SCHEMA {quoted(self._schema)}")
+            if self._find(cursor, SINKS) is None:
+                cursor.execute(
+                    f"CREATE TABLE {in_schema(self._schema, SINKS)} (sink text PRIMARY KEY, version bigint NOT NULL,"
+                    " marker jsonb, table_oid oid NOT NULL, is_empty boolean NOT NULL, attempt text,"
+                    " committed_at timestamptz)"
+                )
+            oid, known = self._find(cursor, self._table), "NOTHING"
+            if oid is None:
+                oid = self._make(cursor, columns)
+                # of a table that was dropped, a row may have stayed
+                known = "UPDATE SET table_oid = EXCLUDED.table_oid, is_empty = true, marker = NULL"
+            else:
+                self._check_columns(cursor, columns)
+            self._run(
+                cursor,
+                "INSERT INTO {sinks} (sink, version, table_oid, is_empty) VALUES (%s, 0, %s, true)"
+                f" ON CONFLICT (sink) DO {known}",
+                self._table,
+                oid,
+            )
+
+    def state(self) -> State:
+        """Return what the table holds now.
+
+        A table that somebody emptied after its last load has no marker: nothing of what that one says is left. One that
+        was made anew by others is not what the marker is about.
+        """
+        with self._database.transaction(reading=True) as cursor:
+            oid, row = self._find(cursor, self._table), None
+            if self._find(cursor, SINKS) is not None:
+                row = self._run(
+                    cursor,
+                    "SELECT version, marker::text, table_oid, is_empty FROM {sinks} WHERE sink = %s",
+                    self._table,
+                ).fetchone()
+            version, marker, loaded, left_empty = row or (0, None, None, True)
+            snapshot = version or None
+            if oid is None:
+                return State(exists=False, snapshot=snapshot, marker=None, is_empty=True)
+            is_empty = self._is_empty(cursor)
+        if marker is None or (is_empty and (not left_empty or loaded != oid)):
+            return State(True, snapshot, None, is_empty)
+        if loaded != oid:
+            doubt = TargetError(
+                f"{self.name} was made anew, or restored from a dump, since it was last loaded: it is not known "
+                "whether it holds what that load left.",
+                advice=RESET_ADVICE,
+            )
+            return State(True, snapshot, None, is_empty, doubt=doubt)
+        return State(True, snapshot, from_json(Marker, marker), is_empty)
+
+    def rows(self, state: State) -> DataFrame:
+        """Return the rows that the table holds now.
+
+        PostgreSQL does not keep those of before. Where it has moved on since ``state``, ``commit`` refuses what was
+        made of them.
+        """
+        columns = self._columns()
+        numbered = [(f"c{number}", name, type_) for number, (name, type_) in enumerate(columns.items())]
+        selected = ", ".join(f"{type_.select.format(quoted(name))} AS {number}" for number, name, type_ in numbered)
+        reader = (
+            self._session.read.format("jdbc")
+            .options(**self._database.jdbc_options())
+            .option("dbtable", f"(SELECT {selected} FROM {self.sql_name}) q")
+            .option("fetchsize", _FETCH)
+            .option("customSchema", ", ".join(f"{number} {type_.read_type}" for number, _, type_ in numbered))
+        )
+        try:
+            frame = reader.load()
+        except Exception as failure:
+            raise self._database.error_of_spark(failure) or failure from None
+        return frame.select(*(type_.read(F.col(number)).alias(name) for number, name, type_ in numbered))
+
+    def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
+        """Stage the rows, and merge them in one transaction with the marker, if the table is still at this state.
+
+        :return: whether it was done; False if another commit came first, or others emptied, filled or replaced the
+            table
+        :raises TargetError: if PostgreSQL cannot hold the rows, among others
+        """
+        columns = self._columns()
+        if not columns:
+            return False
+        staging = Staging(self._database, self._schema, new_name(self._spec_id), columns)
+        done = False
+        try:
+            staging.create()
+            staging.fill(write, key=self._key, connections=self._connections)
+            done = self._apply(staging, state, write, marker)
+        finally:
+            if not done:
+                staging.drop()
+        return done
+
+    def moved_by(self) -> str:
+        """Return what made the newest commit, for an error message."""
+        with self._database.transaction(reading=True) as cursor:
+            row = self._run(
+                cursor, "SELECT attempt, committed_at AT TIME ZONE 'UTC' FROM {sinks} WHERE sink = %s", self._table
+            ).fetchone()
+        return f"{row[0]} at {row[1]} UTC, or by others since" if row and row[0] else "others"
+
+    def drop_leftovers(self) -> None:
+        """Drop the staging tables of jobs that ended without tidying up."""
+        drop_old(self._database, self._schema)
+
+    def _make(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> int | None:
+        declared = ", ".join(f"{quoted(c.name)} {_declared(c)}" for c in columns)
+        cursor.execute(f"CREATE TABLE {self.sql_name} ({declared})")
+        if self._indexed:
+            cursor.execute(f"CREATE UNIQUE INDEX ON {self.sql_name} ({', '.join(map(quoted, self._key))})")
+        return self._find(cursor, self._table)
+
+    def _check_encoding(self, cursor: psycopg.Cursor[Any]) -> None:
+        (encoding,) = _one(cursor.execute("SELECT current_setting('server_encoding')"))
+        if encoding != "UTF8":
+            raise TargetError(
+                f"{self.name}: the database is encoded in {encoding}, which cannot hold every text.",
+                advice="Choose a database with ENCODING 'UTF8'.",
+            )
+
+    def _check_columns(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> None:
+        expected = {column.name: of_spark(column.type).postgresql for column in columns}
+        found = self._declared_types(cursor)
+        if expected != found:
+            raise different_columns(self.name, expected, found)
+
+    def _columns(self) -> dict[str, ColumnType]:
+        """Return the table's columns, in order; none if it is missing."""
+        with self._database.transaction(reading=True) as cursor:
+            found = self._declared_types(cursor)
+        columns = {name: of_postgresql(type_) for name, type_ in found.items()}
+        if foreign := [f"{name} {found[name]}" for name, type_ in columns.items() if type_ is None]:
+            raise TargetError(f"{self.name} has columns that no load makes: {', '.join(foreign)}.")
+        return {name: type_ for name, type_ in columns.items() if type_ is not None}
+
+    def _declared_types(self, cursor: psycopg.Cursor[Any]) -> dict[str, str]:
+        rows = cursor.execute(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod)"
+            # such a collation takes different texts for equal
+            " || CASE WHEN l.collisdeterministic IS FALSE THEN ' COLLATE ' || l.collname ELSE '' END"
+            " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation"
+            " WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+            (self._schema, self._table),
+        )
+        return dict(rows.fetchall())
+
+    def _find(self, cursor: psycopg.Cursor[Any], table: str) -> int | None:
+        """Return the OID of a table of the schema."""
+        row = cursor.execute(
+            "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
+            (self._schema, table),
+        ).fetchone()
+        if row is not None and row[1] not in _TABLES:
+            raise TargetError(f"{self.name}: {self._schema}.{table} is there already, and is not a table.")
+        return None if row is None else int(row[0])
+
+    def _is_empty(self, cursor: psycopg.Cursor[Any]) -> bool:
+        (is_empty,) = _one(cursor.execute(f"SELECT NOT EXISTS (SELECT FROM {self.sql_name})"))
+        return bool(is_empty)
+
+    def _apply(self, staging: Staging, state: State, write: Write, marker: Marker | None) -> bool:
+        try:
+            with self._database.transaction() as cursor:
+                if self._has_moved(cursor, state):
+                    return False
+                staging.take_sentinel(cursor)
+                self._write(cursor, staging, write)
+                self._run(
+                    cursor,
+                    "UPDATE {sinks} SET version = version + 1, marker = COALESCE(%s::jsonb, marker), table_oid = %s,"
+                    " is_empty = %s, attempt = %s, committed_at = clock_timestamp() WHERE sink = %s",
+                    json.dumps(json.loads(to_json(marker))) if marker else None,
+                    self._find(cursor, self._table),
+                    self._is_empty(cursor),
+                    staging.name,
+                    self._table,
+                )
+                cursor.execute(f"DROP TABLE {staging.sql_name}")
+                return True
+        except TargetUnavailableError:
+            # The answer to the commit may have been lost.
+            if self._was_committed(staging):
+                return True
+            raise
+
+    def _has_moved(self, cursor: psycopg.Cursor[Any], state: State) -> bool:
+        """Lock the sink and its table against other writers, and compare them with what was seen."""
+        row = self._run(
+            cursor, "SELECT version, table_oid FROM {sinks} WHERE sink = %s FOR UPDATE", self._table
+        ).fetchone()
+        if row is None or self._find(cursor, self._table) is None:
+            return True
+        cursor.execute(f"LOCK TABLE {self.sql_name} IN SHARE ROW EXCLUSIVE MODE")
+        version, loaded = row
+        if state.marker is not None and loaded != self._find(cursor, self._table):
+            return True
+        return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
+
+    def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
+        cursor.execute(f"ANALYZE {staging.sql_name}")
+        names = ", ".join(map(quoted, staging.columns))
+        staged = ", ".join(map(staging.value, staging.columns))
+        insert = f"INSERT INTO {self.sql_name} ({names}) SELECT {staged} FROM {staging.sql_name} s"
+        if isinstance(write, Merge):
+            self._merge(cursor, staging, write, insert)
+            return
+        if isinstance(write, Replace):
+            # TRUNCATE would show an empty table to those that read meanwhile
+            cursor.execute(f"DELETE FROM {self.sql_name}")
+        cursor.execute(insert)
+
+    def _merge(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Merge, insert: str) -> None:
+        source = staging.sql_name
+        key = ", ".join(staging.numbered[name] for name in write.key)
+        if cursor.execute(f"SELECT FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").fetchone() is not None:
+            raise TargetError(f"{self.name}: several rows of one key were to be merged.")
+        on = " AND ".join(
+            equality(
+                f"t.{quoted(name)}",
+                staging.value(name),
+                staging.columns[name].postgresql,
+                nullable=write.nullable_key,
+            )
+            for name in write.key
+        )
+        gone, stays = "s._op IN ('D', 'B')", "s._op NOT IN ('D', 'B')"
+        put = ", ".join(f"{quoted(name)} = {staging.value(name)}" for name in staging.columns)
+        cursor.execute(f"DELETE FROM {self.sql_name} t USING {source} s WHERE {gone} AND {on}")
+        cursor.execute(f"UPDATE {self.sql_name} t SET {put} FROM {source} s WHERE {stays} AND {on}")
+        cursor.execute(f"{insert} WHERE {stays} AND NOT EXISTS (SELECT FROM {self.sql_name} t WHERE {on})")
+
+    def _was_committed(self, staging: Staging) -> bool:
+        """Whether the newest commit is the one of this attempt; one that is still going on is waited for."""
+        try:
+            with self._database.transaction() as cursor:
+                row = self._run(
+                    cursor, "SELECT attempt FROM {sinks} WHERE sink = %s FOR UPDATE", self._table
+                ).fetchone()
+        except TargetError:
+            return False
+        return row is not None and row[0] == staging.name
+
+    def _run(self, cursor: psycopg.Cursor[Any], statement: str, *values: object) -> psycopg.Cursor[Any]:
+        """Run a statement on the control table, with values."""
+        # a % of a name would be taken for a place of a value
+        sinks = in_schema(self._schema, SINKS).replace("%", "%%")
+        return cursor.execute(statement.replace("{sinks}", sinks), values)
+
+
+def _declared(column: TargetColumn) -> str:
+    type_ = of_spark(column.type).postgresql
+    # compared there as it is here, for what is read in part
+    return f'{type_} COLLATE "C"' if column.name == "_lsn" else type_
+
+
+def _one(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
+    row = cursor.fetchone()
+    assert row is not None
+    return tuple(row)

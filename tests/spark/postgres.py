@@ -1,0 +1,109 @@
+"""A PostgreSQL of the tests: Debian's package, started on the loopback interface with a data folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
+from tests.conftest import TARGET_PASSWORD, TARGET_USER
+
+SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "shared_buffers": "32MB"}
+
+
+class Postgres:
+    """One server with one login, which owns the database."""
+
+    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
+        self.binaries, self.data, self.user = binaries, folder / "data", user
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        password = folder / "password"
+        password.write_text(TARGET_PASSWORD)
+        if user is not None:
+            for path in (folder, password):
+                shutil.chown(path, user)
+        # a locale whose order is not that of bytes
+        self._tool(
+            *("initdb", "--auth=scram-sha-256", f"--username={TARGET_USER}", f"--pwfile={password}", "--no-sync"),
+            *("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=und"),
+        )
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in {**SETTINGS, "port": self.port}.items())
+        self.start()
+        self.sql('CREATE DATABASE "ware % house"', database="postgres")
+
+    @property
+    def spec(self) -> DatabaseSpec:
+        return DatabaseSpec("127.0.0.1", self.port, "ware % house", {"sslmode": "disable"})
+
+    def start(self) -> None:
+        self._tool("pg_ctl", "start", "--wait", "--silent", f"--log={self.data / 'log'}")
+
+    def stop(self) -> None:
+        """End it at once, as a crash does."""
+        self._tool("pg_ctl", "stop", "--mode=immediate", "--silent")
+
+    @contextlib.contextmanager
+    def connect(self, database: str | None = None, **given: Any) -> Iterator[Any]:
+        """Return a connection in autocommit."""
+        address = {"host": "127.0.0.1", "port": self.port, "user": TARGET_USER, "password": TARGET_PASSWORD, **given}
+        with psycopg.connect(dbname=database or self.spec.database, autocommit=True, **address) as connection:
+            yield connection
+
+    def sql(self, text: str, database: str | None = None) -> list[tuple]:
+        """Run a statement; its rows, dates as text."""
+        with self.connect(database) as connection:
+            cursor = connection.execute(text)
+            return cursor.fetchall() if cursor.description else []
+
+    def rows(self, schema: str, table: str) -> list[dict]:
+        """Return the rows of a table; instants in UTC."""
+        with self.connect(row_factory=dict_row, options="-c timezone=UTC") as connection:
+            # a real's text is the shortest, not that of the same double
+            return connection.execute(f'SELECT * FROM "{schema}"."{table}"', binary=True).fetchall()
+
+    def _tool(self, name: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self.binaries / name, "-D", self.data, *arguments],
+            user=self.user,
+            group=self.user,
+            extra_groups=[] if self.user else None,
+            cwd="/",
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "America/New_York"},
+            stdin=subprocess.DEVNULL,
+            # what the server inherits must not keep a pipe open
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE if name == "initdb" else subprocess.DEVNULL,
+        )
+        if done.returncode:
+            log = self.data / "log"
+            raise RuntimeError(f"{name} failed: {done.stderr or (log.read_text() if log.exists() else '')}")
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Postgres]:
+    """Run a server, or skip the test where PostgreSQL is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    binary = shutil.which("initdb") or (found[-1] if found else None)
+    if binary is None:
+        pytest.skip("PostgreSQL is not installed (Debian package postgresql)")
+    with tempfile.TemporaryDirectory(prefix="mssql_cdc_pg-", dir="/tmp") as folder:
+        # it refuses to run as root; the package makes this user
+        server = Postgres(Path(binary).parent, Path(folder), "postgres" if os.getuid() == 0 else None)
+        try:
+            yield server
+        finally:
+            server.stop()

@@ -1,0 +1,416 @@
+"""What only PostgreSQL does: types, names, lost sessions, crashes, left-over tables; and whole loads into it."""
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, to_json
+from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
+from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge
+from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
+from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from tests.conftest import TARGET_PASSWORD, TARGET_USER
+from tests.spark.model import lsn
+from tests.spark.origin import positions
+from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker
+from tests.spark.test_types import TYPES, expected
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+LONGEST = "ä" * 31 + "x"
+"""A name of 63 bytes."""
+
+
+@pytest.fixture
+def new(spark, postgresql, namespace):
+    """Return a maker of target objects for one table that does not exist."""
+
+    def make(name=LONGEST, kind=PostgresqlTable, database=postgresql.spec, secret=None, key=("id",)):
+        session = table_session(spark)
+        secret = secret or target_credentials(session)
+        table = ("warehouse", namespace, name)
+        return kind(session, table, "spec", database=database, credentials=secret, key=key)
+
+    yield make
+    postgresql.sql(f'DROP SCHEMA IF EXISTS "{namespace}" CASCADE')
+
+
+@pytest.fixture
+def table(new):
+    """Return such a maker for a table that was made."""
+    new().create(COLUMNS)
+    return new
+
+
+@pytest.fixture
+def staged(postgresql, namespace):
+    """Return the names of the staging tables that are there."""
+
+    def names():
+        return sorted(
+            name
+            for (name,) in postgresql.sql(f"SELECT tablename FROM pg_tables WHERE schemaname = '{namespace}'")
+            if name.startswith(PREFIX)
+        )
+
+    return names
+
+
+@pytest.fixture
+def house(live, postgresql, namespace):
+    """A database whose capture runs, loaded into PostgreSQL."""
+    live.into(postgresql)
+    yield live
+    postgresql.sql(f'DROP SCHEMA IF EXISTS "{namespace}" CASCADE')
+
+
+def ok(receipt):
+    assert [table.error for table in receipt.tables] == [None] * len(receipt.tables)
+    return receipt
+
+
+# --- whole loads
+
+
+def test_values_arrive_as_they_are(house):
+    names = [name for name, _, _ in TYPES]
+    quoted = [f"[{name.replace(']', ']]')}]" for name in names]
+    declared = ", ".join(f"{name} {type_} NULL" for name, (_, type_, _) in zip(quoted, TYPES, strict=True))
+    house.sql(f"CREATE TABLE dbo.types (id int NOT NULL PRIMARY KEY, {declared}, rv rowversion)")
+
+    def insert(id_, position):
+        values = ", ".join("NULL" if position is None else v[position][0] for _, _, v in TYPES)
+        house.sql(f"INSERT INTO dbo.types (id, {', '.join(quoted)}) VALUES ({id_}, {values})")
+
+    for id_, position in enumerate([0, 1, None]):
+        insert(id_, position)
+    house.enable("dbo.types")
+    house.wait_captured()
+    first = ok(house.load(house.table("dbo.types")))
+    for id_, position in enumerate([0, 1, None], start=20):
+        insert(id_, position)
+    # what the target holds is read back for it: the value of nmax is left out of this event
+    house.sql("UPDATE dbo.types SET small = 7 WHERE id = 1; UPDATE dbo.types SET small = 7 WHERE id = 21")
+    house.wait_captured()
+    ok(house.load(house.table("dbo.types", at=positions(first))))
+
+    versions = {row["id"]: row["rv"] for row in house.sql("SELECT id, rv FROM dbo.types")}
+    nothing = dict.fromkeys(expected(0))
+    wanted = {0: expected(0), 1: {**expected(1), "small": 7}, 2: nothing}
+    wanted |= {20: expected(0), 21: {**expected(1), "small": 7}, 22: nothing}
+    mirror = {row["id"]: row for row in house.lake("dbo.types")}
+    events = sorted(house.lake("dbo.types", "history"), key=lambda row: (row["_lsn"], row["_seq"] or 0))
+    history = {row["id"]: row for row in events}
+    for found in (mirror, history):
+        assert found.keys() == wanted.keys()
+        for id_, values in wanted.items():
+            assert found[id_]["rv"] == versions[id_]
+            for name, value in values.items():
+                assert (name, found[id_][name]) == (name, value)
+                assert type(found[id_][name]) is type(value)
+    assert ("small" in history[21]["_changed"], "nmax" in history[21]["_changed"]) == (True, False)
+    assert (history[21]["_unknown"], history[1]["_unknown"]) == ([], [])
+    assert isinstance(history[21]["_commit_ts_utc"], datetime.datetime)
+
+
+# --- values
+
+
+def test_texts_and_arrays_of_any_content_come_back(new):
+    texts = ['"', "\\", '\\"', "", " ", "{a,b}", "NULL", "null", "ä,𝄞", "line\nbreak\ttab", "'", "%s", "\x01"]
+    columns = (
+        TargetColumn("id", "INT", "{}"),
+        TargetColumn("t", "STRING", "{}"),
+        TargetColumn("a", "ARRAY<STRING>", "{}"),
+        TargetColumn("d", "DECIMAL(38,0)", "{}"),
+        TargetColumn("f", "FLOAT", "{}"),
+    )
+    target = new()
+    target.create(columns)
+    big = 10**38 - 1
+    rows = [(n, text, [text, text + "x"], big, 16777216.0) for n, text in enumerate(texts)]
+    rows += [(90, None, None, None, None), (91, "a", [], -big, -3.4028234663852886e38)]
+    given = target._session.createDataFrame(
+        [(i, t, a, None if d is None else str(d), f) for i, t, a, d, f in rows],
+        "id INT, t STRING, a ARRAY<STRING>, d STRING, f FLOAT",
+    ).withColumn("d", F.expr("CAST(d AS DECIMAL(38,0))"))
+
+    assert target.commit(target.state(), Append(given), marker(1))
+
+    held = by_hand(target, f"SELECT * FROM {target.sql_name} ORDER BY id")
+    assert [tuple(row) for row in held] == rows
+    back = target.rows(target.state()).orderBy("id")
+    assert [tuple(row) for row in back.collect()] == rows
+    assert back.schema.simpleString() == given.schema.simpleString()
+
+
+def test_a_nul_character_is_refused_by_name_and_key(table, staged):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+
+    with pytest.raises(TargetError, match=r"column 'a `b\.c' of the row with id=7 holds the character NUL") as refused:
+        target.commit(target.state(), Merge(changes(target, [(7, "x\0y", 1, "U", 1)]), ["id"]), marker(2))
+
+    assert refused.value.permanent
+    assert (contents(target), target.state().marker, staged()) == ([(1, "a", 1)], marker(1), [])
+
+
+def test_a_merge_by_columns_of_each_type_that_may_be_null(new):
+    types = {"i": "INT", "t": "STRING", "d": "DATE", "b": "BOOLEAN", "y": "BINARY", "n": "DECIMAL(9,2)", "f": "DOUBLE"}
+    types |= {"z": "TIMESTAMP_NTZ", "o": "TIMESTAMP"}
+    target = new(key=())
+    target.create([*(TargetColumn(name, type_, "{}") for name, type_ in types.items()), TargetColumn("v", "INT", "{}")])
+    values = ["1", "'a'", "DATE'0001-01-01'", "true", "X'00'", "1.5", "0.1"]
+    values += ["TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'", "TIMESTAMP'1500-01-01 00:00:00'"]
+    rows = [", ".join("NULL" if n == m else value for m, value in enumerate(values)) for n in range(len(values) + 1)]
+
+    def given(value, op):
+        cast = ", ".join(f"CAST(col{n + 1} AS {t}) AS {c}" for n, (c, t) in enumerate(types.items()))
+        listed = ", ".join(f"({row})" for row in rows)
+        return target._session.sql(f"SELECT {cast}, {value} AS v, '{op}' AS _op FROM VALUES {listed}")
+
+    for position, (value, op, left) in enumerate([(1, "I", [1] * 10), (2, "U", [2] * 10), (3, "D", [])], start=1):
+        merge = Merge(given(value, op), list(types), nullable_key=True)
+        assert target.commit(target.state(), merge, marker(position))
+        assert [v for (v,) in by_hand(target, f"SELECT v FROM {target.sql_name}")] == left
+
+
+# --- others, and what is lost
+
+
+def test_a_table_that_was_dropped_is_missing_and_begins_anew(table):
+    load(table(), 1, [(1, "a", 1)])
+    by_hand(table(), f"DROP TABLE {table().sql_name}")
+
+    target = table()
+    state = target.state()
+    assert (state.exists, state.marker, state.is_empty) == (False, None, True)
+    stale = dataclasses.replace(state, exists=True, marker=marker(1), is_empty=False)
+    target.create(COLUMNS)
+    assert not table().commit(stale, Append(frame(table(), [(8, "old", 8)])), marker(2))
+    assert target.commit(state, Append(frame(target, [(2, "b", 2)])), marker(5))
+    assert (contents(target), target.state().marker) == ([(2, "b", 2)], marker(5))
+
+
+def test_a_table_that_others_made_anew_is_doubtful(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    seen, other = target.state(), target.sql_name.replace(LONGEST, "other")
+    by_hand(target, f"CREATE TABLE {other} AS TABLE {target.sql_name}")
+    by_hand(target, f"DROP TABLE {target.sql_name}")
+    by_hand(target, f'ALTER TABLE {other} RENAME TO "{LONGEST}"')
+
+    state = table().state()
+
+    assert (state.marker, state.is_empty) == (None, False)
+    assert "was made anew, or restored from a dump" in str(state.doubt)
+    assert not target.commit(seen, Append(frame(target, [(2, "b", 2)])), marker(2))
+    # on a person's word it goes on from there
+    load(target, 3, [(3, "c", 3)])
+    assert (table().state().marker, table().state().doubt) == (marker(3), None)
+
+
+def test_what_is_not_a_plain_table_is_refused(new, postgresql, namespace):
+    new("other").create(COLUMNS)
+    postgresql.sql(f'CREATE VIEW "{namespace}".seen AS SELECT 1 AS id')
+
+    with pytest.raises(TargetError, match="seen is there already, and is not a table"):
+        new("seen").state()
+
+
+def test_staging_tables_of_dead_jobs_are_dropped_after_a_day(table, postgresql, namespace, staged):
+    fresh = new_name("spec")
+    old = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1, minutes=1)).strftime("%Y%m%d%H%M%S")
+    names = [fresh, f"{PREFIX}spec_{old}abcdef", f"{PREFIX}of_somebody"]
+    for name in names:
+        postgresql.sql(f'CREATE TABLE "{namespace}"."{name}" (id int)')
+
+    table().drop_leftovers()
+
+    assert staged() == sorted([fresh, f"{PREFIX}of_somebody"])
+
+
+KILLED = """
+import sys
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, Marker, from_json
+from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.targets import Merge
+from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+
+schema, table, staging, port, password, marker = sys.argv[1:]
+
+
+class Held(PostgresqlTable):
+    def _write(self, cursor, staging, write):
+        super()._write(cursor, staging, write)
+        print("written", flush=True)
+        sys.stdin.read()
+
+
+database = DatabaseSpec("127.0.0.1", int(port), "ware % house", {"sslmode": "disable"})
+target = Held(None, ("w", schema, table), "s", database=database, credentials=Credentials("loader", password))
+rows = Staging(target._database, schema, staging, target._columns())
+target._apply(rows, target.state(), Merge(None, ["id"]), from_json(Marker, marker))
+"""
+
+
+def test_a_process_that_is_killed_before_its_commit_leaves_all_as_it_was(table, postgresql, namespace, staged):
+    target = table()
+    load(target, 1, [(1, "a", 1), (2, "b", 2)])
+    state, write = target.state(), Merge(changes(target, [(1, "A", 9, "U", 1), (2, None, None, "D", 2)]), ["id"])
+    staging = Staging(target._database, namespace, new_name("spec"), target._columns())
+    staging.create()
+    staging.fill(write, key=["id"], connections=1)
+    arguments = [namespace, LONGEST, staging.name, str(postgresql.port), TARGET_PASSWORD, to_json(marker(2))]
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        try:
+            assert process.stdout.readline() == b"written\n"
+            # a reader sees nothing of it, and does not wait
+            assert contents(target) == [(1, "a", 1), (2, "b", 2)]
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+    assert (contents(target), target.state()) == ([(1, "a", 1), (2, "b", 2)], state)
+    assert staged() == [staging.name]
+    assert target.commit(state, write, marker(2))
+    assert (contents(target), target.state().marker) == ([(1, "A", 9)], marker(2))
+
+
+def test_a_crash_of_the_server_loses_no_staged_row_unnoticed(table, postgresql):
+    class Crashed(PostgresqlTable):
+        def _apply(self, *arguments):
+            postgresql.stop()
+            postgresql.start()
+            return super()._apply(*arguments)
+
+    load(table(), 1, [(1, "a", 1)])
+    target = table(kind=Crashed)
+    with pytest.raises(TargetUnavailableError, match="the staged rows are gone") as lost:
+        target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), marker(2))
+
+    assert not lost.value.permanent
+    assert (contents(table()), table().state().marker) == ([(1, "a", 1)], marker(1))
+    load(table(), 2, [(2, "b", 2)])
+    assert contents(table()) == [(1, "a", 1), (2, "b", 2)]
+
+
+def test_a_commit_whose_answer_is_lost_counts(table, monkeypatch):
+    written = []
+
+    class Lost(PostgresqlTable):
+        def _write(self, *arguments):
+            super()._write(*arguments)
+            written.append(arguments)
+
+    real = Database.transaction
+
+    @contextlib.contextmanager
+    def transaction(self, **given):
+        with real(self, **given) as cursor:
+            yield cursor
+        if written:
+            written.clear()
+            raise TargetUnavailableError("the connection is gone")
+
+    target = table(kind=Lost)
+    state = target.state()
+    monkeypatch.setattr(Database, "transaction", transaction)
+
+    assert target.commit(state, Append(frame(target, [(2, "b", 2)])), marker(2))
+    assert (contents(table()), table().state().marker) == ([(2, "b", 2)], marker(2))
+
+
+def test_a_session_that_is_ended_in_its_transaction_leaves_all_as_it_was(table, postgresql, staged):
+    class Ended(PostgresqlTable):
+        def _write(self, cursor, *arguments):
+            super()._write(cursor, *arguments)
+            postgresql.sql(f"SELECT pg_terminate_backend({cursor.connection.info.backend_pid})")
+
+    target = table(kind=Ended)
+    with pytest.raises(TargetUnavailableError, match="terminating connection"):
+        target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), marker(2))
+
+    assert (contents(table()), table().state().marker, staged()) == ([], None, [])
+
+
+def test_a_task_that_is_run_twice_adds_no_row(table, namespace):
+    target = table()
+    staging = Staging(target._database, namespace, new_name("spec"), target._columns())
+    staging.create()
+    write = Append(frame(target, [(1, "a", 1)]))
+    staging.fill(write, key=["id"], connections=1)
+
+    with pytest.raises(TargetUnavailableError, match="ran a task again"):
+        staging.fill(write, key=["id"], connections=1)
+
+
+# --- who may, and where
+
+
+def test_a_wrong_password_is_refused_and_not_shown(new):
+    target = new(secret=Credentials(TARGET_USER, "wr0ng-canary"))
+
+    with pytest.raises(TargetError, match="password authentication failed for user") as refused:
+        target.state()
+
+    assert (refused.value.permanent, "wr0ng" in str(refused.value)) == (True, False)
+    assert "Check login, password and database of the target's Airflow connection." in str(refused.value)
+
+
+def test_a_database_that_is_not_there_is_refused_and_one_that_does_not_answer_is_tried_again(new, postgresql):
+    spec = postgresql.spec
+    with pytest.raises(TargetError, match='database "nowhere" does not exist') as missing:
+        new(database=DatabaseSpec(spec.host, spec.port, "nowhere", spec.options)).state()
+    with pytest.raises(TargetUnavailableError, match="refused") as silent:
+        new(database=DatabaseSpec(spec.host, 1, spec.database, spec.options)).state()
+
+    assert (missing.value.permanent, silent.value.permanent) == (True, False)
+
+
+def test_a_login_that_may_not_is_told_what_to_grant(new, postgresql, namespace):
+    postgresql.sql(f"CREATE ROLE \"{namespace}\" LOGIN PASSWORD 'p'")
+    try:
+        with pytest.raises(TargetError, match=r"permission denied .*GRANT CREATE ON DATABASE") as refused:
+            new(secret=Credentials(namespace, "p")).create(COLUMNS)
+    finally:
+        postgresql.sql(f'DROP ROLE "{namespace}"')
+
+    assert refused.value.permanent
+
+
+def test_without_psycopg_it_is_said_what_to_install(new, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(TargetError, match=r'pip install "airflow-provider-mssql-cdc\[postgresql\]"'):
+        new().state()
+
+
+@pytest.mark.parametrize(("column", "problem"), [("ä" * 32, "63 bytes"), ("xmin", "a column that each table has")])
+def test_names_that_postgresql_cannot_hold_are_refused_before_anything_is_read(house, postgresql, column, problem):
+    house.sql(f"CREATE TABLE dbo.odd (id int NOT NULL PRIMARY KEY, [{column}] int NULL)")
+    house.enable("dbo.odd")
+
+    (found,) = house.load(house.table("dbo.odd"), upto=lsn(1)).tables
+
+    assert (found.error.kind, found.error.permanent) == ("TargetError", True)
+    assert column in found.error.message
+    assert problem in found.error.message
+    assert postgresql.sql(f"SELECT 1 FROM pg_namespace WHERE nspname = '{house.namespace}'") == []

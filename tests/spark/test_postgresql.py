@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, to_json
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec, to_json
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
@@ -123,6 +123,77 @@ def test_values_arrive_as_they_are(house):
     assert ("small" in history[21]["_changed"], "nmax" in history[21]["_changed"]) == (True, False)
     assert (history[21]["_unknown"], history[1]["_unknown"]) == ([], [])
     assert isinstance(history[21]["_commit_ts_utc"], datetime.datetime)
+
+
+def test_loads_and_a_replay_hold_what_the_source_holds(house, postgresql, capfd):
+    house.sql(
+        'CREATE TABLE dbo.orders (id int NOT NULL, part nvarchar(20) NOT NULL, [odd "%{name] int NULL,'
+        " note nvarchar(max) NULL, CONSTRAINT pk PRIMARY KEY (id, part));"
+        "CREATE TABLE dbo.pairs (a int NULL, b date NULL, n int NULL)"
+    )
+    house.sql(
+        "INSERT INTO dbo.orders VALUES (1, N'a', 1, REPLICATE(CONVERT(nvarchar(max), N'x'), 5000)), (2, N'b', 2, N'y');"
+        "INSERT INTO dbo.pairs VALUES (1, NULL, 1), (NULL, '0001-01-01', 2), (NULL, NULL, 3)"
+    )
+    tables = {"dbo.orders": (("mirror", "history"), None), "dbo.pairs": (("mirror",), ["a", "b"])}
+    for name in tables:
+        house.enable(name)
+    house.sql("INSERT INTO dbo.orders VALUES (4, N'd', 4, NULL); INSERT INTO dbo.pairs VALUES (4, NULL, 4)")
+    house.wait_captured()
+    low = house.max_lsn()
+    first = ok(house.load(*(house.table(name, shapes, key=key) for name, (shapes, key) in tables.items())))
+    for change in (
+        "UPDATE dbo.orders SET [odd \"%{name] = 10 WHERE id = 1; INSERT INTO dbo.orders VALUES (3, N'c', NULL, NULL)",
+        "DELETE FROM dbo.orders WHERE id = 2; UPDATE dbo.orders SET part = N'A' WHERE id = 1",
+        "UPDATE dbo.pairs SET n = n + 10; DELETE FROM dbo.pairs WHERE n = 12;"
+        "INSERT INTO dbo.pairs VALUES (NULL, '1582-10-10', 4)",
+    ):
+        house.sql(change)
+    house.wait_captured()
+    at = {t.name.table: {s.shape: (s.read_through, s.after.position) for s in t.sinks} for t in first.tables}
+    specs = [house.table(name, s, at=at[name.partition(".")[2]], key=key) for name, (s, key) in tables.items()]
+    second = ok(house.load(*specs))
+
+    assert [s.outcome for t in second.tables for s in t.sinks] == ["loaded"] * 3
+    captured = check_events(house, low)
+    assert len(captured) >= 6
+    for name in tables:
+        assert sorted(map(repr, house.lake(name))) == sorted(map(repr, house.sql(f"SELECT * FROM {name}")))
+
+    # a window that is replayed puts back what the history lacks, and nothing else
+    schema = f'"{house.namespace}"'
+    postgresql.sql(f"DELETE FROM {schema}.dbo_orders_history WHERE _op IN ('D', 'U')")
+    upto = second.tables[0].sinks[1].after.position
+    replay = house.table("dbo.orders", ["history"], at={"history": (upto, upto)})
+    (again,) = ok(house.load(replay, upto=upto, replay=ReplaySpec(low, upto))).tables
+    assert [sink.outcome for sink in again.sinks] == ["replayed"]
+    assert check_events(house, low) == captured
+
+    indexes = postgresql.sql(f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{house.namespace}' ORDER BY 1")
+    assert [text for (text,) in indexes if "UNIQUE" in text and "dbo_" in text] == [
+        f"CREATE UNIQUE INDEX dbo_orders_id_part_idx ON {house.namespace}.dbo_orders USING btree (id, part)"
+    ]
+    out, err = capfd.readouterr()
+    for text in (out, err, to_json(first), to_json(second), to_json(house.spec(*specs, upto=upto))):
+        assert TARGET_PASSWORD not in text
+
+
+def check_events(house, low):
+    """Compare the history of the orders with the events that the source has captured; these."""
+    columns = ("id", "part", 'odd "%{name')
+    captured = house.sql(
+        "SELECT CONVERT(varchar(22), __$start_lsn, 1) AS lsn, __$command_id, CONVERT(varchar(22), __$seqval, 1) AS seq,"
+        f" SUBSTRING('DIBU', __$operation, 1) AS op, {', '.join(f'[{name}]' for name in columns)}"
+        f" FROM cdc.dbo_orders_CT WHERE __$start_lsn > {low}"
+    )
+    events = sorted((tuple(row.values()) for row in captured), key=repr)
+    found = [
+        (row["_lsn"], row["_command_id"], row["_seqval"], row["_op"], *(row[name] for name in columns))
+        for row in house.lake("dbo.orders", "history")
+        if row["_op"] != "R"
+    ]
+    assert sorted(found, key=repr) == events
+    return events
 
 
 # --- values

@@ -7,25 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from airflow_provider_mssql_cdc.core import catalog
+from airflow_provider_mssql_cdc.core.catalog import lsn
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, quote
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.patterns import TablePattern
 
 Row = tuple[Any, ...]
 
 log = logging.getLogger(__name__)
-
-
-def lsn(value: bytes | None) -> Lsn | None:
-    """Return the LSN; None for NULL and for ten zero bytes, neither of which is a position."""
-    if value is None:
-        return None
-    found = Lsn(bytes(value))
-    return None if found.is_zero else found
 
 
 def status_of(row: Row) -> DatabaseStatus:
@@ -97,15 +91,24 @@ def instances_of(
     :param user: for the GRANT in the warning
     """
     names = {table.object_id: table.name for table in tables}
-    parts: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    parts: dict[int, list[Row]] = defaultdict(list)
     for row in column_rows:
-        parts[row[1], row[0]].append(row)
+        parts[row[1]].append(row)
     found: dict[int, CaptureInstance] = {}
     for _, _, source_id, _, _, _, name, object_id, created, start, net_changes, role in table_rows:
         if object_id is None or source_id not in names or object_id in found:
             continue
-        columns = parts[object_id, statements.COLUMN]
-        if not columns:
+        instance = catalog.instance(
+            name,
+            names[source_id],
+            source_id,
+            created,
+            start,
+            parts[object_id],
+            net_changes=bool(net_changes),
+            role=role,
+        )
+        if instance is None:
             log.warning(
                 "%s may not see change table %s_CT, so its capture instance is left out: "
                 "GRANT SELECT ON SCHEMA::[cdc] TO %s;",
@@ -114,45 +117,8 @@ def instances_of(
                 quote(user),
             )
             continue
-        mark = lsn(start)
-        found[object_id] = CaptureInstance(
-            name=name,
-            object_id=object_id,
-            source=names[source_id],
-            source_object_id=source_id,
-            create_date=created,
-            start_lsn=mark,
-            min_lsn=mark,
-            columns=tuple(sorted((_column(row) for row in columns), key=lambda column: column.ordinal)),
-            index_key=_names(parts[object_id, statements.INDEX]),
-            primary_key=_names(parts[object_id, statements.PRIMARY]),
-            uncaptured=_names(parts[object_id, statements.UNCAPTURED]),
-            supports_net_changes=bool(net_changes),
-            role=role,
-            has_command_id=bool(parts[object_id, statements.COMMAND_ID]),
-        )
+        found[object_id] = instance
     return sorted(found.values(), key=lambda instance: (instance.source, instance.create_date, instance.object_id))
-
-
-def _column(row: Row) -> Column:
-    _, _, ordinal, name, column_id, type_name, length, precision, scale, nullable, collation, computed = row
-    return Column(
-        ordinal=ordinal,
-        column_id=column_id,
-        name=name,
-        type=type_name.lower(),
-        length=length,
-        precision=precision,
-        scale=scale,
-        nullable=nullable is None or bool(nullable),
-        collation=collation,
-        computed=bool(computed),
-        dropped=nullable is None,
-    )
-
-
-def _names(rows: Iterable[Row]) -> tuple[str, ...]:
-    return tuple(row[3] for row in sorted(rows, key=lambda row: row[2]))
 
 
 def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Probe:

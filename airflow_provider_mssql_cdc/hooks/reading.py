@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from airflow_provider_mssql_cdc.core.catalog import lsn
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import (
     DatabaseStatus,
@@ -19,7 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServ
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName
 from airflow_provider_mssql_cdc.hooks import statements
-from airflow_provider_mssql_cdc.hooks.catalog import instances_of, lsn, matches_of, probe_of, status_of
+from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
 from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_name, parse_pattern
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.hooks.patterns import ESCAPE
@@ -76,46 +77,7 @@ def tables(patterns: int, *, with_instances: bool) -> str:
     )
 
 
-COLUMN, UNCAPTURED, INDEX, PRIMARY, COMMAND_ID = range(5)
-
-# Types are those of the change table, which an ALTER of the source reaches in log order. Whether NULLs are allowed only
-# the source knows; a column that was dropped there keeps its place in the change table (docs: sp_cdc_enable_table).
-# Types beyond the system's own (CLR) share one system_type_id, so their name is their own.
-COLUMNS = f"""
-SELECT {COLUMN} AS kind, cc.object_id, cc.column_ordinal AS ordinal, cc.column_name AS name, cc.column_id,
-  COALESCE(base.name, own.name) AS type_name, c.max_length, c.precision, c.scale,
-  source.is_nullable, c.collation_name,
-  COALESCE(cc.is_computed, CAST(0 AS bit)) AS is_computed
-FROM cdc.change_tables AS ct
-JOIN cdc.captured_columns AS cc ON cc.object_id = ct.object_id
-JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = cc.column_name
-LEFT JOIN sys.types AS base ON base.user_type_id = c.system_type_id
-LEFT JOIN sys.types AS own ON own.user_type_id = c.user_type_id
-LEFT JOIN sys.columns AS source ON source.object_id = ct.source_object_id AND source.column_id = cc.column_id
-WHERE ct.source_object_id IN %s
-UNION ALL
-SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM cdc.change_tables AS ct
-JOIN sys.columns AS source ON source.object_id = ct.source_object_id
-WHERE ct.source_object_id IN %s AND NOT EXISTS (
-  SELECT 1 FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id AND cc.column_id = source.column_id)
-UNION ALL
-SELECT {INDEX}, ct.object_id, ic.index_ordinal, ic.column_name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM cdc.change_tables AS ct
-JOIN cdc.index_columns AS ic ON ic.object_id = ct.object_id
-WHERE ct.source_object_id IN %s
-UNION ALL
-SELECT {PRIMARY}, ct.object_id, ic.key_ordinal, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM cdc.change_tables AS ct
-JOIN sys.indexes AS i ON i.object_id = ct.source_object_id AND i.is_primary_key = 1
-JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id AND ic.key_ordinal > 0
-JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
-WHERE ct.source_object_id IN %s
-UNION ALL
-SELECT {COMMAND_ID}, ct.object_id, c.column_id, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM cdc.change_tables AS ct
-JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = N'__$command_id'
-WHERE ct.source_object_id IN %s"""
+COLUMNS = catalog.columns("IN %s")
 
 DDL_HISTORY = """
 SELECT ct.capture_instance, h.ddl_command, h.ddl_lsn, h.ddl_time, h.required_column_update

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
@@ -32,6 +32,25 @@ VERSION_COLUMNS = {
     "_unknown": "ARRAY<STRING>",
 }
 """What an ``scd2`` table holds beside the data: a version counts from one commit LSN up to, and without, another."""
+
+TRANSACTION_COLUMNS = {
+    "_lsn": "STRING",
+    "_commit_ts": "TIMESTAMP_NTZ",
+    "_commit_ts_utc": "TIMESTAMP",
+    "schema": "STRING",
+    "table": "STRING",
+    "events": "BIGINT",
+    "inserted": "BIGINT",
+    "updated": "BIGINT",
+    "deleted": "BIGINT",
+}
+"""What a ``transactions`` table holds: one row for each transaction that changed the source table."""
+
+BEFORE, AFTER = "before_", "after_"
+"""Begin the names of a wide history's data columns; none of its other columns begins so."""
+
+_WIDE_HEAD = {"type": "STRING", "schema": "STRING", "table": "STRING", "lsn": "STRING", "ts": "TIMESTAMP_NTZ"}
+_WIDE_TAIL = ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
 
 DELETED_AT = {"_deleted_at": "TIMESTAMP_NTZ"}
 """What a ``mirror`` that keeps deleted rows holds beside the data."""
@@ -108,6 +127,19 @@ def check_columns(table: TableName, schema: TableSchema) -> None:
                 "Choose another key (keys=..), or capture the table with another unique index (@index_name).",
             )
     _refuse_clashes(table, mappings)
+
+
+def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
+    """Return the columns of a history whose records hold the values before and after a change.
+
+    :param data: the columns of a mirror
+    """
+    columns = tuple(data)
+    return (
+        *(TargetColumn(name, type_, "{}") for name, type_ in _WIDE_HEAD.items()),
+        *(TargetColumn(prefix + c.name, c.type, "{}") for prefix in (BEFORE, AFTER) for c in columns),
+        *(TargetColumn(name, EVENT_COLUMNS[name], "{}") for name in _WIDE_TAIL),
+    )
 
 
 def key_columns(schema: TableSchema) -> tuple[str, ...]:

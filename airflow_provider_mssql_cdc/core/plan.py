@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions, check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Checkpoint, InstanceRef, SinkState, Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -18,7 +19,17 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, same_schema
-from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, IGNORE, MIRROR, SCD2, SHAPES, Target
+from airflow_provider_mssql_cdc.core.target import (
+    HARD,
+    HISTORY,
+    IGNORE,
+    KEYLESS,
+    MIRROR,
+    SCD2,
+    SHAPES,
+    TRANSACTIONS,
+    Target,
+)
 
 RESET_ADVICE = (
     "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
@@ -52,6 +63,7 @@ class SinkOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     resnapshot: bool = False
     deletes: str = HARD
+    history: HistoryOptions = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +214,7 @@ def choose_key(
                 advice=f"Captured are: {', '.join(sorted(captured))}.",
             )
         return tuple(dict.fromkeys(meant.values())), False
-    if needing := [shape for shape in shapes if shape != HISTORY]:
+    if needing := [shape for shape in shapes if shape not in KEYLESS]:
         raise KeyRequiredError(
             f"{needing[0]} needs a key, and the table has neither a primary key nor a unique index in its capture "
             "instance.",
@@ -212,12 +224,15 @@ def choose_key(
     return (), False
 
 
-def check_key(name: TableName, options: SinkOptions, *, unique: bool) -> None:
+def check_key(name: TableName, options: SinkOptions, key: Sequence[str], *, unique: bool) -> None:
     """Refuse a key that SQL Server does not enforce where rows that are gone stay beside those that are there.
 
-    :raises KeyRequiredError: for ``scd2``, and for a mirror that ignores deletes
+    :param unique: whether the server enforces it
+    :raises KeyRequiredError: for ``scd2``, for a mirror that ignores deletes, and for a history that needs such a key
     """
-    if unique or set(options.shapes) == {HISTORY}:
+    if HISTORY in options.shapes:
+        check_history_key(name, options.history, key=key, unique=unique)
+    if unique or set(options.shapes) <= KEYLESS:
         return
     kind = SCD2 if SCD2 in options.shapes else 'a mirror with deletes="ignore"' if options.deletes == IGNORE else None
     if kind is not None:
@@ -237,10 +252,13 @@ def _column_meant(name: str, instance: CaptureInstance) -> str:
 _SCHEMA_ADVICE = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
 
 
-def check_ddl(name: TableName, ddl: Iterable[DdlChange], after: Lsn, upto: Lsn) -> None:
+def check_ddl(
+    name: TableName, ddl: Iterable[DdlChange], after: Lsn, upto: Lsn, *, advice: str = _SCHEMA_ADVICE
+) -> None:
     """Refuse captured columns that change within the window (after, upto].
 
     :param ddl: the instance's rows of ``cdc.ddl_history``
+    :param advice: what to do about it
     :raises SchemaChangedError: with the statement
     """
     for change in ddl:
@@ -248,7 +266,7 @@ def check_ddl(name: TableName, ddl: Iterable[DdlChange], after: Lsn, upto: Lsn) 
             raise SchemaChangedError(
                 f"a captured column was changed at {change.lsn} ({change.time}) by: {change.command.strip()}",
                 table=str(name),
-                advice=_SCHEMA_ADVICE,
+                advice=advice,
             )
 
 
@@ -287,7 +305,7 @@ def assess(
         check_history(name, checkpoint, history)
     instance = choose_instance(name, instances, checkpoint, options.shapes)
     key, unique = choose_key(name, instance, options.shapes, user_key)
-    check_key(name, options, unique=unique)
+    check_key(name, options, key, unique=unique)
     schema = TableSchema(instance.columns, key)
     check_columns(name, schema)
     sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
@@ -360,10 +378,12 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
                 vouched=candidate.word(shape),
-                partition_by=partition_by,
+                # it has none of the columns that the expressions are about
+                partition_by=() if shape == TRANSACTIONS else partition_by,
                 properties=dict(options.properties),
                 format=options.target.format,
                 deletes=options.deletes if shape == MIRROR else HARD,
+                history=options.history if shape == HISTORY else DEFAULT,
             )
             for shape, state in candidate.sinks.items()
         ),

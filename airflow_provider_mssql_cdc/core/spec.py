@@ -10,6 +10,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -67,6 +68,7 @@ class SinkSpec:
     :param properties: table properties for a table that the load creates
     :param format: the target's, as ``core.target`` names it
     :param deletes: what a mirror does with deleted rows, as ``core.target`` names it
+    :param history: what a history holds
     """
 
     shape: str
@@ -79,6 +81,7 @@ class SinkSpec:
     properties: dict[str, str] = field(default_factory=dict)
     format: str = ICEBERG
     deletes: str = HARD
+    history: HistoryOptions = DEFAULT
 
     @property
     def name(self) -> str:
@@ -179,6 +182,7 @@ class Marker:
     :param events: number of events by kind (inserted, updated, deleted, copied)
     :param gaps: all that a history lacks, from its beginning; handed on from marker to marker
     :param vouched: names the last order of a person on which this line of loads stands; handed on too
+    :param history: what a history holds
     """
 
     position: Lsn
@@ -196,6 +200,7 @@ class Marker:
     create_date: datetime.datetime | None = None
     gaps: tuple[Gap, ...] = ()
     vouched: str | None = None
+    history: HistoryOptions = DEFAULT
     version: int = VERSION
 
 

@@ -14,7 +14,11 @@ from airflow_provider_mssql_cdc.core.table import TableName
 MIRROR = "mirror"
 HISTORY = "history"
 SCD2 = "scd2"
-SHAPES = (MIRROR, HISTORY, SCD2)
+TRANSACTIONS = "transactions"
+SHAPES = (MIRROR, HISTORY, SCD2, TRANSACTIONS)
+
+KEYLESS = frozenset({HISTORY, TRANSACTIONS})
+"""The shapes to which rows are only added, so that they need no key."""
 
 HARD, SOFT, IGNORE = "hard", "soft", "ignore"
 DELETES = (HARD, SOFT, IGNORE)
@@ -184,11 +188,11 @@ def check_format(target: str, shapes: Iterable[str], **made: object) -> None:
 
     :param target: its address, which may be a template behind the format
     :param made: what tables are to be made with: ``partition_by``, ``table_properties``
-    :raises ParameterError: for Parquet with other shapes than ``history``, for PostgreSQL with ``scd2``, and for both
-        with one of those
+    :raises ParameterError: for Parquet with shapes to which rows are not only added, for PostgreSQL with others than
+        ``mirror`` and ``history``, and for both with one of those
     """
     if target.startswith(f"{PARQUET}+"):
-        what, held = "Parquet files", {HISTORY}
+        what, held = "Parquet files", set(KEYLESS)
     elif target.startswith(f"{POSTGRESQL}:"):
         what, held = "tables in PostgreSQL", {MIRROR, HISTORY}
     else:

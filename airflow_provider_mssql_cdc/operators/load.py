@@ -15,6 +15,7 @@ from airflow.configuration import AIRFLOW_HOME
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
 
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import (
     CheckpointError,
@@ -30,6 +31,7 @@ from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt,
 from airflow_provider_mssql_cdc.core.target import (
     DELETES,
     HISTORY,
+    KEYLESS,
     POSTGRESQL,
     Target,
     check_format,
@@ -74,10 +76,16 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, ``delta+<URL of a folder>`` for Delta
         tables in a folder, ``parquet+file://<folder>`` for histories in plain files, or
         ``postgresql://connection_id/schema`` by an Airflow connection of type ``postgres`` (templated)
-    :param shapes: ``mirror`` (the current rows), ``history`` (every event) and ``scd2`` (one version of a row for each
-        transaction that changed it)
+    :param shapes: ``mirror`` (the current rows), ``history`` (every event), ``scd2`` (one version of a row for each
+        transaction that changed it) and ``transactions`` (one row for each transaction, with the number of its events)
     :param deletes: what a mirror does with deleted rows: ``hard`` (they go), ``soft`` (they stay, with the time of the
         delete in ``_deleted_at``) or ``ignore`` (they stay as they were)
+    :param changes: what a history holds: ``all_old`` (every change, and the values before updates), ``all``, or what
+        the changes of a window come to for each key: ``net``, ``net_mask`` (with the columns that updates changed) and
+        ``net_merge`` (inserts and updates as one kind)
+    :param history_form: ``events`` (a row for each image) or ``wide`` (a record for each change, with the values before
+        and after it; without the rows of before the first load)
+    :param operations: kinds of changes that a history holds: some of ``insert``, ``update``, ``delete``
     :param upto: the cut, from ``MsSqlCdcSensor``'s output; without it the newest position is taken once and kept for
         the task's retries (templated)
     :param mssql_conn_id: Airflow connection of type ``mssql``
@@ -133,6 +141,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         target: str,
         shapes: Sequence[str] = ("mirror",),
         deletes: Literal["hard", "soft", "ignore"] = "hard",
+        changes: Literal["all", "all_old", "net", "net_mask", "net_merge"] = "all_old",
+        history_form: Literal["events", "wide"] = "events",
+        operations: Sequence[str] = OPERATIONS,
         upto: str | None = None,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
@@ -162,6 +173,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if refused in kwargs:
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
+        history = HistoryOptions.checked(changes, history_form, operations, shapes=shapes, replay=replay)
+        if history_form == WIDE and partition_by and not set(shapes) <= KEYLESS:
+            raise ValueError(
+                "partition_by names columns that a wide history does not have: load it by a task of its own"
+            )
         check_format(str(target), shapes, partition_by=partition_by, table_properties=table_properties)
         check_literals(tables, exclude, target)
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
@@ -196,6 +212,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.target = target
         self.shapes = tuple(shapes)
         self.deletes = deletes
+        self.changes = changes
+        self.history_form = history_form
+        self.operations = history.operations
         self.upto = upto
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
@@ -303,6 +322,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 properties=self.table_properties,
                 resnapshot=self.on_gap == "resnapshot",
                 deletes=self.deletes,
+                history=HistoryOptions(self.changes, self.history_form, self.operations),
             ),
             keys=self.keys,
             partition_by=self.partition_by,

@@ -178,7 +178,7 @@ def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLo
 def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker) -> None:
     """Prove that a target is loaded from this table, with these columns.
 
-    :raises TargetError: if it is another source's
+    :raises TargetError: if it is another source's, or a history of other changes
     :raises SchemaChangedError: if it was loaded with other columns
     """
     here, there = (source.server, source.database, table.name), (marker.server, marker.database, marker.table)
@@ -189,6 +189,13 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
             table=str(table.name),
             advice="Choose another target or table_name. If it is the same table, moved or renamed, name the position "
             "that the target stands for with `mssql-cdc checkpoint set`.",
+        )
+    if marker.history != sink.history:
+        raise TargetError(
+            f"{sink.name} holds {marker.history}, and this load would add {sink.history}.",
+            table=str(table.name),
+            advice="Load these into another table (table_name), or put changes, history_form and operations back. "
+            f"{RESET_ADVICE}",
         )
     if not same_schema(marker.schema_hash, table.schema):
         raise SchemaChangedError(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -34,8 +33,17 @@ from airflow_provider_mssql_cdc.core.spec import (
     TableReceipt,
     TableSpec,
 )
-from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2, SOFT, check_identifiers
+from airflow_provider_mssql_cdc.core.target import (
+    HISTORY,
+    KEYLESS,
+    MIRROR,
+    SCD2,
+    SOFT,
+    TRANSACTIONS,
+    check_identifiers,
+)
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.changes import identified
 from airflow_provider_mssql_cdc.spark.decide import (
     Decision,
     Done,
@@ -49,14 +57,14 @@ from airflow_provider_mssql_cdc.spark.decide import (
     other_instance,
 )
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
-from airflow_provider_mssql_cdc.spark.reader import read_window
 from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.source import Source, SourceState
-from airflow_provider_mssql_cdc.spark.staging import Counts, Staged, stage
+from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
 from airflow_provider_mssql_cdc.spark.targets.registry import open_table
-from airflow_provider_mssql_cdc.spark.writes import first_rows, next_window
+from airflow_provider_mssql_cdc.spark.window_reading import merged, stage_windows
+from airflow_provider_mssql_cdc.spark.writes import first_rows, next_window, takes_copy
 
 log = logging.getLogger(__name__)
 
@@ -105,8 +113,9 @@ class TableLoad:
         if any(isinstance(decision, Load) for _, decision in plans):
             self._check_reached(state, self._job.upto)
         if any(isinstance(decision, FirstLoad) for _, decision in plans):
-            self._begin(state)
-        planned = (self._window(decision) for _, decision in plans)
+            beginning = [s for s, (_, d) in zip(self._table.sinks, plans, strict=True) if isinstance(d, FirstLoad)]
+            self._begin(state, copied=any(map(takes_copy, beginning)))
+        planned = (self._window(sink, d) for sink, (_, d) in zip(self._table.sinks, plans, strict=True))
         self._windows = list(dict.fromkeys(w for w in planned if w is not None and not w.is_empty))
         if self._windows:
             with self._step("read"):
@@ -178,35 +187,16 @@ class TableLoad:
         """
         # where the server does not enforce the key, the before images tell which row left it
         history = not self._table.unique_key or any(s.shape != MIRROR or s.deletes == SOFT for s in self._table.sinks)
-        whole = merged(windows)
-        parts = [
-            read_window(
-                self._source,
-                self._table.instance,
-                self._table.schema,
-                self.shape.mappings,
-                window,
-                history=history,
-                slice_rows=self._job.slice_rows,
-                connections=self._connections,
-            )
-            for window in whole
-        ]
-        rows = reduce(DataFrame.unionAll, parts)
-        staged = stage(
-            # each partition reads over a connection of its own
-            rows.coalesce(self._connections) if len(parts) > 1 else rows,
-            self._table.schema,
+        staged, self._min_lsn = stage_windows(
+            self._source,
+            self._table,
             self.shape.mappings,
-            list(dict.fromkeys([*windows, *whole])),
+            windows,
             f"{self.staging_path}/events",
             history=history,
+            slice_rows=self._job.slice_rows,
+            connections=self._connections,
         )
-        # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
-        self._min_lsn = self._source.state(self._table.instance).min_lsn
-        first = min(window.after for window in windows)
-        if is_gap(first, self._min_lsn):
-            raise gap(self._table, first, self._min_lsn)
         return staged
 
     @contextmanager
@@ -238,8 +228,10 @@ class TableLoad:
         if state.marker is not None and not is_vouched(sink, state.marker):
             self._check_marker(sink, state.marker)
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
-        if isinstance(decision, FirstLoad) and sink.shape != HISTORY and not self._table.schema.key:
+        if isinstance(decision, FirstLoad) and sink.shape not in KEYLESS and not self._table.schema.key:
             raise KeyRequiredError(f"{sink.shape} needs a key, and the table has none.", table=str(self._table.name))
+        key, unique = self._table.schema.key, self._table.unique_key
+        check_history_key(self._table.name, sink.history, key=key, unique=unique)
         if state.exists:
             target.create(self.shape.columns(sink))
             target.drop_leftovers()
@@ -259,10 +251,14 @@ class TableLoad:
             self._warn(f"{target.name} stands for {position}, as `mssql-cdc checkpoint set` said.")
         elif isinstance(decision, Load) and decision.marker and (other := other_instance(self._table, decision.marker)):
             self._warn(f"{target.name} {other}")
-        lsns = {HISTORY: ("_lsn",), SCD2: ("_from_lsn", "_to_lsn")}.get(sink.shape)
+        lsns = {
+            HISTORY: ("_lsn",),
+            TRANSACTIONS: ("_lsn",),
+            SCD2: ("_from_lsn", "_to_lsn"),
+        }.get(sink.shape)
         if lsns is None or position is None or not (decision.vouched or state.from_property):
             return
-        found = target.rows(state).agg(*(F.max(name) for name in lsns)).collect()[0]
+        found = identified(sink, target.rows(state)).agg(*(F.max(name) for name in lsns)).collect()[0]
         newest = max(filter(None, found), default=None)
         if newest is not None and Lsn.parse(newest) > position:
             said = "`mssql-cdc checkpoint set` names" if decision.vouched else "its properties remember"
@@ -273,7 +269,10 @@ class TableLoad:
                 "`mssql-cdc checkpoint set`.",
             )
 
-    def _begin(self, state: SourceState) -> None:
+    def _begin(self, state: SourceState, *, copied: bool) -> None:
+        if not copied:
+            self._low = low_position(self._table, state)
+            return
         if not self._table.schema.key:
             self._low = low_position(self._table, state)
             self._warn(f"{self._table.name} has no key: its history starts at {self._low}, without the rows of before.")
@@ -290,10 +289,11 @@ class TableLoad:
             )
         self._low = self._copy.low
 
-    def _window(self, decision: Decision) -> Window | None:
+    def _window(self, sink: SinkSpec, decision: Decision) -> Window | None:
         if isinstance(decision, Load):
             return decision.window
-        if isinstance(decision, FirstLoad) and self._low is not None:
+        can_begin = self._copy is not None or not self._table.schema.key or not takes_copy(sink)
+        if isinstance(decision, FirstLoad) and self._low is not None and can_begin:
             return Window(self._low, self._copy.high if self._copy else max(self._low, self._job.upto))
         return None
 
@@ -304,7 +304,7 @@ class TableLoad:
                 log.info("%s: %s moved the target; trying again", self._table.name, target.moved_by())
                 state, decision = self._look(sink, target)
             before = state.marker.position if state.marker else None
-            window = self._window(decision)
+            window = self._window(sink, decision)
             if isinstance(decision, Done):
                 return SinkReceipt(sink.shape, before, decision.marker, decision.outcome, decision.read_through)
             if window is None:
@@ -342,7 +342,7 @@ class TableLoad:
         return staged.count(window)
 
     def _write(self, sink: SinkSpec, target: TargetTable, state: State, decision: Load | FirstLoad) -> Write:
-        window, held = self._window(decision), target.rows(state)
+        window, held = self._window(sink, decision), target.rows(state)
         if isinstance(decision, Load):
             assert self._staged is not None
             return next_window(self.shape, sink, decision.window, self._staged, held)
@@ -387,10 +387,11 @@ class TableLoad:
             create_date=self._table.instance.create_date,
             schema_hash=self._table.schema.hash,
             window_after=window.after if isinstance(decision, Load) else None,
-            events={**events, "copied": copied if isinstance(decision, FirstLoad) else 0},
+            events={**events, "copied": copied if isinstance(decision, FirstLoad) and takes_copy(sink) else 0},
             spec_id=self._job.id,
             gaps=self._gaps(sink, window, decision),
             vouched=sink.vouched or (state.marker.vouched if state.marker else None),
+            history=sink.history,
         )
 
     def _witness(self, position: Lsn) -> Witness | None:
@@ -403,14 +404,3 @@ class TableLoad:
         whole = [self._staged.count(window) for window in merged(self._windows)] if self._staged else []
         total = {name: sum(getattr(c, name) for c in whole) for name in ("events", "inserted", "updated", "deleted")}
         return {**total, "copied": self._copy.rows_copied if self._copy else 0}
-
-
-def merged(windows: Sequence[Window]) -> list[Window]:
-    """Return windows that cover the same, in order, without overlap."""
-    result: list[Window] = []
-    for window in sorted(windows, key=lambda w: (w.after, w.upto)):
-        if result and window.after <= result[-1].upto:
-            result[-1] = dataclasses.replace(result[-1], upto=max(result[-1].upto, window.upto))
-        else:
-            result.append(window)
-    return result

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoad
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.changes import history_rows, identified, known_in_history
 from airflow_provider_mssql_cdc.spark.shapes import IDENTITY, TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, State, TargetTable
@@ -22,7 +23,8 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
 
     :param name: of the target table
     :param state: of the target table
-    :raises TargetError: if old values would overwrite newer ones, or if what is to be a new table is loaded into
+    :raises TargetError: if old values would overwrite newer ones, if nothing tells which rows are missing, or if what
+        is to be a new table is loaded into
     :raises NotLoadedYetError: if the window was not loaded before
     """
     if sink.shape != HISTORY:
@@ -30,6 +32,12 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
             f"a replay into the {sink.shape} {name} would put old values over newer ones.",
             table=str(table.name),
             advice="Replay into a history.",
+        )
+    if sink.history.is_net:
+        raise TargetError(
+            f"{name} holds net changes: its rows are those of the windows that were loaded, and no event's own.",
+            table=str(table.name),
+            advice="Replay into a history of all changes.",
         )
     if replay.suffix:
         if state.marker is not None:
@@ -64,14 +72,15 @@ def replay_sink(
     for _ in range(_ATTEMPTS + 1):
         state = target.state()
         held = target.rows(state)
-        if anew and not held.where(~_within(window)).isEmpty():
+        there = identified(sink, held)
+        if anew and not there.where(~_within(window)).isEmpty():
             raise TargetError(
                 f"{target.name} has rows from outside of {window}, which a replay builds it from.",
                 table=str(shape.spec.name),
                 advice=_ANOTHER_TABLE,
             )
-        known = shape.known_in_history(held, window) if shape.spec.schema.key else None
-        rows = _missing(shape.history_events(staged, window, known), held, window)
+        events = history_rows(shape, sink, staged, window, known_in_history(shape, sink, held, window))
+        rows = _missing(identified(sink, events), there, window)
         if target.commit(state, Append(rows), None):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.columns import (
     DELETED_AT,
     EVENT_COLUMNS,
+    TRANSACTION_COLUMNS,
     VERSION_COLUMNS,
     ColumnMapping,
     TargetColumn,
     key_columns,
+    wide_columns,
 )
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT
+from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.chosen_keys import ChosenKey
 from airflow_provider_mssql_cdc.spark.files import write_rows
@@ -75,6 +78,10 @@ class TableShape:
 
     def columns(self, sink: SinkSpec) -> tuple[TargetColumn, ...]:
         """Return the columns of a target table."""
+        if sink.shape == TRANSACTIONS:
+            return tuple(TargetColumn(name, type_, "{}") for name, type_ in TRANSACTION_COLUMNS.items())
+        if sink.history.form == WIDE:
+            return wide_columns(self.data_columns)
         mirror = DELETED_AT if sink.deletes == SOFT else {}
         more = {HISTORY: EVENT_COLUMNS, SCD2: VERSION_COLUMNS}.get(sink.shape, mirror)
         return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in more.items()))
@@ -112,12 +119,31 @@ class TableShape:
         changed = changes.where(~is_delete())
         return stay.select(*self._data()).unionAll(changed.select(*self._data()))
 
-    def history_events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
+    def transactions(self, staged: Staged, window: Window) -> DataFrame:
+        """Return a row for each transaction of the window that changed the table, with the number of its events."""
+        kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
+        counted = {name: F.count_if(F.col("_op") == kind).alias(name) for name, kind in kinds.items()}
+        rows = staged.rows(window).groupBy("_lsn").agg(F.min("_commit_ts").alias("_commit_ts"), *counted.values())
+        name = self.spec.name
+        return rows.withColumns(
+            {
+                "_commit_ts_utc": self._utc(),
+                "schema": F.lit(name.schema),
+                "table": F.lit(name.table),
+                "events": F.col("inserted") + F.col("updated") + F.col("deleted"),
+            }
+        )
+
+    def history_events(
+        self, staged: Staged, window: Window, known: DataFrame | None, *, once: bool = True
+    ) -> DataFrame:
         """Return the window's events as a history holds them.
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        :param once: whether they are gone through but once
         """
-        return self._resolved(staged, window, known).withColumn("_commit_ts_utc", self._utc())
+        events = self._resolved(staged, window, known) if once else self.events(staged, window, known)
+        return events.withColumn("_commit_ts_utc", self._utc())
 
     def events(self, staged: Staged, window: Window, known: DataFrame | None) -> DataFrame:
         """Return the window's events, with the LOBs that CDC left out as far as they are known.
@@ -129,9 +155,18 @@ class TableShape:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
-    def history_copy(self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window) -> DataFrame:
-        """Return the copied rows as a history holds them; those whose key changed meanwhile give way."""
-        if staged is not None and staged.count(window).events:
+    def history_copy(
+        self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window, letters: Sequence[str] | None = None
+    ) -> DataFrame:
+        """Return the copied rows as a history holds them; those whose key changed meanwhile give way.
+
+        :param letters: operations of the changes that the history holds; a row does not give way to others. None for
+            all; for some, the key is one that the server enforces
+        """
+        if staged is not None and letters is not None:
+            held = staged.rows(window).where(F.col("_op").isin(*letters) | F.col("_moved"))
+            copied = by_keys_of(copied, held, self.key, "left_anti")
+        elif staged is not None and staged.count(window).events:
             copied, _ = self.first_rows(copied, staged.rows(window))
         elif self.chosen_key:
             self.chosen_key.refuse_duplicates(copied)

@@ -8,15 +8,22 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT
+from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark.changes import history_rows, known_in_history, letters
 from airflow_provider_mssql_cdc.spark.first_load import Copy
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, Write
 from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versions, still_open, versions_anew
+
+
+def takes_copy(sink: SinkSpec) -> bool:
+    """Whether a sink begins with the copied rows, which are no events."""
+    return sink.shape != TRANSACTIONS and sink.history.form != WIDE
 
 
 def next_window(shape: TableShape, sink: SinkSpec, window: Window, staged: Staged, held: DataFrame) -> Write:
@@ -27,8 +34,9 @@ def next_window(shape: TableShape, sink: SinkSpec, window: Window, staged: Stage
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink.shape == HISTORY:
-        known = shape.known_in_history(held, window) if shape.spec.schema.key else None
-        return Append(shape.history_events(staged, window, known))
+        return Append(history_rows(shape, sink, staged, window, known_in_history(shape, sink, held, window)))
+    if sink.shape == TRANSACTIONS:
+        return Append(shape.transactions(staged, window))
     if sink.shape == SCD2:
         return next_versions(shape, shape.events(staged, window, shape.known_in_versions(still_open(held))), held)
     rows = shape.mirror_changes(staged, window, held, sink.deletes)
@@ -49,7 +57,7 @@ def first_rows(
     """Return what begins a sink: the copied rows, with the events from its low to its high position in their place.
 
     :param staged: None if the window is empty
-    :param copy: None for a history without key
+    :param copy: None for a history without key, and where no sink takes it
     :param held: the rows of the target
     :param anew: the target has rows of before a gap; a mirror's are replaced
     :param known_at: time of the window's end by the server's clock, for rows that were deleted within a gap
@@ -57,7 +65,9 @@ def first_rows(
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink.shape == HISTORY:
-        return Append(_first_events(shape, sink, window, staged, copy, held))
+        return Append(_first_events(shape, sink, window, staged, copy, held.limit(0)))
+    if sink.shape == TRANSACTIONS:
+        return Append(held.limit(0) if staged is None or window.is_empty else shape.transactions(staged, window))
     assert copy is not None
     if sink.shape == SCD2:
         return _first_versions(shape, window, staged, copy, held, anew=anew)
@@ -93,13 +103,14 @@ def _first_versions(
 
 
 def _first_events(
-    shape: TableShape, sink: SinkSpec, window: Window, staged: Staged | None, copy: Copy | None, held: DataFrame
+    shape: TableShape, sink: SinkSpec, window: Window, staged: Staged | None, copy: Copy | None, nothing: DataFrame
 ) -> DataFrame:
     names = [column(target.name) for target in shape.columns(sink)]
     parts = []
-    if copy is not None:
-        parts.append(shape.history_copy(copy.rows(), window.after, staged, window).select(*names))
+    if copy is not None and takes_copy(sink):
+        held = None if sink.history.operations == OPERATIONS else letters(sink.history)
+        parts.append(shape.history_copy(copy.rows(), window.after, staged, window, held).select(*names))
     if staged is not None and not window.is_empty:
         known = shape.known_in_copy(copy.rows(), staged, window) if copy is not None else None
-        parts.append(shape.history_events(staged, window, known).select(*names))
-    return reduce(DataFrame.unionAll, parts) if parts else held.limit(0)
+        parts.append(history_rows(shape, sink, staged, window, known).select(*names))
+    return reduce(DataFrame.unionAll, parts) if parts else nothing

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, InstanceRef, SinkState, Witness
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
@@ -93,6 +94,18 @@ def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, opti
         options,
         key,
     )
+
+
+def test_what_a_history_holds_and_partitions_concern_the_shapes_that_have_them():
+    options = dataclasses.replace(
+        OPTIONS, shapes=("mirror", "history", "transactions"), history=HistoryOptions(form="wide")
+    )
+    spec = table_spec(verdict(options=options), options, ("id",))
+    assert [(sink.shape, sink.history.form, sink.partition_by) for sink in spec.sinks] == [
+        ("mirror", "events", ("id",)),
+        ("history", "wide", ("id",)),
+        ("transactions", "events", ()),
+    ]
 
 
 class TestFirstLoad:
@@ -423,12 +436,22 @@ class TestKey:
     )
     def test_a_key_that_nobody_enforces_is_too_little_where_rows_that_are_gone_stay(self, shapes, deletes, refused):
         options = dataclasses.replace(OPTIONS, shapes=shapes, deletes=deletes)
-        check_key(ORDERS, options, unique=True)
+        check_key(ORDERS, options, ["id"], unique=True)
         if refused is None:
-            check_key(ORDERS, options, unique=False)
+            check_key(ORDERS, options, ["id"], unique=False)
         else:
             with pytest.raises(KeyRequiredError, match=f"^sales.orders: {refused} needs a key that SQL"):
-                check_key(ORDERS, options, unique=False)
+                check_key(ORDERS, options, ["id"], unique=False)
+
+    def test_net_changes_need_one_too_and_what_only_grows_needs_none(self):
+        keyless = [instance(index_key=(), primary_key=())]
+        grows = dataclasses.replace(OPTIONS, shapes=("history", "transactions"))
+        net = dataclasses.replace(grows, history=HistoryOptions("net"))
+        assert verdict(instances=keyless, options=grows).schema.key == ()
+        assert verdict(options=net).schema.key == ("id",)
+        for key in (None, ["id"]):
+            with pytest.raises(KeyRequiredError, match="changes='net' needs a key that SQL Server enforces"):
+                verdict(instances=keyless, options=net, key=key)
 
     def test_the_users_key_must_be_captured(self):
         with pytest.raises(KeyRequiredError, match="keys names nope"):

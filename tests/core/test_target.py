@@ -4,6 +4,7 @@ from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetErro
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import (
     Target,
+    check_format,
     check_identifiers,
     check_name,
     check_names,
@@ -66,6 +67,13 @@ def test_odd_namespaces_are_names(namespace):
 def test_a_folder_that_leads_elsewhere_is_refused(folder):
     with pytest.raises(ValueError, match="without '\\.\\.'"):
         Target.parse(f"delta+{folder}")
+
+
+def test_plain_files_hold_what_only_grows():
+    for shapes in (("history",), ("transactions", "history")):
+        check_format("parquet+file:///lake", shapes)
+    with pytest.raises(ValueError, match="alone"):
+        check_format("parquet+file:///lake", ("history", "scd2"))
 
 
 @pytest.mark.parametrize("template", ["{schema}_{table}", "{table}", "orders", "x.{table}", "{table}{table}"])

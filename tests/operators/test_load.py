@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
@@ -304,6 +305,12 @@ def wait_for(condition, seconds: float = 120):
         ({"shapes": ["nope"]}, "shapes="),
         ({"shapes": []}, "shapes="),
         ({"deletes": "maybe"}, "deletes='maybe'"),
+        ({"changes": "some"}, "changes='some'"),
+        ({"history_form": "wide", "changes": "net"}, "has the values before each change"),
+        ({"history_form": "wide", "partition_by": {"lab.a": ["id"]}}, "load it by a task of its own"),
+        ({"operations": ["upsert"]}, "operations="),
+        ({"operations": ["insert"], "shapes": ["mirror"]}, "belong to shapes"),
+        ({"replay": True, "shapes": ["history"], "changes": "net"}, "a replay cannot tell"),
         ({"on_disabled": "ignore"}, "on_disabled='ignore'"),
         ({"on_gap": "ignore"}, "on_gap='ignore'"),
         ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
@@ -315,7 +322,7 @@ def wait_for(condition, seconds: float = 120):
         ({"deploy_mode": "cluster"}, "name a work_dir"),
         ({"deploy_mode": "cluster", "work_dir": "/tmp/x"}, "name a work_dir"),
         ({"target": "lake/shop"}, "iceberg://catalog/namespace"),
-        ({"target": "parquet+file:///lake"}, 'hold shapes=\\["history"\\] alone'),
+        ({"target": "parquet+file:///lake"}, 'hold shapes=\\["history", "transactions"\\] alone'),
         (
             {"target": "parquet+file:///{{ ds }}", "shapes": ["history"], "table_properties": {"a": "b"}},
             "have no table_properties",
@@ -341,6 +348,15 @@ def wait_for(condition, seconds: float = 120):
 def test_arguments_that_make_no_sense_are_refused_when_the_dag_is_parsed(given, message):
     with pytest.raises(ValueError, match=message):
         MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})
+
+
+def test_what_a_history_is_to_hold_comes_to_the_plan():
+    given = {"changes": "all", "operations": ["delete", "insert"], "shapes": ["history", "transactions"]}
+    options = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})._request().options
+    assert (options.shapes, options.history) == (
+        ("history", "transactions"),
+        HistoryOptions("all", "events", ("insert", "delete")),
+    )
 
 
 def test_each_run_of_a_replay_can_build_a_table_of_its_own():

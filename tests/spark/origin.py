@@ -39,10 +39,10 @@ class Origin:
 
     def enable(self, name: str, **options) -> None:
         schema, table = name.split(".")
-        given = "".join(f", @{key} = {value}" for key, value in options.items())
+        given = "".join(f", @{key} = {value}" for key, value in {"supports_net_changes": 0, **options}.items())
         self.sql(
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'{schema}', @source_name = N'{table}',"
-            f" @role_name = NULL, @supports_net_changes = 0{given}"
+            f" @role_name = NULL{given}"
         )
         if not self.live:
             self.sql("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")

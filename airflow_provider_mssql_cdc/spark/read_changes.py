@@ -1,0 +1,209 @@
+"""The changes of a window as a DataFrame, for a Spark job or a notebook of one's own."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_mssql_cdc.core import catalog
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions, check_changes, check_history_key
+from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, check_columns, map_columns
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
+from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.target import HISTORY
+from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.changes import seen_as
+from airflow_provider_mssql_cdc.spark.decide import gap, is_gap
+from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
+from airflow_provider_mssql_cdc.spark.fold import column
+from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.source import Credentials, Source, literal
+from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
+
+_INSTANCE = (
+    "name STRING, source_object_id INT, source_schema STRING, source_table STRING, created STRING, start_lsn BINARY"
+)
+_PARTS = (
+    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
+    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN"
+)
+
+
+def read_changes(
+    spark: SparkSession,
+    window: Window | tuple[str, str],
+    *,
+    table: str,
+    url: str,
+    folder: str,
+    changes: str = ALL_OLD,
+    user: str | None = None,
+    password: str | None = None,
+    options: Mapping[str, str] | None = None,
+    capture_instance: str | None = None,
+    key: Sequence[str] = (),
+    timezone: str | None = None,
+    connections: int = 8,
+    slice_rows: int = 200_000,
+    fetch_size: int = 10_000,
+) -> DataFrame:
+    """Read a table's changes in one of five ways.
+
+    They are read once, from the change table itself, by the reader of the load, and kept in ``folder``: the DataFrame
+    reads them from there however often it is used, and the source is not asked again. Net changes are computed by
+    Spark, so that the capture instance need not support them.
+
+    The rows hold the captured columns and those of a ``history`` table: ``_op`` (``I``, ``U``, ``D``, ``B`` for the
+    values before an update, ``M`` for an insert or update of ``net_merge``), ``_lsn``, ``_command_id``, ``_seqval``,
+    ``_seq``, ``_commit_ts``, ``_commit_ts_utc``, ``_changed`` and ``_unknown``. They come in no promised order:
+    ``orderBy("_lsn", "_seq")`` is that of the events. Net rows have all of it from the key's last change; their
+    ``_changed`` is NULL but for updates of ``net_mask``. What CDC left out of an image and no other image of the window
+    tells is NULL, and named in ``_unknown``.
+
+    :param window: (after, upto]: whole transactions above the first commit LSN, up to the second; as text
+        ``0x0000002D00000580001D`` or ``0000002d:00000580:001d``
+    :param table: the source table, as ``OBJECT_ID`` reads it: ``sales.orders``
+    :param url: ``jdbc:sqlserver://host:port;databaseName=..``, without user and password
+    :param folder: path or URL where the rows are kept; must not exist yet, and is the caller's to remove
+    :param changes: ``all``, ``all_old`` (with the values before an update), ``net``, ``net_mask`` (with the columns
+        that updates changed) or ``net_merge`` (inserts and updates as one kind)
+    :param options: further properties of mssql-jdbc connections, such as ``encrypt`` and ``trustServerCertificate``
+    :param capture_instance: to be read; by default the newest one of the table that reaches back to the window
+    :param key: columns that identify a row, for a table without a key; it serves to fill in LOBs, not for net changes
+    :param timezone: IANA zone of the server's clock, for ``_commit_ts_utc``, which is NULL without it
+    :param connections: JDBC connections open at once
+    :param slice_rows: change rows below which the window is read by one connection
+    :param fetch_size: rows per round trip
+    :raises ParameterError: for ``changes`` that are none of the five, a window of other texts, a password in the URL
+    :raises CdcDisabledError: if the table has no such capture instance that the login may see
+    :raises KeyRequiredError: for net changes of a table whose key SQL Server does not enforce
+    :raises CaptureLagError: if the server shows no changes up to the window's end yet
+    :raises GapError: if changes of the window were purged
+    :raises SchemaChangedError: if a captured column was changed within the window
+    :raises UnsupportedColumnError: for a captured column that would not arrive unchanged
+    """
+    check_changes(changes)
+    window = _window(window)
+    if "password=" in url.lower():
+        raise ParameterError("the url has a password, which Spark may show: give it as password=..")
+    session = table_session(spark)
+    spec = SourceSpec(server="", database="", jdbc_url=url, options=dict(options or {}), timezone=timezone)
+    source = Source(session, spec, Credentials(user, password), fetch_size)
+    instance = _instance(source, table, capture_instance, window)
+    found, unique = choose_key(instance.source, instance, (HISTORY,), tuple(key))
+    check_history_key(instance.source, HistoryOptions(changes), key=found, unique=unique)
+    read = TableSpec(instance.source, instance, TableSchema(instance.columns, found), (), unique)
+    check_columns(read.name, read.schema)
+    place = folder.rstrip("/")
+    shape = TableShape(read, map_columns(read.name, read.schema), timezone, f"{place}/staged/resolved")
+    try:
+        _check_window(source, read, window)
+        staged, _ = stage_windows(
+            source,
+            read,
+            shape.mappings,
+            [window],
+            f"{place}/staged/events",
+            history=True,
+            slice_rows=slice_rows,
+            connections=connections,
+        )
+        events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))
+        rows = seen_as(changes, shape, events)
+        names = [*(target.name for target in shape.data_columns), *EVENT_COLUMNS]
+        kept = write_rows(rows.select(*map(column, names)), f"{place}/changes")
+    except GapError as error:
+        error.advice = f"Begin the window at {error.min_lsn.previous()} or later."
+        raise
+    finally:
+        files.remove(session, f"{place}/staged")
+    return Parquet(spark, kept.files, kept.schema).rows()
+
+
+def _window(given: Window | tuple[str, str]) -> Window:
+    if isinstance(given, Window):
+        return given
+    try:
+        after, upto = given
+        return Window(Lsn.parse(after), Lsn.parse(upto))
+    except (ValueError, TypeError) as error:
+        raise ParameterError(f"window={given!r}: expected two commit LSNs, the first not above the second.") from error
+
+
+def _instance(source: Source, table: str, wanted: str | None, window: Window) -> CaptureInstance:
+    rows = source.rows(
+        "SELECT ct.capture_instance AS name, ct.source_object_id, s.name AS source_schema, t.name AS source_table,"
+        " CONVERT(varchar(23), ct.create_date, 121) AS created, ct.start_lsn, ct.object_id"
+        " FROM cdc.change_tables AS ct JOIN sys.tables AS t ON t.object_id = ct.source_object_id"
+        " JOIN sys.schemas AS s ON s.schema_id = t.schema_id"
+        f" WHERE ct.source_object_id = OBJECT_ID({literal(table)})"
+        + (f" AND ct.capture_instance = {literal(wanted)}" if wanted else ""),
+        f"{_INSTANCE}, object_id INT",
+    )
+    parts = source.rows(catalog.columns(f"= OBJECT_ID({literal(table)})"), _PARTS) if rows else []
+    instances = [
+        instance
+        for row in rows
+        if (
+            instance := catalog.instance(
+                row["name"],
+                TableName(row["source_schema"], row["source_table"]),
+                row["source_object_id"],
+                datetime.datetime.fromisoformat(row["created"]),
+                row["start_lsn"],
+                [part for part in parts if part["object_id"] == row["object_id"]],
+            )
+        )
+        is not None
+    ]
+    if not instances:
+        raise CdcDisabledError(
+            f"there is no capture instance {wanted or ''}".rstrip() + " of it that the login may see.",
+            table=table,
+            advice="Enable one with sys.sp_cdc_enable_table, or GRANT SELECT ON SCHEMA::[cdc].",
+        )
+    by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
+    reaching = [instance for instance in by_age if not is_gap(window.after, instance.min_lsn)]
+    return reaching[-1] if reaching else by_age[0]
+
+
+def _check_window(source: Source, table: TableSpec, window: Window) -> None:
+    state = source.state(table.instance)
+    if state.max_lsn is None or state.max_lsn < window.upto:
+        raise CaptureLagError(
+            f"the server shows changes up to {state.max_lsn or 'nothing'}, and the window ends at {window.upto}.",
+            table=str(table.name),
+            advice="Wait for the capture, or end the window there.",
+        )
+    if is_gap(window.after, state.min_lsn):
+        raise gap(table, window.after, state.min_lsn)
+    rows = source.rows(
+        "SELECT ddl_command, ddl_lsn, CONVERT(varchar(23), ddl_time, 121) AS ddl_time, required_column_update"
+        f" FROM cdc.ddl_history WHERE object_id = {table.instance.object_id} AND ddl_lsn > {window.after}"
+        f" AND ddl_lsn <= {window.upto}",
+        "ddl_command STRING, ddl_lsn BINARY, ddl_time STRING, required_column_update BOOLEAN",
+    )
+    ddl = [
+        DdlChange(
+            table.instance.name,
+            row["ddl_command"] or "",
+            Lsn(bytes(row["ddl_lsn"])),
+            datetime.datetime.fromisoformat(row["ddl_time"]) if row["ddl_time"] else None,
+            bool(row["required_column_update"]),
+        )
+        for row in rows
+    ]
+    check_ddl(
+        table.name,
+        ddl,
+        window.after,
+        window.upto,
+        advice="Read the changes up to there, and those after it, by windows of their own.",
+    )

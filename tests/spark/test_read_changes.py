@@ -180,9 +180,8 @@ def test_the_example_of_the_readme_runs(items: Origin) -> None:
 def test_a_before_image_has_what_the_update_left_as_it_was(items: Origin) -> None:
     first, second, _ = work(items)
     rows = read(items, Window(first, second)).where("_op = 'B'").collect()
-    assert {(row["id"], row["doc"], tuple(row["_unknown"])) for row in rows} == {
-        (id_, "d", ()) for id_ in (1, 2, 3, 6)
-    } | {(1, "d", ())}
+    assert sorted(row["id"] for row in rows) == [1, 1, 2, 3, 6, 31]
+    assert {(row["doc"], tuple(row["_unknown"])) for row in rows} == {("d", ())}
 
 
 def test_what_cannot_be_right_is_refused(items: Origin) -> None:

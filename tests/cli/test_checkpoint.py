@@ -154,7 +154,7 @@ def test_reset_removes_a_damaged_checkpoint(store):
         (["reset", *WHERE[:-1], "iceberg://lake/other"], "there is no checkpoint"),
         (["set", *WHERE[:-1], "iceberg://lake/other", "--position", str(lsn(1))], "say which --shape"),
         (["set", *WHERE, "--position", "12"], "not an LSN: '12'"),
-        (["set", *WHERE, "--position", str(lsn(1)), "--shape", "scd2"], "expected one of mirror, history"),
+        (["set", *WHERE, "--position", str(lsn(1)), "--shape", "nope"], "expected one of mirror, history"),
         (["show", *WHERE[:-1], "lake/shop"], "iceberg://catalog/namespace"),
         (["show", *WHERE[:-3], "orders", *WHERE[-2:]], "not of the form schema.table"),
     ],

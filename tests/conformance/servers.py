@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,14 +21,6 @@ REAL_SERVER = "MSSQL_CDC_TEST_CONN"
 _PATIENCE = 120  # seconds for a real capture job to find what was committed
 _PAUSE = 0.5  # seconds
 _LOG_IS_READ = 22903
-
-
-def gap(reason: str) -> pytest.MarkDecorator:
-    """Mark where the sandbox is known to differ; a real server has no excuse.
-
-    :param reason: what the sandbox does
-    """
-    return pytest.mark.xfail(REAL_SERVER not in os.environ, reason=reason, strict=True)
 
 
 class Server(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,19 +33,6 @@ def _refused() -> Iterator[tuple[str, str]]:
     yield "82", f"versions {', '.join(VERSIONS)}"
 
 
-def _gaps() -> Iterator[tuple[str, str]]:
-    """The strict xfails of this suite: the points of each, and its reason."""
-    for path in sorted(_HERE.glob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            for each in (inner for decorator in node.decorator_list for inner in ast.walk(decorator)):
-                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "gap":
-                    (reason,) = each.args
-                    assert isinstance(reason, ast.Constant)
-                    yield _points(node.name), str(reason.value)
-
-
 def _table(rows: Iterator[tuple[str, str]]) -> list[str]:
     def order(row: tuple[str, str]) -> tuple[int, str, str]:
         number = re.match(r"\d+", row[0])
@@ -65,9 +51,5 @@ def test_what_is_refused_is_listed() -> None:
     assert _listed("Not built, and refused") == _table(_refused())
 
 
-def test_what_differs_is_listed() -> None:
-    assert _listed("Known to differ") == _table(_gaps())
-
-
 def test_every_row_has_its_points() -> None:
-    assert all(points for points, _ in (*_refused(), *_gaps()))
+    assert all(points for points, _ in _refused())

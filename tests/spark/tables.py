@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 
 import psycopg
 from pyspark.sql import DataFrame
@@ -11,16 +12,17 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.spec import Marker
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.spark.targets import Append
+from airflow_provider_mssql_cdc.spark.targets import Append, State
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from tests.spark.model import lsn
 
 COLUMNS = (TargetColumn("id", "INT", "{}"), TargetColumn("a `b.c", "STRING", "{}"), TargetColumn("s", "SMALLINT", "{}"))
 DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
 
-Table = IcebergTable | DeltaTable | PostgresqlTable
+Table = IcebergTable | DeltaTable | ParquetTable | PostgresqlTable
 Maker = Callable[..., Table]
 
 
@@ -73,3 +75,33 @@ def by_hand(target: Table, statement: str) -> list:
 def load(target: Table, position: int, rows: list[tuple]) -> None:
     """Append rows with a marker."""
     assert target.commit(target.state(), Append(frame(target, rows)), marker(position))
+
+
+def commit_one_after_the_other(one: Table, two: Table) -> None:
+    """Commit twice from what both saw before: the second is refused."""
+    seen_by_one, seen_by_two = one.state(), two.state()
+    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
+    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
+
+
+def race(targets: Sequence[Table], states: Sequence[State]) -> int:
+    """Commit to one table from a thread for each target, at the same instant; one alone succeeds.
+
+    :param states: what each saw before
+    :return: the number of the winner, which appended ``(number, "row", 1)`` with marker 10 + number
+    """
+    barrier, won = threading.Barrier(len(targets)), {}
+
+    def run(number: int) -> None:
+        rows = frame(targets[number], [(number, "row", 1)])
+        barrier.wait(60)
+        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(targets))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == len(targets)
+    (winner,) = (number for number, done in won.items() if done)
+    return winner

@@ -48,15 +48,21 @@ def net_changes(captures, low, high):
             yield operation, str(model.lsn(position)), now.get(key, values), bits
 
 
+def drawn(spark, folder, captures, low, high):
+    """Return the shape, the staged window, the window, and what is known of each key before it."""
+    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
+    raw = frame(session, model.raw_rows(captures, low, high))
+    staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
+    shape = dataclasses.replace(SHAPE, scratch=str(folder / "resolved"))
+    known = session.createDataFrame([(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
+    return shape, staged, window, known
+
+
 @few
 @given(seeds)
 def test_each_way_shows_what_the_source_did(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
-    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
-    raw, folder = frame(session, model.raw_rows(captures, low, high)), tmp_path_factory.mktemp("staged")
-    staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
-    shape = dataclasses.replace(SHAPE, scratch=str(folder / "resolved"))
-    known = session.createDataFrame([(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
+    shape, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
     events = shape.history_events(staged, window, known, once=False)
 
     found = {changes: seen_as(changes, shape, events).collect() for changes in CHANGES}
@@ -117,11 +123,7 @@ def test_an_update_that_follows_another_names_the_columns_of_both_in_their_order
 @given(seeds)
 def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
-    session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
-    raw, folder = frame(session, model.raw_rows(captures, low, high)), tmp_path_factory.mktemp("staged")
-    staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
-    shape = dataclasses.replace(SHAPE, scratch=str(folder / "resolved"))
-    known = session.createDataFrame([(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
+    shape, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
     sink = SinkSpec("history", ("lake", "t"), None, None, history=HistoryOptions(form="wide"))
     alone = dataclasses.replace(sink, history=HistoryOptions(form="wide", operations=("update",)))
 

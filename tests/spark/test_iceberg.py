@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.spark.model import lsn
-from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
+from tests.spark.tables import COLUMNS, changes, commit_one_after_the_other, contents, frame, load, marker
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -53,10 +53,8 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
     one, two = table("one"), table("two")
     if first:
         load(one, 1, first)
-    seen_by_one, seen_by_two = one.state(), two.state()
 
-    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
-    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
+    commit_one_after_the_other(one, two)
 
     assert contents(two) == [*first, (2, "one", 2)]
     assert branches(two) == ["main"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
 from tests.spark.origin import Origin, positions
-from tests.spark.tables import COLUMNS, changes, frame, load, marker
+from tests.spark.tables import COLUMNS, changes, frame, load, marker, race
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -88,21 +87,9 @@ def test_of_several_commits_from_one_state_exactly_one_wins(spark, new, folder, 
     states = [target.state() for target in targets]
     for target in targets:
         target.create(COLUMNS)
-    barrier, won = threading.Barrier(3), {}
 
-    def run(number):
-        rows = frame(targets[number], [(number, "row", 1)])
-        barrier.wait(60)
-        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+    winner = race(targets, states)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    (winner,) = (number for number, done in won.items() if done)
-    assert len(won) == 3
     assert contents(spark, folder) == [(winner, "row", 1)] + ([(9, "first", 9)] if exists else [])
     assert new().state().marker == marker(10 + winner)
     assert new().moved_by().startswith(f"manifest {2 if exists else 1} of job job{winner} at ")

@@ -1,7 +1,5 @@
 """What every table format promises: rows and marker in one commit, on condition that the table is as it was seen."""
 
-import threading
-
 import pytest
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -11,7 +9,17 @@ from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
-from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker
+from tests.spark.tables import (
+    COLUMNS,
+    by_hand,
+    changes,
+    commit_one_after_the_other,
+    contents,
+    frame,
+    load,
+    marker,
+    race,
+)
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -194,10 +202,8 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
     one, two = table("one"), table("two")
     if first:
         load(one, 1, first)
-    seen_by_one, seen_by_two = one.state(), two.state()
 
-    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
-    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
+    commit_one_after_the_other(one, two)
 
     assert contents(two) == [*first, (2, "one", 2)]
 
@@ -205,21 +211,9 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
 def test_of_several_commits_at_once_exactly_one_wins(table):
     targets = [table(f"job{number}") for number in range(3)]
     states = [target.state() for target in targets]
-    barrier, won = threading.Barrier(3), {}
 
-    def run(number):
-        rows = frame(targets[number], [(number, "row", 1)])
-        barrier.wait(60)
-        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+    winner = race(targets, states)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    (winner,) = (number for number, done in won.items() if done)
-    assert len(won) == 3
     assert contents(table()) == [(winner, "row", 1)]
     assert table().state().marker == marker(10 + winner)
 

@@ -8,19 +8,20 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
-from airflow_provider_mssql_cdc.core.target import display_name, in_folder
+from airflow_provider_mssql_cdc.core.target import in_folder
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, State, Write
-from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, merge, quoted, settings, text
+from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
+from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +35,6 @@ _REMEMBER_AFTER = datetime.timedelta(days=1)
 """Age of the newest marked commit at which the property is written: the log is kept for 30 days by default."""
 
 _CONF = "spark.databricks.delta."
-
-DEFAULT_PROPERTIES = {
-    "delta.enableDeletionVectors": "true",
-    # names with blanks and the like need it
-    "delta.columnMapping.mode": "name",
-}
 
 _NO_CHANGE_OF_ROWS = frozenset(
     {
@@ -82,32 +77,14 @@ class _Commit:
     load: Mapping[str, Any] | None
 
 
-class DeltaTable:
-    """A sink's Delta table.
+class DeltaTable(FileTable):
+    """A sink's Delta table; ``partition_by`` names columns."""
 
-    :param session: the table's own session, since commits take their metadata from its settings
-    :param name: catalog, namespace, table; or the URL of a folder, and the table in it
-    :param spec_id: of the job
-    :param partition_by: columns, used if the table is created
-    :param properties: table properties, used if the table is created
-    """
-
-    def __init__(
-        self,
-        session: SparkSession,
-        name: Sequence[str],
-        spec_id: str,
-        *,
-        partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self._session, self._name, self._spec_id = session, tuple(name), spec_id
-        self._partition_by, self._properties = partition_by, {**DEFAULT_PROPERTIES, **(properties or {})}
-
-    @property
-    def name(self) -> str:
-        """The name for people."""
-        return display_name(self._name)
+    _DEFAULT_PROPERTIES: ClassVar[Mapping[str, str]] = {
+        "delta.enableDeletionVectors": "true",
+        # names with blanks and the like need it
+        "delta.columnMapping.mode": "name",
+    }
 
     @property
     def sql_name(self) -> str:
@@ -133,14 +110,8 @@ class DeltaTable:
             if not in_folder(self._name):
                 namespace = ".".join(map(quoted, self._name[:-1]))
                 self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-            declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
-            partitions = f" PARTITIONED BY ({', '.join(self._partition_by)})" if self._partition_by else ""
-            properties = ", ".join(f"{text(k)} = {text(v)}" for k, v in sorted(self._properties.items()))
             try:
-                self._session.sql(
-                    f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({declared}) USING delta{partitions}"
-                    f" TBLPROPERTIES ({properties})"
-                )
+                create_table(self._session, self.sql_name, "delta", columns, self._partition_by, self._properties)
             except PySparkException:
                 # two at the same instant: the other one's is as good
                 if not self.exists():

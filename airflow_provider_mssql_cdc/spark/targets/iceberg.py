@@ -10,10 +10,10 @@ import random
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -21,7 +21,8 @@ from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
-from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, merge, quoted, settings, text
+from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
+from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
 
 log = logging.getLogger(__name__)
 
@@ -38,45 +39,19 @@ _TIME = "%Y%m%d%H%M%S"
 _REF_ATTEMPTS = 8
 _COMMIT_FAILED = "CommitFailedException"
 
-DEFAULT_PROPERTIES = {
-    "format-version": "3",
-    "write.merge.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.delete.mode": "merge-on-read",
-}
-
 _ICEBERG_TYPES = {"SMALLINT": "INT"}
 """Spark types that Iceberg holds as another."""
 
 
-class IcebergTable:
-    """A sink's Iceberg table.
+class IcebergTable(FileTable):
+    """A sink's Iceberg table."""
 
-    :param session: the table's own session, since commits take their properties from its settings
-    :param name: catalog, namespace, table
-    :param spec_id: names the branches of this job
-    :param partition_by: Spark SQL partition expressions, used if the table is created
-    :param properties: table properties, used if the table is created
-    """
-
-    def __init__(
-        self,
-        session: SparkSession,
-        name: Sequence[str],
-        spec_id: str,
-        *,
-        partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self._session, self._name, self._spec_id = session, tuple(name), spec_id
-        self._partition_by, self._properties = partition_by, {**DEFAULT_PROPERTIES, **(properties or {})}
-        # Another job's commit must be seen at once.
-        session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
-
-    @property
-    def name(self) -> str:
-        """The name for people."""
-        return ".".join(self._name)
+    _DEFAULT_PROPERTIES: ClassVar[Mapping[str, str]] = {
+        "format-version": "3",
+        "write.merge.mode": "merge-on-read",
+        "write.update.mode": "merge-on-read",
+        "write.delete.mode": "merge-on-read",
+    }
 
     @property
     def sql_name(self) -> str:
@@ -95,13 +70,7 @@ class IcebergTable:
         if not self.exists():
             namespace = ".".join(quoted(part) for part in self._name[:-1])
             self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-            declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
-            partitions = f" PARTITIONED BY ({', '.join(self._partition_by)})" if self._partition_by else ""
-            properties = ", ".join(f"{text(k)} = {text(v)}" for k, v in sorted(self._properties.items()))
-            self._session.sql(
-                f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({declared}) USING iceberg{partitions}"
-                f" TBLPROPERTIES ({properties})"
-            )
+            create_table(self._session, self.sql_name, "iceberg", columns, self._partition_by, self._properties)
         check_columns(self._session, self.sql_name, self.name, columns, _ICEBERG_TYPES)
 
     def state(self) -> State:
@@ -191,6 +160,10 @@ class IcebergTable:
             writer.append()
         elif isinstance(write, Replace):
             writer.overwrite(F.lit(True))
+
+    def _open(self) -> None:
+        # Another job's commit must be seen at once.
+        self._session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
 
     @contextlib.contextmanager
     def _branch(self, state: State) -> Iterator[str]:

@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
-from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.files import no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
+from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import quoted
 
 VERSION = 1
@@ -65,35 +65,13 @@ def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
     return _rows(session, path, manifests)
 
 
-class ParquetTable:
+class ParquetTable(FileTable):
     """A sink's history in a folder that the driver and all executors see, such as a local disk or a mounted share.
 
-    :param session: the table's own session
-    :param name: URL of the folder, and the table in it
-    :param spec_id: of the job
-    :param partition_by: refused
-    :param properties: refused
+    ``partition_by`` and ``properties`` are refused.
+
     :raises TargetError: for a folder in an object store: there a manifest cannot be made on condition that it is absent
     """
-
-    def __init__(
-        self,
-        session: SparkSession,
-        name: Sequence[str],
-        spec_id: str,
-        *,
-        partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self._session, self._name, self._spec_id = session, tuple(name), spec_id
-        if partition_by or properties:
-            raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
-        self._path = _path(*self._name)
-
-    @property
-    def name(self) -> str:
-        """The name for people."""
-        return display_name(self._name)
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Make the manifest without rows unless it exists.
@@ -166,6 +144,11 @@ class ParquetTable:
         """Return what made the newest commit, for an error message."""
         newest = _manifests(self._path)[-1]
         return f"manifest {newest.number} of job {newest.spec_id} at {time.ctime(newest.made_at)}"
+
+    def _open(self) -> None:
+        if self._partition_by or self._properties:
+            raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
+        self._path = _path(*self._name)
 
     def _make(self, manifest: Manifest) -> bool:
         """Make a manifest unless its number is taken; a link is made at once and whole, or not at all."""

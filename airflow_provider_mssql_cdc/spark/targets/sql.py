@@ -1,4 +1,4 @@
-"""What table formats share: names and texts in Spark SQL, MERGE, the columns compared, and settings of a session."""
+"""What table formats share: names and texts in Spark SQL, CREATE TABLE, MERGE, the columns compared, and settings."""
 
 from __future__ import annotations
 
@@ -21,6 +21,28 @@ def quoted(name: str) -> str:
 def text(value: str) -> str:
     """Return a string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def create_table(
+    session: SparkSession,
+    target: str,
+    file_format: str,
+    columns: Sequence[TargetColumn],
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+) -> None:
+    """Create a table unless it exists.
+
+    :param target: the table in Spark SQL
+    :param file_format: as ``USING`` takes it
+    :param partition_by: Spark SQL partition expressions
+    """
+    declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+    partitions = f" PARTITIONED BY ({', '.join(partition_by)})" if partition_by else ""
+    settled = ", ".join(f"{text(name)} = {text(value)}" for name, value in sorted(properties.items()))
+    session.sql(
+        f"CREATE TABLE IF NOT EXISTS {target} ({declared}) USING {file_format}{partitions} TBLPROPERTIES ({settled})"
+    )
 
 
 def merge(session: SparkSession, target: str, columns: Sequence[str], write: Merge) -> None:

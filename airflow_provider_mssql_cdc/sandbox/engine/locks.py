@@ -48,6 +48,7 @@ class Locks:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._condition:
+            had_whole = self._whole is owner
             if table is None:
                 self._wait_for_whole.add(owner)
             try:
@@ -58,6 +59,11 @@ class Locks:
                     self._tables[table] = owner
                 if alone:
                     self._wait(owner, lambda: self._readers - {owner}, deadline, cancelled)
+            except SqlError:
+                if self._whole is owner and not had_whole:
+                    self._whole = None
+                self._condition.notify_all()
+                raise
             finally:
                 self._wait_for_whole.discard(owner)
 

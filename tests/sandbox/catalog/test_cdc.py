@@ -251,20 +251,26 @@ def test_debezium_statements(golden: Client) -> None:
 def test_a_reader_that_would_wait_for_who_waits_for_it_is_a_deadlock_victim(
     golden: Client, connect: Callable[..., Client]
 ) -> None:
-    reader, disabler, other = (connect(database="golden") for _ in range(3))
+    reader, disabler, probe = (connect(database="golden") for _ in range(3))
     reader.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ BEGIN TRAN SELECT * FROM cdc.dbo_t_CT")
     dropping = threading.Thread(target=disabler.run, args=("EXEC sys.sp_cdc_disable_table 'dbo', 't', 'all'",))
     dropping.start()
-    # once nobody else can write, the procedure waits for the reader
-    other.sets("SET LOCK_TIMEOUT 0")
-    while not other.sets("WAITFOR DELAY '00:00:00.002' UPDATE dbo.t SET b = b") and not any(
-        each.number == 1222 for each in other.messages
-    ):
-        pass
+    # who has read may still write while the procedure has no lock; once it has, it waits for all who have read
+    probe.sets("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ SET LOCK_TIMEOUT 0")
+    while not any(each.number == 1205 for each in probe.messages):
+        probe.sets("BEGIN TRAN SELECT * FROM cdc.dbo_t_CT UPDATE dbo.t SET b = b ROLLBACK")
     assert reader.error("INSERT INTO dbo.t VALUES (5, 'v', 5)") == 1205
     dropping.join()
     assert golden.error("SELECT * FROM cdc.dbo_t_CT") == 208
     assert reader.value("@@TRANCOUNT") == 0
+
+
+def test_who_has_waited_for_readers_in_vain_has_no_lock(golden: Client, connect: Callable[..., Client]) -> None:
+    reader, disabler = (connect(database="golden") for _ in range(2))
+    reader.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ BEGIN TRAN SELECT * FROM cdc.dbo_t_CT")
+    assert disabler.error("SET LOCK_TIMEOUT 0 EXEC sys.sp_cdc_disable_table 'dbo', 't', 'all'") == 1222
+    golden.run("SET LOCK_TIMEOUT 0 UPDATE dbo.t SET b = 7")
+    assert reader.run("COMMIT SELECT DISTINCT b FROM dbo.t") == [(7,)]
 
 
 def test_a_rollback_takes_enabling_back(sandbox: Sandbox, connect: Callable[..., Client]) -> None:

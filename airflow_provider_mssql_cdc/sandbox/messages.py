@@ -122,6 +122,7 @@ MESSAGES: dict[int, str] = {
         "An explicit DROP INDEX is not allowed on index '{}.{}'. It is being used for PRIMARY KEY constraint "
         "enforcement."
     ),
+    3724: "Cannot {} the table '{}' because it is being used for replication.",
     3728: "'{}' is not a constraint.",
     3729: "Cannot drop schema '{}' because it is being referenced by object '{}'.",
     3902: "The COMMIT TRANSACTION request has no corresponding BEGIN TRANSACTION.",
@@ -181,9 +182,11 @@ MESSAGES: dict[int, str] = {
         "a CATCH block, or add error parameters to the THROW statement."
     ),
     10709: "The number of columns for each row in a table value constructor must be the same.",
+    14261: "The specified {} ('{}') already exists.",
     15007: "'{}' is not a valid login or you do not have permission.",
     15023: "User, group, or role '{}' already exists in the current database.",
     15025: "The server principal '{}' already exists.",
+    15051: "Cannot rename the table because it is published for replication.",
     15129: "'{}' is not a valid value for configuration option '{}'.",
     15144: "The role has members. It must be empty before it can be dropped.",
     15151: "Cannot {} the {} '{}', because it does not exist or you do not have permission.",

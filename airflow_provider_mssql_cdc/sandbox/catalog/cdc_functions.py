@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 
 _TEXT = nvarchar(4000)
+_LSNS = 1 << 80
 
 
 def values_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
@@ -62,7 +63,10 @@ def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
             value = changes.lsn_argument(env.evaluate(given))
             moved = database.cdc.increment_lsn(value) if step > 0 else database.cdc.decrement_lsn(value)
             return constant(moved, LSN)
-        return Expr(f"t_lsn(t_number_of_lsn({given.to(LSN)}) + ({step}))", LSN)
+        after = f"(t_number_of_lsn({given.to(LSN)}) + ({step}))"
+        if database.cdc.switches.lsn_wraps:
+            return Expr(f"t_lsn(({after} + {_LSNS}) % {_LSNS})", LSN)
+        return Expr(f"CASE WHEN {after} BETWEEN 0 AND {_LSNS - 1} THEN t_lsn({after}) END", LSN)
 
     return function
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog.objects import CLUSTERED_ORDER, METADATA
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.functions import all_columns, net_columns
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -60,10 +62,16 @@ def may_read_changes(env: Environment, database: Database, instance: CaptureInst
 
 
 def change_function(
-    env: Environment, database: Database, schema: str, name: str, arguments: list[Any]
+    env: Environment,
+    database: Database,
+    schema: str,
+    name: str,
+    arguments: list[Any],
+    late: list[SqlError] | None,
 ) -> tuple[list[Column], Any] | None:
     """A table-valued function of schema cdc or sys; None where there is none of that name.
 
+    :param late: see ``Context.late``
     :raises SqlError: 313 for a bad range, 229 where the session may not read the instance
     """
     lowered = name.casefold()
@@ -88,7 +96,14 @@ def change_function(
         raise SqlError.of(229, "SELECT", shown, database.name, "cdc")
     low, high = (lsn_argument(value) for value in arguments[:2])
     read = database.cdc.all_changes if kind == "all" else database.cdc.net_changes
-    columns, batches = read(instance.capture_instance, low, high, arguments[2])
+    batches: Iterable[pa.RecordBatch] = ()
+    try:
+        columns, batches = read(instance.capture_instance, low, high, arguments[2])
+    except SqlError as error:
+        if late is None or error.number != 313 or not database.cdc.switches.columns_before_range_error:
+            raise
+        late.append(error)
+        columns = all_columns(instance) if kind == "all" else net_columns(instance)
     # a captured column may have any name, also that of another column
     names = [f"x{i}" for i in range(1, len(columns) + 1)]
     wide = pa.schema([pa.field(name, column.type.arrow) for name, column in zip(names, columns, strict=True)])

@@ -49,7 +49,12 @@ VERSIONS = {
         "2025 (RTM)",
         (17, 0, 1000),
         170,
-        Switches(default_maxtrans=10_000, default_scan_maxscans=100, default_threshold=4999),
+        Switches(
+            default_maxtrans=10_000,
+            default_scan_maxscans=100,
+            default_threshold=4999,
+            help_repeats_index_columns=True,
+        ),
     ),
 }
 

@@ -16,11 +16,14 @@ class RowImages:
 
     Insert: only ``after``. Delete: only ``before``. Update: both, row by row in the same order, also for rows whose
     values did not change (the capture leaves them out). Both have ``table.arrow_schema``.
+
+    :param assigned: names in lower case of the columns that an update sets
     """
 
     table: TableDef
     before: pa.Table | None = None
     after: pa.Table | None = None
+    assigned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

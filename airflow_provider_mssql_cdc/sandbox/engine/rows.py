@@ -90,7 +90,7 @@ class RowWriter:
     def update(self, ids: pa.Array, before: pa.Table, after: pa.Table, changed: set[str]) -> int:
         """Give rows new values, all at once.
 
-        :param changed: names of the columns that the statement sets
+        :param changed: names in lower case of the columns that the statement sets
         :raises SqlError: 515, 2627, 2601, 7139
         """
         if not before.num_rows:
@@ -98,7 +98,7 @@ class RowWriter:
         self._check(after, "UPDATE")
         touched = tuple(index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns))
         self._check_keys(after, ids, touched)
-        record = self._record(before, after)
+        record = self._record(before, after, frozenset(changed))
         if before.num_rows == 1:
             values = ", ".join(
                 f"c{column.column_id} = {literal(after.column(column.name)[0].as_py(), column.type)}"
@@ -114,10 +114,12 @@ class RowWriter:
         self._manager.apply(Operation(sql, stage, record))
         return int(before.num_rows)
 
-    def _record(self, before: pa.Table | None, after: pa.Table | None) -> RowImages | None:
+    def _record(
+        self, before: pa.Table | None, after: pa.Table | None, assigned: frozenset[str] = frozenset()
+    ) -> RowImages | None:
         """The images for the log, which a table has while it is tracked: not of what was written before."""
         tracked = self._database.cdc.is_tracked(self._table.object_id)
-        return RowImages(self._table, before, after) if tracked else None
+        return RowImages(self._table, before, after, assigned) if tracked else None
 
     def _check(self, rows: pa.Table, verb: str) -> None:
         for column in self._table.columns:

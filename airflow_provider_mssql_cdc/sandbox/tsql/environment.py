@@ -272,10 +272,15 @@ class Environment:
         renamed = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
         return self.register(pa.Table.from_batches(renamed, schema))
 
-    def table_function(self, parts: tuple[str, str, str], arguments: list[Any]) -> Relation:
-        """A table-valued function of the catalogue or of CDC."""
+    def table_function(
+        self, parts: tuple[str, str, str], arguments: list[Any], late: list[SqlError] | None
+    ) -> Relation:
+        """A table-valued function of the catalogue or of CDC.
+
+        :param late: see ``Context.late``
+        """
         database = self.database_named(parts[0])
-        found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments)
+        found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments, late)
         if found is None:
             raise self._unknown(database, parts, parts[1] or "sys")
         return self.arrow_relation(*found)

@@ -60,6 +60,12 @@ def _starts_implicitly(statement: Statement) -> bool:
     return statement.verb in _STARTS_IMPLICIT and reads
 
 
+def _failing(error: SqlError) -> Iterator[pa.RecordBatch]:
+    """Rows of which an error comes first."""
+    yield from ()
+    raise error
+
+
 class Returned(Exception):
     """RETURN was run."""
 
@@ -255,13 +261,14 @@ class Interpreter:
             self.env.rowcount = assign_rows(self, tree)
             yield RowCount()
             return
-        query = self.reading(lambda: compile_query(self.context(), Scope(), tree))
+        late: list[SqlError] = []
+        query = self.reading(lambda: compile_query(Context(self.env, late=late), Scope(), tree))
         columns = result_columns(query.columns)
         if self.settings.fmtonly:
             yield ResultSet(columns, iter(()))
             yield RowCount(0)
             return
-        batches = self.reading(lambda: self._batches(query, columns))
+        batches = _failing(late[0]) if late else self.reading(lambda: self._batches(query, columns))
         counted = Counter(batches)
         rows = iter(list(counted)) if self.env.tries else iter(counted)  # an error must show while the TRY block runs
         if counted.error is None:

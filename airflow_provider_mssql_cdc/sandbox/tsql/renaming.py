@@ -58,7 +58,9 @@ def transfer(interpreter: Interpreter, cursor: Cursor) -> None:
         raise SqlError.of(15151, "alter", "schema", wanted)
     if catalog.find(schema, entry.table.name) is not None:
         raise SqlError.of(15530, entry.table.name)
-    _change(interpreter, database, catalog, entry, dataclasses.replace(entry.table, schema=schema))
+    after = dataclasses.replace(entry.table, schema=schema)
+    database.cdc.check_ddl(entry.table, after, "transfer")
+    _change(interpreter, database, catalog, entry, after)
 
 
 def _change(interpreter: Interpreter, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:

@@ -159,12 +159,14 @@ class Context:
     :param target: what the statement writes to, in lower case
     :param right: what it needs on the tables of its FROM clause
     :param most_recursions: OPTION (MAXRECURSION), 0 for any number
+    :param late: takes the error that a function raises when its columns are sent; None where none are
     """
 
     env: Environment
     target: str = ""
     right: str = "SELECT"
     most_recursions: int = 100
+    late: list[SqlError] | None = None
     aliases: int = 0
 
     def alias(self) -> str:

@@ -213,7 +213,7 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     call = node.this
     arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
     database, schema, _ = table_parts(node)
-    relation = ctx.env.table_function((database, schema, call.name), arguments)
+    relation = ctx.env.table_function((database, schema, call.name), arguments, ctx.late)
     return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 

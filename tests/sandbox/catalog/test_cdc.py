@@ -320,6 +320,18 @@ def test_a_transaction_is_captured_from_where_it_enables_the_table(golden: Clien
     assert golden.run("SELECT COUNT(*) FROM cdc.ddl_history") == [(0,)]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_columns_before_error_313_are_a_switch(golden: Client, sandbox: Sandbox, first: bool) -> None:
+    cdc = sandbox.cdc("golden")
+    cdc.switches = dataclasses.replace(cdc.switches, columns_before_range_error=first)
+    for kind, head in (("all", ["__$start_lsn", "__$seqval"]), ("net", ["__$start_lsn"])):
+        read = f"SELECT * FROM cdc.fn_cdc_get_{kind}_changes_dbo_t(NULL, NULL, N'all')"
+        assert golden.sets(f"{read} SELECT 1") == ([[]] if first else [])
+        assert [message.number for message in golden.messages] == [313]
+        names = [*head, "__$operation", "__$update_mask", "id", "a", "b"]
+        assert [[column.name for column in columns] for columns in golden.columns] == ([names] if first else [])
+
+
 def test_dummy_rows_of_any_length_equal_one_zero_byte(golden: Client, sandbox: Sandbox) -> None:
     cdc = sandbox.cdc("golden")
     real = golden.run("SELECT start_lsn FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00")

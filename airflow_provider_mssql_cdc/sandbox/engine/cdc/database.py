@@ -150,9 +150,10 @@ class CdcDatabase(ChangeReader):
     def check_ddl(self, before: TableDef, after: TableDef | None, kind: str) -> None:
         """Refuse DDL that CDC does not allow on a tracked table; see ``ddl.check``.
 
-        :raises SqlError: 4711, 4928, 22979, 22983
+        :raises SqlError: 3724, 4711, 4928, 15051, 22979, 22983
         """
-        ddl.check([each for each in self.instances if each.source_object_id == before.object_id], before, after, kind)
+        instances = [each for each in self.instances if each.source_object_id == before.object_id]
+        ddl.check(instances, before, after, kind, stays=self.switches.tracked_tables_stay)
 
     def table_changed(self, after: TableDef) -> None:
         """Note a tracked table's new name, schema or definition for the metadata that shows it."""

@@ -15,22 +15,31 @@ UNLIMITED = -1
 _TWO_BYTE = ("nvarchar", "ntext", "xml")
 
 
-def check(instances: Sequence[CaptureInstance], before: TableDef, after: TableDef | None, kind: str) -> None:
+def check(
+    instances: Sequence[CaptureInstance], before: TableDef, after: TableDef | None, kind: str, *, stays: bool
+) -> None:
     """Refuse DDL on a table, given its capture instances.
 
     :param after: the table as it would be; None for TRUNCATE and DROP TABLE
     :param kind: 'truncate', or anything else: what is refused follows from the two definitions, but 'drop_index' and
         'alter_index' (the index is gone, or is another one, in ``after``) tell an index from a constraint
-    :raises SqlError: 4711 truncate; 4928 a column gets another name; 22983 a unique index in use is dropped or
-        altered; 22979 the same for a constraint; 22854 a column set comes in
+    :param stays: see ``Switches.tracked_tables_stay``
+    :raises SqlError: 4711 truncate; 3724 and 15051 where the table ``stays``; 4928 a column gets another name; 22983 a
+        unique index in use is dropped or altered; 22979 the same for a constraint; 22854 a column set comes in
     """
     if not instances:
         return
     wanted = kind.casefold().replace(" ", "_")
     if wanted.startswith("truncate"):
         raise SqlError.of(4711, before.name)
+    if stays and after is None:
+        raise SqlError.of(3724, "drop", before.name)
     if after is None:
         return
+    if stays and after.name != before.name:
+        raise SqlError.of(15051, procedure="sp_rename")
+    if stays and after.schema != before.schema:
+        raise SqlError.of(3724, "alter the schema of", before.name)
     if after.has_column_set:
         raise SqlError.of(22854, before.name)
     names = {column.column_id: column.name for column in after.columns}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
@@ -65,21 +66,26 @@ def ddl_history(instances: Sequence[CaptureInstance]) -> Relation:
     return relation(description, rows)
 
 
-def help_change_data_capture(instances: Sequence[CaptureInstance]) -> Relation:
-    """What sp_cdc_help_change_data_capture returns for the instances that the caller may see."""
+def help_change_data_capture(instances: Sequence[CaptureInstance], *, repeats: bool) -> Relation:
+    """What sp_cdc_help_change_data_capture returns for the instances that the caller may see.
+
+    :param repeats: see ``Switches.help_repeats_index_columns``
+    """
     description = _SOURCE + (
         "object_id int, source_object_id int, start_lsn binary(10), end_lsn binary(10), supports_net_changes bit, "
         "has_drop_pending bit, role_name sysname, index_name sysname, filegroup_name sysname, create_date datetime, "
         "index_column_list nvarchar(max), captured_column_list nvarchar(max)"
     )
-    rows = [
-        (
+    rows: list[tuple[Any, ...]] = []
+    keys: str | None = None
+    for each in instances:
+        if each.index_name is not None or not repeats:
+            keys = _bracketed([key.name for key in each.key])
+        rows.append((
             *_source(each), each.change_table_object_id, each.source_object_id, each.start_lsn, None,
             each.supports_net_changes, None, each.role_name, each.index_name, each.filegroup_name, each.create_date,
-            _bracketed([key.name for key in each.key]), _bracketed([column.name for column in each.columns]),
-        )
-        for each in instances
-    ]  # fmt: skip
+            keys, _bracketed([column.name for column in each.columns]),
+        ))  # fmt: skip
     return relation(description, rows)
 
 

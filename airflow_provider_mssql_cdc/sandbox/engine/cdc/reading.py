@@ -173,7 +173,7 @@ class ChangeReader(CdcState):
             if (schema is None or name is None or _is_named(each.source, schema, name))
             and (visible is None or visible(each))
         ]
-        return metadata.help_change_data_capture(shown)
+        return metadata.help_change_data_capture(shown, repeats=self.switches.help_repeats_index_columns)
 
     def get_captured_columns(self, capture_instance: str | None) -> Relation:
         """sys.sp_cdc_get_captured_columns

@@ -124,12 +124,15 @@ class Segment:
         return self._changed[index]
 
     def changed(self, indexes: range | list[int]) -> Flags:
-        """Per updated row, whether any of some columns changed."""
+        """Per updated row, whether any of some columns changed, or is a key that counts as changed once assigned."""
         found = np.zeros(self._updates.rows, np.bool_)
         for index in indexes:
             flags = self.changed_column(index)
             if flags is not None:
                 found |= flags
+        if self.switches.unchanged_keys_are_captured:
+            keys = {self.table.columns[i].name.casefold() for i in set(indexes) & set(self._key_columns())}
+            found |= self._updates.each([not keys.isdisjoint(r.images.assigned) for r in self._updates.records])
         return found
 
     @property
@@ -213,6 +216,10 @@ class _Group:
         self.number = self.numbers[self.owner]
         self.transaction = np.array([r.transaction for r in records], np.int64)[self.owner]
         self.position = np.array([r.position for r in records], np.int64)[self.owner] + self.within
+
+    def each(self, flags: list[bool]) -> Flags:
+        """Per row, the flag of its record."""
+        return np.array(flags, np.bool_)[self.owner]
 
     def sums(self, flags: Flags) -> Ints:
         """Per record, how many of its rows are flagged."""

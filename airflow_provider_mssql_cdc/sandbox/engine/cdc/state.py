@@ -195,13 +195,15 @@ class CdcState:
     def add_job(self, job_type: str | None, settings: Settings | None = None) -> None:
         """sys.sp_cdc_add_job; starting it is up to the Agent.
 
-        :raises SqlError: 22901, 22992, 22836 where the job exists, and what ``Settings.check`` raises
+        :raises SqlError: 22901, 22992, 22836 or 14261 where the job exists, and what ``Settings.check`` raises
         """
         with self._lock:
             self._require_enabled("sp_cdc_add_job")
             wanted = job_type_of(job_type)
             job = new_job(self.name, wanted, settings or Settings(), self.switches)
             if wanted in self._jobs:
+                if self.switches.second_job_error == 14261:
+                    raise SqlError.of(14261, "@name", job.name, procedure="sp_verify_job")
                 raise SqlError.of(22836, wanted, procedure="sp_cdc_add_job_internal")
             self._jobs[wanted] = job
 

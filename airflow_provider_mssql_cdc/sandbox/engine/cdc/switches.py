@@ -14,13 +14,22 @@ class Switches:
     :param deferred_pair_shares_command_id: whether the delete and the insert of a key update of one row share a
         ``__$command_id``; a statement that updates the keys of several rows never does, since its deletes all come
         before its inserts
+    :param unchanged_keys_are_captured: whether an update that assigns a key its own value is captured as 1 and 2, as
+        one that changes it is, or only for what other columns changed
     :param trace_flag_8207: whether a key update of a single row is captured as 3 and 4 (documented trace flag)
     :param after_images_leave_lobs_out: whether a LOB that an update did not change is NULL in the after image, too,
         and not in the before image alone (docs)
     :param cleanup_unknown_instance_error: what sp_cdc_cleanup_change_table says of an unknown instance, 22956 or 22920
+    :param second_job_error: what sp_cdc_add_job says of a job that there is already, 22836 or what msdb's sp_add_job
+        says, 14261
+    :param tracked_tables_stay: whether sp_rename, ALTER SCHEMA ... TRANSFER and DROP TABLE refuse a tracked table as
+        they refuse a replicated one (15051, 3724)
+    :param columns_before_range_error: whether a SELECT of a function with a bad range sends its columns before 313
     :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
     :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
     :param captured_columns_ordinal_name: name of the sixth column of sp_cdc_get_captured_columns
+    :param help_repeats_index_columns: whether sp_cdc_help_change_data_capture shows the index columns of the row
+        before where an instance has no index (measured on 2025)
     :param default_maxtrans: @maxtrans of a new capture job; 500, or 10000 on 2025
     :param default_scan_maxscans: @maxscans of sp_cdc_scan; 10, or 100 on 2025
     :param default_threshold: @threshold of a new cleanup job; 5000, or 4999 on 2025
@@ -31,12 +40,17 @@ class Switches:
 
     lsn_wraps: bool = False
     deferred_pair_shares_command_id: bool = False
+    unchanged_keys_are_captured: bool = False
     trace_flag_8207: bool = False
     after_images_leave_lobs_out: bool = False
     cleanup_unknown_instance_error: int = 22956
+    second_job_error: int = 22836
+    tracked_tables_stay: bool = False
+    columns_before_range_error: bool = False
     min_lsn_null_until_captured: bool = False
     net_changes_by_default: bool = True
     captured_columns_ordinal_name: str = "ordinal_position"
+    help_repeats_index_columns: bool = False
     default_maxtrans: int = 500
     default_scan_maxscans: int = 10
     default_threshold: int = 5000

@@ -67,6 +67,7 @@ MESSAGES: dict[int, str] = {
     628: "Cannot issue SAVE TRANSACTION when there is no active transaction.",
     911: "Database '{}' does not exist. Make sure that the name is entered correctly.",
     916: 'The server principal "{}" is not able to access the database "{}" under the current security context.',
+    924: "Database '{}' is already open and can only have one user at a time.",
     1001: "Line {}: Length or precision specification {} is invalid.",
     1002: "Line {}: Specified scale {} is invalid.",
     1007: "The number '{}' is out of the range for numeric representation (maximum precision 38).",
@@ -87,6 +88,7 @@ MESSAGES: dict[int, str] = {
         "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the object name '{}' and "
         "the index name '{}'."
     ),
+    1702: "{} failed because column '{}' in table '{}' exceeds the maximum of {} columns.",
     1731: (
         "Cannot create the sparse column '{}' in the table '{}': it must be nullable, without IDENTITY, default or "
         "expression, and not of the types text, ntext, image and timestamp."
@@ -117,6 +119,7 @@ MESSAGES: dict[int, str] = {
     2812: "Could not find stored procedure '{}'.",
     3617: "The operation was cancelled by the client.",
     3701: "Cannot drop the {} '{}', because it does not exist or you do not have permission.",
+    3702: 'Cannot drop database "{}" because it is currently in use.',
     3708: "Cannot drop the database '{}' because it is a system database.",
     3723: (
         "An explicit DROP INDEX is not allowed on index '{}.{}'. It is being used for PRIMARY KEY constraint "
@@ -153,6 +156,7 @@ MESSAGES: dict[int, str] = {
         "User does not have permission to alter database '{}', the database does not exist, or the database is not in "
         "a state that allows access checks."
     ),
+    5061: ("ALTER DATABASE failed because a lock could not be placed on database '{}'. Try again later."),
     5074: "The object '{}' is dependent on column '{}'.",
     6401: "Cannot roll back {}. No transaction or savepoint of that name was found.",
     7999: "Could not find any index named '{}' for table '{}'.",
@@ -283,6 +287,6 @@ SEVERITIES = {
 }
 STATES = {
     137: 2, 201: 4, 206: 2, 214: 2, 226: 6, 229: 5, 257: 3, 306: 2, 313: 3, 515: 2, 529: 2, 1038: 5, 1087: 2,
-    1205: 51, 1222: 51, 1779: 0, 1801: 3, 1902: 3, 2705: 3, 2714: 6, 2744: 2, 2812: 62, 3701: 5, 3723: 4, 8114: 5,
-    8115: 2, 8144: 2, 8145: 2, 35100: 10,
+    1205: 51, 1222: 51, 1779: 0, 1801: 3, 1902: 3, 2705: 3, 2714: 6, 2744: 2, 2812: 62, 3701: 5, 3702: 3, 3723: 4,
+    8114: 5, 8115: 2, 8144: 2, 8145: 2, 35100: 10,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -195,7 +195,10 @@ class IsolationLevel(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What the client said when it logged in."""
+    """What the client said when it logged in.
+
+    :param hang_up: ends the connection, from another thread; None where a session has none
+    """
 
     user: str
     password: str = field(repr=False)
@@ -203,6 +206,7 @@ class Login:
     app_name: str = ""
     host_name: str = ""
     read_only: bool = False
+    hang_up: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
 
 class Session(Protocol):

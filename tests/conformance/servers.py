@@ -136,7 +136,7 @@ class Embedded:
 
     def drop(self, database: str, logins: list[str], admin: Client) -> None:
         """Logins stay: they end with the sandbox."""
-        admin.run(f"DROP DATABASE {database}")
+        _drop(database, admin)
 
     def advance(self, **by: float) -> None:
         """Move the clock on.
@@ -210,8 +210,7 @@ class Real:
         admin.run("WAITFOR DELAY '00:00:00.050'")
 
     def drop(self, database: str, logins: list[str], admin: Client) -> None:
-        admin.run(f"ALTER DATABASE {database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
-        admin.run(f"DROP DATABASE {database}")
+        _drop(database, admin)
         for login in logins:
             admin.run(f"DROP LOGIN {login}")
 
@@ -228,6 +227,12 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("what the test waits for did not happen")
+
+
+def _drop(database: str, admin: Client) -> None:
+    """Drop a database, with whoever is still connected to it."""
+    admin.run(f"ALTER DATABASE {database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    admin.run(f"DROP DATABASE {database}")
 
 
 def _last_scan(admin: Client) -> tuple[Any, ...] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.conformance.client import Row
@@ -264,6 +266,8 @@ def test_50_one_log_scan_at_a_time(t: Database) -> None:
     wait_for(lambda: t.job_runs())
     error = t.error("EXEC sys.sp_cdc_scan")
     assert (error.number, error.severity) == (22903, 16)
+    sessions = {number for (number,) in t.run("SELECT session_id FROM sys.dm_exec_sessions WHERE session_id <> @@SPID")}
+    assert sessions & set(map(int, re.findall(r"\d+", error.text)))
 
 
 def test_81_agent_that_does_not_run_is_only_told(server: Server, db: Database) -> None:

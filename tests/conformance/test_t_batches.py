@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
+import pymssql
 import pytest
 
-from tests.conformance.client import Row
+from tests.conformance.client import Client, Row
 from tests.conformance.database import Database
 from tests.conformance.not_built import right_or_refused
 from tests.conformance.servers import Server
@@ -386,3 +389,71 @@ def test_tsql_script_that_tracks_every_table(db: Database) -> None:
     )
     instances = db.run("SELECT capture_instance FROM cdc.change_tables ORDER BY capture_instance")
     assert instances == [("dbo_a",), ("dbo_c",), ("sales_b",)]
+
+
+def test_tsql_a_database_in_use_is_not_dropped(plain: Database) -> None:
+    assert plain.number(f"DROP DATABASE {plain.name}") == 3702
+    other = plain.connect()
+    plain.run("USE master")
+    assert plain.number(f"DROP DATABASE {plain.name}") == 3702
+    other.run(f"USE master; DROP DATABASE {plain.name}")
+    assert plain.value(f"SELECT DB_ID('{plain.name}')") is None
+    plain.run(f"CREATE DATABASE {plain.name}")
+
+
+def test_tsql_a_database_for_a_single_user(plain: Database, server: Server) -> None:
+    access = f"SELECT user_access_desc FROM sys.databases WHERE name = '{plain.name}'"
+    plain.run("CREATE TABLE dbo.t (id int)")
+    other = plain.connect()
+    other.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+    assert plain.number("ALTER DATABASE CURRENT SET SINGLE_USER WITH NO_WAIT") == 5061
+    assert plain.value(access) == "MULTI_USER"
+    assert other.run("SELECT id, @@TRANCOUNT FROM dbo.t") == [(1, 1)]
+    plain.run("ALTER DATABASE CURRENT SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    assert plain.value(access) == "SINGLE_USER"
+    assert plain.run("SELECT id FROM dbo.t") == []
+    with pytest.raises(pymssql.Error):
+        other.run("SELECT 1")
+    with pytest.raises(pymssql.Error):
+        Client(server.address, plain.name)
+    elsewhere = Client(server.address)
+    assert elsewhere.number(f"USE {plain.name}") == 924
+    assert elsewhere.number(f"SELECT id FROM {plain.name}.dbo.t") == 924
+    plain.run("ALTER DATABASE CURRENT SET MULTI_USER")
+    assert elsewhere.run(f"USE {plain.name}; SELECT id FROM dbo.t") == []
+    elsewhere.close()
+
+
+def test_tsql_a_single_user_waits_for_the_others(plain: Database) -> None:
+    other = plain.connect()
+    leaving = threading.Thread(target=other.run, args=("WAITFOR DELAY '00:00:00.100' USE master",))
+    leaving.start()
+    plain.run("ALTER DATABASE CURRENT SET SINGLE_USER WITH ROLLBACK AFTER 60 SECONDS")
+    leaving.join()
+    assert other.value("SELECT DB_NAME()") == "master"
+
+
+@pytest.mark.parametrize(
+    ("columns", "number"),
+    [
+        (["id int", *(f"c{i} int" for i in range(1023))], 0),
+        (["id int", *(f"c{i} int" for i in range(1024))], 1702),
+        (["id int", *(f"c{i} int SPARSE" for i in range(1023)), "rest xml COLUMN_SET FOR ALL_SPARSE_COLUMNS"], 0),
+    ],
+)
+def test_tsql_most_columns_of_a_table(plain: Database, columns: list[str], number: int) -> None:
+    create = f"CREATE TABLE dbo.wide ({', '.join(columns)})"
+    if number:
+        assert plain.number(create) == number
+        return
+    plain.run(create)
+    assert plain.value("SELECT COUNT(*) FROM sys.columns WHERE object_id = OBJECT_ID('dbo.wide')") == len(columns)
+    if len(columns) == 1024:
+        assert plain.number("ALTER TABLE dbo.wide ADD more int") == 1702
+
+
+@pytest.mark.parametrize("depth", [1, 200])
+def test_tsql_nested_parentheses(plain: Database, depth: int) -> None:
+    start, end = "(" * depth, ")" * depth
+    assert plain.value(f"SELECT {'(1 + ' * depth}1{end}") == depth + 1
+    assert plain.run(f"IF {start}1 = 1{end} SELECT {start}'yes'{end} WHERE {start}1 = 1{end}") == [("yes",)]

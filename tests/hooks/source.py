@@ -146,6 +146,7 @@ class Source:
     def close(self) -> None:
         """Drop the database."""
         self.sql("USE master")
+        self.sql(f"ALTER DATABASE [{self.name}] SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
         self.sql(f"DROP DATABASE [{self.name}]")
         self._connection.close()
 

@@ -22,6 +22,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
+_METADATA = -1  # the lock that stands for the tables of CDC; no table has this object id
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
@@ -48,6 +49,29 @@ def _with_lock(
 
     messages: Result = interpreter.atomically(run)
     return messages
+
+
+def _with_metadata(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> Any:
+    """Run a change of jobs or of low-water marks, which waits for no writer; a rollback takes it back.
+
+    :param action: returns what takes it back
+    """
+
+    def run() -> None:
+        manager = interpreter.env.manager
+        manager.enter(database, _METADATA)
+        manager.apply(Operation("", on_undo=action()))
+
+    interpreter.atomically(run)
+
+
+def _job_change(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> None:
+    def change() -> Callable[[], None]:
+        before = database.cdc.keep()
+        action()
+        return lambda: database.cdc.put_back(before)
+
+    _with_metadata(interpreter, database, change)
 
 
 def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
@@ -149,11 +173,22 @@ def _settings(given: Bound) -> Settings:
 
 
 def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
-    database.cdc.add_job(given.text("@job_type"), _settings(given))
+    _job_change(interpreter, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
     interpreter.env.instance.agent.cdc_used = True
     if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
         return None
     return interpreter.env.instance.agent.start_job(database.cdc)
+
+
+def _change_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    job_type = given.text("@job_type") or "capture"
+    _job_change(interpreter, database, lambda: database.cdc.change_job(job_type, _settings(given)))
+    return None
+
+
+def _drop_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+    _job_change(interpreter, database, lambda: database.cdc.drop_job(given.text("@job_type")))
+    return None
 
 
 def _run_job(
@@ -168,13 +203,15 @@ def _run_job(
 
 def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Result:
     continuous, polling = given.number("@continuous") or 0, given.number("@pollinginterval") or 0
-    database.cdc.sp_cdc_scan(given.number("@maxtrans"), given.number("@maxscans"), continuous, polling)
+    limits = given.number("@maxtrans"), given.number("@maxscans")
+    database.cdc.sp_cdc_scan(*limits, continuous, polling, session_id=interpreter.env.info.session_id)
     return None
 
 
 def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
-    database.cdc.cleanup(given.text("@capture_instance") or "", mark, given.number("@threshold"))
+    name, threshold = given.text("@capture_instance") or "", given.number("@threshold")
+    _with_metadata(interpreter, database, lambda: database.cdc.cleanup(name, mark, threshold))
     if "@fcleanupfailed" in given.positions:
         yield ReturnValue("@fCleanupFailed", BIT, False, given.positions["@fcleanupfailed"])
 
@@ -200,14 +237,8 @@ PROCEDURES = {
     "sp_cdc_get_ddl_history": Procedure("@capture_instance!", _described(CdcDatabase.get_ddl_history)),
     "sp_cdc_help_jobs": Procedure("", lambda _, database, given: database.cdc.help_jobs(), _OWNER),
     "sp_cdc_add_job": Procedure(f"@job_type!, @start_job, {_JOB}, @check_for_logreader", _add_job, _OWNER),
-    "sp_cdc_change_job": Procedure(
-        f"@job_type, {_JOB}",
-        lambda _, database, given: database.cdc.change_job(given.text("@job_type") or "capture", _settings(given)),
-        _OWNER,
-    ),
-    "sp_cdc_drop_job": Procedure(
-        "@job_type!", lambda _, database, given: database.cdc.drop_job(given.text("@job_type")), _OWNER
-    ),
+    "sp_cdc_change_job": Procedure(f"@job_type, {_JOB}", _change_job, _OWNER),
+    "sp_cdc_drop_job": Procedure("@job_type!", _drop_job, _OWNER),
     "sp_cdc_start_job": Procedure("@job_type", _run_job(Agent.start_job), _OWNER),
     "sp_cdc_stop_job": Procedure("@job_type", _run_job(Agent.stop_job), _OWNER),
     "sp_cdc_scan": Procedure("@maxtrans, @maxscans, @continuous, @pollinginterval, @is_from_job", _scan, _OWNER),

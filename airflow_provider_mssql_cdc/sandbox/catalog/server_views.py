@@ -36,8 +36,8 @@ def _databases(env: Environment, database: Database) -> Relation:
         on = each.snapshot_isolation
         data.append(
             [
-                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, COLLATION, 0,
-                "MULTI_USER",
+                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, COLLATION,
+                *((1, "SINGLE_USER") if each.single_user else (0, "MULTI_USER")),
                 False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot,
                 _RECOVERY_MODELS.index(each.recovery_model) + 1, each.recovery_model,
                 False, False, False, False, False, *((6, "REPLICATION") if each.cdc.backlog else (0, "NOTHING")),

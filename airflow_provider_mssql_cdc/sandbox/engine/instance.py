@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 
 SERVER_NAME = "SANDBOX"
+# Each pair of parentheses takes about twenty calls of the parser. Python calls lie on the heap; what few of them go
+# through C stay far below the 8 MiB of a thread's stack.
+_DEEPEST_CALLS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +88,15 @@ class Principal:
 
 @dataclass(slots=True)
 class SessionInfo:
-    """A row of sys.dm_exec_sessions."""
+    """A row of sys.dm_exec_sessions.
+
+    :param database: where its statements run
+    """
 
     session_id: int
     login: Login
     login_time: datetime.datetime
+    database: Database
 
 
 class Instance:
@@ -109,11 +117,12 @@ class Instance:
         version: str = "2022",
         utc_offset: int = 0,
     ) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
         if version not in VERSIONS:
             raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
         self.clock, self.utc_offset, self.version = clock, utc_offset, VERSIONS[version]
         self.storage = Storage(clock, self.version.switches)
-        self.agent = Agent(clock=clock, capture_interval=capture_interval)
+        self.agent = Agent(clock=clock, capture_interval=capture_interval, open_session=self._open_job_session)
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()
         self.logins: dict[str, Principal] = {user.casefold(): Principal(user, password, True)}
@@ -129,8 +138,13 @@ class Instance:
         return database
 
     def drop_database(self, name: str) -> None:
-        """Drop a database and its jobs."""
+        """Drop a database and its jobs.
+
+        :raises SqlError: 3702 while a connection is in it, and what ``Storage.drop_database`` raises
+        """
         database = self.storage.databases.get(name.casefold())
+        if database is not None and self.connections(database):
+            raise SqlError.of(3702, database.name)
         self.storage.drop_database(name)
         if database is not None:
             self.agent.detach(database.cdc)
@@ -138,14 +152,14 @@ class Instance:
     def authenticate(self, login: Login) -> tuple[Principal, Database]:
         """The login's principal and first database.
 
-        :raises SqlError: 18456 wrong name or password, 4060 no such database
+        :raises SqlError: 18456 wrong name or password, 4060 no such database, or one for a single user that has one
         """
         principal = self.logins.get(login.user.casefold())
         if principal is None or principal.password != login.password:
             raise SqlError.of(18456, login.user)
         name = login.database or principal.default_database
         database = self.storage.databases.get(name.casefold())
-        if database is None or not self.may_use(principal, database):
+        if database is None or not self.may_use(principal, database) or self.is_taken(database):
             raise SqlError.of(4060, name)
         return principal, database
 
@@ -155,13 +169,28 @@ class Instance:
             return True
         return principal.name.casefold() in {login.casefold() for login in database.catalog.users.values()}
 
-    def open_session(self, login: Login) -> SessionInfo:
+    def connections(self, database: Database) -> list[SessionInfo]:
+        """The sessions with a connection whose statements run in a database."""
+        with self._lock:
+            return [each for each in self.sessions.values() if each.database is database and each.login.hang_up]
+
+    def is_taken(self, database: Database) -> bool:
+        """Whether a database is for a single user, and has one."""
+        return database.single_user and bool(self.connections(database))
+
+    def open_session(self, login: Login, database: Database) -> SessionInfo:
         """Number a new session."""
         with self._lock:
             number = next(i for i in range(51, 32767) if i not in self.sessions)
-            info = SessionInfo(number, login, self.clock())
+            info = SessionInfo(number, login, self.clock(), database)
             self.sessions[number] = info
             return info
+
+    def _open_job_session(self, database: str) -> tuple[int, Callable[[], None]]:
+        """A session of a job, and what closes it."""
+        login = Login(r"NT SERVICE\SQLSERVERAGENT", "", database, "SQLAgent - TSQL JobStep")
+        info = self.open_session(login, self.storage.database(database))
+        return info.session_id, lambda: self.close_session(info)
 
     def close_session(self, info: SessionInfo) -> None:
         """Forget a session."""

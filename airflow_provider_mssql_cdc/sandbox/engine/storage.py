@@ -95,6 +95,7 @@ class Database:
         self.committing = threading.Lock()
         self.version = 0
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
+        self.single_user = False
         self.snapshot_isolation = False
         self.read_committed_snapshot = False
         self.delayed_durability = "DISABLED"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
+_MOST_COLUMNS, _MOST_WITH_SET = 1024, 30_000
 # docs: use sparse columns
 _NEVER_SPARSE = ("text", "ntext", "image", "rowversion")
 _TWO_WORD_TYPES = ("DOUBLE PRECISION", "CHARACTER VARYING", "CHAR VARYING", "NATIONAL CHAR", "NATIONAL CHARACTER")
@@ -230,11 +233,24 @@ def _integer(cursor: Cursor) -> int:
     return sign * int(token.text)
 
 
+def check_number(columns: Sequence[ColumnSpec | ColumnDef], table: str, verb: str) -> None:
+    """Refuse a table with too many columns; one with a column set may have more (docs: maximum capacity).
+
+    :param verb: CREATE TABLE or ALTER TABLE
+    :raises SqlError: 1702 with the first column that is too much
+    """
+    most = _MOST_WITH_SET if any(column.column_set for column in columns) else _MOST_COLUMNS
+    if len(columns) > most:
+        raise SqlError.of(1702, verb, columns[most].name, table, most)
+
+
 def check_columns(columns: list[ColumnSpec], table: str) -> None:
     """Refuse definitions that no table can have.
 
-    :raises SqlError: 2705 a name twice, 2744 two identity columns, 1731 a sparse column of what cannot be sparse
+    :raises SqlError: 1702 too many, 2705 a name twice, 2744 two identity columns, 1731 a sparse column of what cannot
+        be sparse
     """
+    check_number(columns, table, "CREATE TABLE")
     for column in columns:
         fixed = column.nullable is False or column.identity is not None or column.default is not None
         if column.sparse and (fixed or column.type is None or column.type.name in _NEVER_SPARSE):

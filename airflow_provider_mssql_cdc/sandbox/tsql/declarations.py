@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -112,8 +115,9 @@ def _drop_database(interpreter: Interpreter, cursor: Cursor) -> None:
     interpreter.env.instance.drop_database(name)
 
 
+_LOOK = 0.01  # seconds after which who waits for others looks whether they have gone
 _SWITCH = ("ON", "OFF")
-# with the words that may follow; those without a place in ``Database`` change nothing that is simulated
+# with the words that may follow; AUTO_CLOSE and AUTO_SHRINK change nothing that is simulated
 _DATABASE_OPTIONS = {
     "ALLOW_SNAPSHOT_ISOLATION": _SWITCH,
     "READ_COMMITTED_SNAPSHOT": _SWITCH,
@@ -140,11 +144,7 @@ def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
     value = next((word for word in _DATABASE_OPTIONS[option] if not word or cursor.take(word)), None)
     if value is None:
         raise syntax_error(cursor.token)
-    # nobody has to be waited for, or thrown out
-    if cursor.take("WITH") and not cursor.take("NO_WAIT") and not cursor.take("ROLLBACK", "IMMEDIATE"):
-        cursor.expect("ROLLBACK", "AFTER")
-        cursor.next()
-        cursor.take("SECONDS")
+    patience = _patience(cursor)
     cursor.end()
     if option == "ALLOW_SNAPSHOT_ISOLATION":
         database.snapshot_isolation = value == "ON"
@@ -152,10 +152,47 @@ def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
         database.read_committed_snapshot = value == "ON"
     elif option == "RECOVERY":
         database.recovery_model = value
+    elif option == "SINGLE_USER":
+        _wait_for_others(interpreter, database, *patience)
+        database.single_user = True
+    elif option == "MULTI_USER":
+        database.single_user = False
     elif option == "DELAYED_DURABILITY":
         if database.cdc.enabled and value != "DISABLED":
             raise SqlError.of(22892)
         database.delayed_durability = value
+
+
+def _patience(cursor: Cursor) -> tuple[float, bool]:
+    """How many seconds to wait for others, and whether they are thrown out then (docs: ALTER DATABASE SET, WITH)."""
+    if not cursor.take("WITH"):
+        return math.inf, False
+    if cursor.take("NO_WAIT"):
+        return 0, False
+    if cursor.take("ROLLBACK", "IMMEDIATE"):
+        return 0, True
+    cursor.expect("ROLLBACK", "AFTER")
+    token = cursor.next()
+    if not token.text.isdecimal():
+        raise syntax_error(token)
+    cursor.take("SECONDS")
+    return int(token.text), True
+
+
+def _wait_for_others(interpreter: Interpreter, database: Database, seconds: float, thrown_out: bool) -> None:
+    """Wait until no other connection is in a database.
+
+    :raises SqlError: 5061 where some still are when the time is over and they stay; 3617 cancelled
+    """
+    env, deadline = interpreter.env, time.monotonic() + seconds
+    while others := [each for each in env.instance.connections(database) if each is not env.info]:
+        if time.monotonic() >= deadline and not thrown_out:
+            raise SqlError.of(5061, database.name)
+        for each in others if time.monotonic() >= deadline else ():
+            if each.login.hang_up is not None:
+                each.login.hang_up()
+        if env.cancelled.wait(_LOOK):
+            raise SqlError.of(3617)
 
 
 def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:

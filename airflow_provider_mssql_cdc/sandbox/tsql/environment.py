@@ -58,8 +58,8 @@ def translated(error: duckdb.Error) -> SqlError:
 class Environment:
     """What one session knows; implements what expressions, queries and DML ask for."""
 
-    def __init__(self, instance: Instance, principal: Principal, database: Database, info: SessionInfo) -> None:
-        self.instance, self.principal, self.current, self.info = instance, principal, database, info
+    def __init__(self, instance: Instance, principal: Principal, info: SessionInfo) -> None:
+        self.instance, self.principal, self.info = instance, principal, info
         self.manager = TransactionManager(instance.storage)
         self.variables: dict[str, tuple[SqlType, Any]] = {}
         self.isolation = IsolationLevel.READ_COMMITTED
@@ -85,6 +85,15 @@ class Environment:
 
     # Names
 
+    @property
+    def current(self) -> Database:
+        """The database whose name may be left out; USE sets it."""
+        return self.info.database
+
+    @current.setter
+    def current(self, database: Database) -> None:
+        self.info.database = database
+
     def database_named(self, name: str) -> Database:
         """A database by name, '' for the current one."""
         if not name or name.casefold() == self.current.name.casefold():
@@ -92,6 +101,8 @@ class Environment:
         database = self.instance.storage.database(name)
         if not self.instance.may_use(self.principal, database):
             raise SqlError.of(916, self.principal.name, name)
+        if self.instance.is_taken(database):
+            raise SqlError.of(924, database.name)
         return database
 
     def catalog(self, database: Database) -> Catalog:

@@ -40,7 +40,7 @@ class SqlSession:
     def __init__(self, instance: Instance, login: Login, faults: Faults | None = None) -> None:
         principal, database = instance.authenticate(login)
         self._instance = instance
-        self._env = Environment(instance, principal, database, instance.open_session(login))
+        self._env = Environment(instance, principal, instance.open_session(login, database))
         self._interpreter = Interpreter(self._env, faults)
         self.database = database.name
 

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import TableSpec, check_columns, data_type, elements
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import TableSpec, check_columns, check_number, data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
@@ -173,6 +173,7 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
     database, _, entry = place
     storage = interpreter.env.instance.storage
     after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
+    check_number(after.table.columns, after.table.name, "ALTER TABLE")
     new = after.table.columns[len(entry.table.columns) :]
     name = stored_name(database, entry)
     has_rows = bool(interpreter.env.fetchall(f"SELECT 1 FROM {name} LIMIT 1"))

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Backend,
@@ -184,7 +184,7 @@ class Connection:
     def _open_session(self, request: Login, reply: Reply) -> Session | None:
         failed = Message(18456, f"Login failed for user '{request.user}'.", severity=14)
         try:
-            return self._settings.backend.login(request)
+            return self._settings.backend.login(replace(request, hang_up=self.abort))
         except SqlError as error:
             if error.number != failed.number:
                 reply.message(error_message(error))

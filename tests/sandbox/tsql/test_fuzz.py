@@ -252,3 +252,11 @@ def test_failing_batches_leave_nothing_behind() -> None:
         assert _state(server, client) == before
         assert _blocks() - blocks < 600  # one for each batch in each session would be 1200
         client.session.close()
+
+
+def test_what_is_nested_too_deeply_is_refused(client: Client) -> None:
+    for start, end in (("(", ")"), ("(1 + ", ")"), ("ABS(", ")"), ("CASE WHEN 1 = 1 THEN ", " END")):
+        assert client.error(f"SELECT {start * 5000}1{end * 5000}") == 50000
+    assert client.error(f"{'IF 1 = 1 ' * 5000} SELECT 1") == 50000
+    assert client.error(f"{'BEGIN ' * 5000} SELECT 1 {' END' * 5000}") == 50000
+    assert client.value("1") == 1

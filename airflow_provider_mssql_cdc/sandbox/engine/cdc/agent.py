@@ -43,6 +43,8 @@ class _Capture:
     database: CdcDatabase
     job: jobs.Job
     interval: float
+    session_id: int
+    close_session: Callable[[], None]
     thread: threading.Thread | None = None
     ending: bool = False
     wake: threading.Event = field(default_factory=threading.Event)
@@ -62,14 +64,21 @@ class Agent:
     """The Agent of a server, at first stopped. Safe to use from several threads.
 
     :param clock: the server's local time, naive
+    :param open_session: opens a session for the capture job of a database; its number, and what closes it
     :ivar cdc_used: whether msdb.dbo.cdc_jobs is there: since the first job of any database
     :param capture_interval: seconds between two cycles of a capture job; None takes the job's polling interval
     """
 
-    def __init__(self, *, clock: Callable[[], datetime.datetime], capture_interval: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime.datetime],
+        capture_interval: float | None = None,
+        open_session: Callable[[str], tuple[int, Callable[[], None]]] = lambda database: (0, lambda: None),
+    ) -> None:
         self.services_visible = True
         self.cdc_used = False
-        self._clock, self._interval = clock, capture_interval
+        self._clock, self._interval, self._open_session = clock, capture_interval, open_session
         self._lock = threading.RLock()
         self._databases: dict[str, _Attached] = {}
         self._sessions: list[datetime.datetime] = []
@@ -179,7 +188,7 @@ class Agent:
             attached.activities[wanted] = activity
             if wanted == jobs.CAPTURE:
                 interval = float(job.pollinginterval) if self._interval is None else self._interval
-                capture = _Capture(database, job, interval)
+                capture = _Capture(database, job, interval, *self._open_session(database.name))
                 attached.capture = capture
                 name = f"capture {database.name}"
                 capture.thread = threading.Thread(target=self._run, args=(attached, capture), name=name, daemon=True)
@@ -222,10 +231,15 @@ class Agent:
         with self._lock:
             self._attached(database).activities.pop(job_type, None)
 
-    def is_job_running(self, database: CdcState) -> bool:
-        """Whether the capture job of a database runs."""
+    def capture_session(self, database: CdcState) -> int | None:
+        """The session of the capture job of a database, if it runs."""
         with self._lock:
-            return self._attached(database).capture is not None
+            capture = self._attached(database).capture
+            return None if capture is None else capture.session_id
+
+    def restart(self, database: CdcState) -> None:
+        """Start the capture job of a database again, whose end a rollback takes back."""
+        self.start_job(self._attached(database).database)
 
     def _attached(self, database: CdcState) -> _Attached:
         return self._databases[database.name.casefold()]
@@ -259,6 +273,7 @@ class Agent:
                     capture.wake.wait(capture.interval)
                     capture.wake.clear()
         finally:
+            capture.close_session()
             with self._lock:
                 attached.capture = None
                 activity = attached.activities.get(jobs.CAPTURE)
@@ -272,8 +287,8 @@ class Agent:
             if self._held:
                 return False
             try:
-                most = job.maxtrans * job.maxscans
-                return attached.database.sp_cdc_scan(job.maxtrans, job.maxscans, by_job=True) >= most
+                limits, most = (job.maxtrans, job.maxscans), job.maxtrans * job.maxscans
+                return attached.database.sp_cdc_scan(*limits, session_id=capture.session_id, by_job=True) >= most
             except SqlError as reason:
                 # It stands in dm_cdc_errors; everything behind the change waits for the next cycle.
                 log.debug(f"{job.name}: error {reason.number}: {reason.text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -209,17 +210,19 @@ class CdcDatabase(ChangeReader):
         with self._lock:
             return len(self._pending)
 
-    def scan(self, max_transactions: int | None = None, *, dummy: bool = False) -> int:
+    def scan(self, max_transactions: int | None = None, *, dummy: bool = False, session_id: int = 0) -> int:
         """One log scan: move committed transactions into the change tables, all of them in one step.
 
         :param max_transactions: at most so many; None takes all
         :param dummy: write a dummy row into lsn_time_mapping if nothing was found, however new the last row is
+        :param session_id: of who scans; 0 for the hand of a test
         :returns: how many transactions were taken from the log
         :raises SqlError: 22901; 22903 where another scan runs; or why a change could not be captured, and then
             everything stays in the log
         """
         if not self._log_reader.acquire(blocking=False):
-            raise SqlError.of(22903, 0, procedure="sp_replcmds")
+            raise SqlError.of(22903, self._reader_session, procedure="sp_replcmds")
+        self._reader_session = session_id
         try:
             with self._scanning:
                 return self._scan(max_transactions, dummy)
@@ -290,12 +293,14 @@ class CdcDatabase(ChangeReader):
         continuous: int = 0,
         pollinginterval: int = 0,
         *,
+        session_id: int = 0,
         by_job: bool = False,
     ) -> int:
         """sys.sp_cdc_scan: scans of ``maxtrans`` transactions until the log is drained, at most ``maxscans``.
 
         A continuous scan would not return, so here it ends like one that is not.
 
+        :param session_id: of who scans
         :param by_job: the capture job calls it, which keeps the log for itself between its scans too
         :raises SqlError: 22901, 22998, 22990, 22991, 22970, 22999, 22903 beside the capture job, and what ``scan``
             raises
@@ -304,12 +309,13 @@ class CdcDatabase(ChangeReader):
         jobs.Settings(maxtrans, maxscans, continuous, pollinginterval).check(jobs.CAPTURE)
         if pollinginterval and not continuous:
             raise SqlError.of(22999, procedure="sp_cdc_scan")
-        if not by_job and self.runner is not None and self.runner.is_job_running(self):
-            raise SqlError.of(22903, 0, procedure="sp_replcmds")
+        job_session = None if by_job or self.runner is None else self.runner.capture_session(self)
+        if job_session is not None:
+            raise SqlError.of(22903, job_session, procedure="sp_replcmds")
         most = self.switches.default_maxtrans if maxtrans is None else maxtrans
         moved = 0
         for _ in range(self.switches.default_scan_maxscans if maxscans is None else maxscans):
-            found = self.scan(most)
+            found = self.scan(most, session_id=session_id)
             moved += found
             if found < most:
                 break
@@ -317,11 +323,14 @@ class CdcDatabase(ChangeReader):
 
     # Cleanup
 
-    def cleanup(self, capture_instance: str, low_water_mark: bytes | None, threshold: int | None = None) -> None:
+    def cleanup(
+        self, capture_instance: str, low_water_mark: bytes | None, threshold: int | None = None
+    ) -> Callable[[], None]:
         """sys.sp_cdc_cleanup_change_table: raise an instance's low-water mark and delete the rows below it.
 
         :param low_water_mark: a start_lsn of lsn_time_mapping; None keeps the present mark
         :param threshold: rows per DELETE; only checked, since nobody sees the single deletes
+        :returns: what takes it back; change rows that were captured meanwhile stay
         :raises SqlError: 22910, 22963, 22850, 22956 or 22920, 22964, 22957
         """
         with self._scanning, self._lock:
@@ -334,8 +343,19 @@ class CdcDatabase(ChangeReader):
             if instance is None:
                 number = self.switches.cleanup_unknown_instance_error
                 raise SqlError.of(number, capture_instance, self.name, procedure=cleanup.PROCEDURE)
-            cleanup.by_mark(instance, low_water_mark, self._mapping)
-            cleanup.trim(self.instances, self._mapping)
+            mapping, mapped = self._mapping, self._mapping.rows()
+            start, changes = instance.start_lsn, instance.changes
+            cleanup.by_mark(instance, low_water_mark, mapping)
+            cleanup.trim(self.instances, mapping)
+            rows = changes.first(len(changes) - len(instance.changes))
+            trimmed = mapped[: len(mapped) - len(mapping.rows())]
+
+        def take_back() -> None:
+            with self._scanning, self._lock:
+                instance.start_lsn, instance.changes = start, instance.changes.preceded(rows)
+                mapping.precede(trimmed)
+
+        return take_back
 
     def cleanup_retention(self) -> None:
         """What a run of the cleanup job does: every instance keeps the retention of the job.

@@ -48,11 +48,11 @@ class LsnTimeMapping:
     """The rows of cdc.lsn_time_mapping, in LSN order, searchable by time. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._rows: list[MappingRow] = []
+        self._rows: list[MappingRow]
         # The clock may be set back, so the order of times is kept apart; ties in LSN order.
-        self._by_time: list[tuple[datetime.datetime, bytes]] = []
-        # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
-        self._table = pa.Table.from_batches([], _SCHEMA)
+        self._by_time: list[tuple[datetime.datetime, bytes]]
+        self._table: pa.Table
+        self._replace([])
 
     def rows(self) -> tuple[MappingRow, ...]:
         """All rows, in LSN order."""
@@ -74,13 +74,20 @@ class LsnTimeMapping:
             self._rows.append(row)
             insort(self._by_time, (row.tran_end_time, row.start_lsn))
 
+    def precede(self, rows: Iterable[MappingRow]) -> None:
+        """Add rows, in LSN order, below those that are here."""
+        self._replace([*rows, *self._rows])
+
     def trim(self, mark: bytes) -> None:
         """Remove the rows below an LSN."""
         cut = bisect_left(self._rows, mark, key=lambda row: row.start_lsn)
         if cut:
-            del self._rows[:cut]
-            self._by_time = sorted((row.tran_end_time, row.start_lsn) for row in self._rows)
-            # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
+            self._replace(self._rows[cut:])
+
+    def _replace(self, rows: list[MappingRow]) -> None:
+        self._rows = rows
+        self._by_time = sorted((row.tran_end_time, row.start_lsn) for row in rows)
+        # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
         self._table = pa.Table.from_batches([], _SCHEMA)
 
     def time_of(self, lsn: bytes) -> datetime.datetime | None:

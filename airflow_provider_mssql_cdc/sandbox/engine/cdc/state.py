@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
+    CAPTURE,
     Job,
     Settings,
     changed_job,
@@ -33,8 +34,11 @@ class JobRunner(Protocol):
     def start_created(self, database: CdcState) -> list[Message]:
         """Start the jobs that enabling a table has just created; returns what the client is told."""
 
-    def is_job_running(self, database: CdcState) -> bool:
-        """Whether the capture job of a database runs."""
+    def capture_session(self, database: CdcState) -> int | None:
+        """The session of the capture job of a database, if it runs."""
+
+    def restart(self, database: CdcState) -> None:
+        """Start the capture job of a database again, whose end a rollback takes back."""
 
     def drop(self, database: CdcState, job_type: str) -> None:
         """Stop a job that no longer exists, and forget it."""
@@ -55,7 +59,7 @@ class CdcBackup:
 
 
 class Kept(NamedTuple):
-    """What a rollback of enabling or disabling goes back to.
+    """What a rollback of enabling, disabling or a change of jobs goes back to.
 
     :param capture_runs: whether the capture job ran
     """
@@ -76,6 +80,7 @@ class CdcState:
     while state is read or changed; they are taken in this order.
 
     :ivar fault: whether the scan that asks is to fail
+    :ivar _reader_session: the session of the last scan
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class CdcState:
         self.enabled = False
         self.fault: Callable[[], bool] = lambda: False
         self._clock, self._new_object_id = clock, new_object_id
+        self._reader_session = 0
         self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
         self._clear()
@@ -106,20 +112,23 @@ class CdcState:
 
     def keep(self) -> Kept:
         """What is to be put back if the transaction that changes it now is rolled back."""
-        runs = self.runner is not None and self.runner.is_job_running(self)
+        runs = self.runner is not None and self.runner.capture_session(self) is not None
         with self._lock:
             instances, jobs = dict(self._instances), dict(self._jobs)
             return Kept(self.enabled, instances, self._pending, self._mapping, self._scans, jobs, runs)
 
     def put_back(self, kept: Kept) -> None:
-        """Undo the enabling or disabling of the database or of a table; a job that it ended is started again."""
+        """Undo the enabling or disabling of the database or of a table, or a change of its jobs.
+
+        The capture job is started again if it ran.
+        """
         with self._scanning, self._lock:
-            made, ended = self._jobs.keys() - kept.jobs.keys(), kept.jobs.keys() - self._jobs.keys()
+            made, was_ended = self._jobs.keys() - kept.jobs.keys(), CAPTURE not in self._jobs
             self.enabled, self._instances, self._jobs = kept.enabled, kept.instances, kept.jobs
             self._pending, self._mapping, self._scans = kept.pending, kept.mapping, kept.scans
         self._drop_from_runner(sorted(made))
-        if ended and kept.capture_runs and self.runner is not None:
-            self.runner.start_created(self)
+        if was_ended and kept.capture_runs and self.runner is not None:
+            self.runner.restart(self)
 
     def backup(self) -> CdcBackup:
         """CDC and the log as they are now."""

@@ -71,7 +71,7 @@ def test_the_first_table_creates_and_starts_the_jobs(world: Watched) -> None:
     ]
     assert all(each.severity <= 10 for each in messages)
     assert world.db.enable_table(T, capture_instance="second") == []
-    assert world.agent.is_job_running(world.db)
+    assert world.agent.capture_session(world.db) == 0
 
 
 def test_with_the_agent_stopped_enabling_works_and_nothing_is_lost(world: Watched) -> None:
@@ -90,7 +90,7 @@ def test_a_stopped_agent_captures_nothing_but_a_scan_by_hand_does(world: Watched
     world.db.enable_table(T)
     world.agent.stop()
     assert not world.agent.running
-    assert not world.agent.is_job_running(world.db)
+    assert world.agent.capture_session(world.db) is None
     world.commit(insert(T, (1,)))
     assert world.rows("dbo_t") == []
     assert world.db.sp_cdc_scan() == 1
@@ -141,7 +141,7 @@ def test_settings_take_effect_only_when_the_job_is_started_again(world: Watched)
         world.commit(insert(T, (i,)))
     world.agent.release()
     assert world.captured(3) == [0, 1, 2]
-    assert world.agent.is_job_running(world.db)
+    assert world.agent.capture_session(world.db) == 0
     world.agent.stop_job(world.db)
     world.agent.hold()
     for i in range(3, 6):
@@ -165,7 +165,7 @@ def test_job_procedures(world: Watched) -> None:
     assert texts(world.agent.start_job(world.db, " CAPTURE ")) == ["Job 'cdc.shop_capture' started successfully."]
     assert refusal(world.agent.start_job, world.db, "both") == 22992
     world.db.drop_job("capture")
-    assert not world.agent.is_job_running(world.db)
+    assert world.agent.capture_session(world.db) is None
     assert refusal(world.agent.start_job, world.db) == 22997
     assert [row["name"] for row in world.agent.sysjobs()[1].to_pylist()] == ["cdc.shop_cleanup"]
 
@@ -245,7 +245,7 @@ def test_a_failing_scan_does_not_end_the_job(world: Watched) -> None:
     world.agent.release()
     world.until(lambda: bool(world.relation("dm_cdc_errors")))
     assert world.relation("dm_cdc_errors")[0]["error_number"] == 22976
-    assert world.agent.is_job_running(world.db)
+    assert world.agent.capture_session(world.db) == 0
 
 
 def test_detach(world: Watched) -> None:

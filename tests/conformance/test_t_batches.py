@@ -402,7 +402,10 @@ def test_tsql_a_database_in_use_is_not_dropped(plain: Database) -> None:
 
 
 def test_tsql_a_database_for_a_single_user(plain: Database, server: Server) -> None:
-    access = f"SELECT user_access_desc FROM sys.databases WHERE name = '{plain.name}'"
+    access = (
+        f"SELECT user_access_desc FROM sys.databases WHERE name = '{plain.name}'"
+        f" AND user_access_desc = DATABASEPROPERTYEX('{plain.name}', 'UserAccess')"
+    )
     plain.run("CREATE TABLE dbo.t (id int)")
     other = plain.connect()
     other.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")

@@ -162,13 +162,6 @@ def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(lengths.get(str(column).casefold()), SqlType("smallint"))
 
 
-def _col_name(env: Environment, arguments: list[Expr]) -> Expr:
-    number, column = values_of(env, arguments, "COL_NAME")
-    found = next((o for o in objects.all_objects(env, env.current) if o.object_id == number), None)
-    ids = {c.column_id: c.name for c in found.columns} if found else {}
-    return constant(ids.get(column), _NAME)
-
-
 _SERVER: dict[str, tuple[Any, SqlType]] = {
     "productlevel": ("RTM", _NAME),
     "edition": ("Developer Edition (64-bit)", _NAME),
@@ -195,12 +188,6 @@ def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(*_SERVER.get(wanted, (versions.get(wanted), _NAME)))
 
 
-def _session_property(env: Environment, arguments: list[Expr]) -> Expr:
-    wanted = str(values_of(env, arguments, "SESSIONPROPERTY")[0]).upper()
-    on = {"ANSI_NULLS", "ANSI_PADDING", "ANSI_WARNINGS", "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "QUOTED_IDENTIFIER"}
-    return constant(1 if wanted in on else 0 if wanted == "NUMERIC_ROUNDABORT" else None, INT)
-
-
 def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
     name, wanted = values_of(env, arguments, "DATABASEPROPERTYEX")
     database = env.instance.storage.databases.get(str(name).casefold())
@@ -209,7 +196,7 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
     known: dict[str, tuple[Any, SqlType]] = {
         "status": ("ONLINE", _NAME),
         "updateability": ("READ_WRITE", _NAME),
-        "useraccess": ("MULTI_USER", _NAME),
+        "useraccess": ("SINGLE_USER" if database.single_user else "MULTI_USER", _NAME),
         "recovery": (database.recovery_model, _NAME),
         "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
         "version": (957, INT),
@@ -219,11 +206,6 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
 
 def _type_name(env: Environment, arguments: list[Expr]) -> Expr:
     return _lookup({t.user_type_id: t.name for t in system_types.SYSTEM_TYPES}, arguments[0])
-
-
-def _type_id(env: Environment, arguments: list[Expr]) -> Expr:
-    name = str(values_of(env, arguments, "TYPE_ID")[0]).casefold()
-    return constant(next((t.user_type_id for t in system_types.SYSTEM_TYPES if t.name == name), None), INT)
 
 
 def _login_name(env: Environment, arguments: list[Expr]) -> Expr:
@@ -288,11 +270,8 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "schema_id": _schema_id,
     "db_id": _db_id,
     "db_name": _db_name,
-    "original_db_name": lambda env, arguments: constant(env.info.login.database or "master", _NAME),
     "col_length": _col_length,
-    "col_name": _col_name,
     "serverproperty": _server_property,
-    "sessionproperty": _session_property,
     "databasepropertyex": _database_property,
     "has_dbaccess": _has_access,
     "suser_sname": _login_name,
@@ -301,9 +280,7 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "system_user": _login_name,
     "user_name": _user_name,
     "type_name": _type_name,
-    "type_id": _type_id,
     "scope_identity": lambda env, arguments: constant(env.scope_identity, decimal(38, 0)),
-    "rowcount_big": lambda env, arguments: constant(env.rowcount, BIGINT),
     "ident_seed": _identity(0),
     "ident_incr": _identity(1),
     "ident_current": _identity(None),

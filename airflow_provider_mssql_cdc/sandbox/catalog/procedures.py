@@ -84,12 +84,6 @@ def _odbc(function: Callable[[Any, Database, Bound], Relation]) -> Callable[[Any
     return procedure
 
 
-def _add_role(interpreter: Interpreter, database: Database, given: Bound) -> None:
-    from airflow_provider_mssql_cdc.sandbox.tsql.principals import add_role
-
-    add_role(interpreter, given.text("@rolename") or "")
-
-
 def _member(*, add: bool) -> Callable[[Any, Database, Bound], None]:
     def procedure(interpreter: Interpreter, database: Database, given: Bound) -> None:
         from airflow_provider_mssql_cdc.sandbox.tsql.principals import change_member
@@ -123,7 +117,6 @@ _PROCEDURES: dict[str, Procedure] = {
     "sp_statistics": _STATISTICS,
     "sp_datatype_info_100": _TYPE_INFO,
     "sp_datatype_info": _TYPE_INFO,
-    "sp_addrole": Procedure("@rolename!, @ownername", _add_role),
     "sp_addrolemember": Procedure("@rolename!, @membername!", _member(add=True)),
     "sp_droprolemember": Procedure("@rolename!, @membername!", _member(add=False)),
     **cdc_procedures.PROCEDURES,

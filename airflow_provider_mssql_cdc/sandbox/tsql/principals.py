@@ -78,19 +78,14 @@ def create_user(interpreter: Interpreter, cursor: Cursor) -> None:
 
 
 def create_role(interpreter: Interpreter, cursor: Cursor) -> None:
-    """CREATE ROLE name"""
+    """CREATE ROLE name
+
+    :raises SqlError: 15023
+    """
     name = cursor.name()
     if cursor.take("AUTHORIZATION"):
         cursor.name()
     cursor.end()
-    add_role(interpreter, name)
-
-
-def add_role(interpreter: Interpreter, name: str) -> None:
-    """Create a role.
-
-    :raises SqlError: 15023
-    """
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
     if name.casefold() in {each.casefold() for each in (*catalog.users, *catalog.roles, *FIXED_ROLES)}:

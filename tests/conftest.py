@@ -22,6 +22,7 @@ SPARK_PACKAGES = (
 )
 SPARK_USER, SPARK_PASSWORD = "reader", "canary-S3cret!"
 TARGET_USER, TARGET_PASSWORD = "loader", "other-canary-S3cret!"
+SALT = "salt-canary-S3cret!"
 
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
@@ -111,6 +112,7 @@ def spark(tmp_path_factory):
         .config("spark.mssql_cdc.password", SPARK_PASSWORD)
         .config("spark.mssql_cdc.target_user", TARGET_USER)
         .config("spark.mssql_cdc.target_password", TARGET_PASSWORD)
+        .config("spark.mssql_cdc.salt", SALT)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")

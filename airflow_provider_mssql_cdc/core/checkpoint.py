@@ -25,6 +25,12 @@ SAME_TIME = DATETIME_TICK / 2
 """Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
 (.006667 s to .006 or .007)."""
 
+RESET_ADVICE = (
+    "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
+    "stand for, if you know it, with `mssql-cdc checkpoint set`."
+)
+"""What to do about a target whose rows do not go on as they were begun."""
+
 KEY_PREFIX = "mssql_cdc__"
 """Begins the key of every Variable that holds a checkpoint."""
 
@@ -132,6 +138,8 @@ class Checkpoint:
     :param sinks: shape to state; empty while the first load has not succeeded
     :param schema_hash: of the instance when it was last loaded
     :param columns: the captured columns then, to be shown when the hash differs
+    :param selection_hash: of what of the rows was loaded then; None if all was, as it is
+    :param selection: that as text, to be shown when the hash differs
     :param failed: set while the last run failed for good
     :param announced: the position up to which asset events have told of the table; None before the first
     """
@@ -144,6 +152,8 @@ class Checkpoint:
     failed: Failure | None = None
     announced: Lsn | None = None
     updated_at: datetime.datetime | None = None
+    selection_hash: str | None = None
+    selection: tuple[str, ...] = ()
 
     @property
     def position(self) -> Lsn | None:
@@ -177,6 +187,8 @@ class Checkpoint:
                 },
                 "schema_hash": self.schema_hash,
                 "columns": list(self.columns),
+                "selection_hash": self.selection_hash,
+                "selection": list(self.selection),
                 "failed": self.failed and self.failed.to_json(),
                 "announced": self.announced and str(self.announced),
                 "updated_at": self.updated_at.isoformat() if self.updated_at else None,
@@ -231,6 +243,9 @@ class Checkpoint:
             instance=instance and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
             schema_hash=data["schema_hash"],
             columns=tuple(data["columns"]),
+            # older ones have none: all was loaded then
+            selection_hash=data.get("selection_hash"),
+            selection=tuple(data.get("selection", ())),
             failed=failed and Failure.from_json(failed),
             announced=Lsn.parse(data["announced"]) if data.get("announced") else None,
             updated_at=moment(data["updated_at"]) if data["updated_at"] else None,

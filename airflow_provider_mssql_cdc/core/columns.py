@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
 
 TEXT_SUFFIX = "__text"
@@ -65,6 +67,14 @@ RESERVED = frozenset(
 TEMPORARY = "_mssql_cdc_"
 """Begins the names of columns that exist only while a job computes; captured columns may not begin so."""
 
+SALT = f"{TEMPORARY}salt"
+"""Column that holds the salt beside values to be hashed: as a constant it would stand in the plans of Spark."""
+
+REDACTED = "redacted"
+"""What stands in the place of a redacted text."""
+
+_TEXTS = frozenset({"char", "varchar", "nchar", "nvarchar", "text", "ntext", "xml"})
+
 NEVER_IN_OLD_IMAGES = frozenset({"text", "ntext", "image"})
 """Types that CDC leaves NULL in deletes and before images, whatever changed (docs: cdc.<instance>_CT)."""
 
@@ -86,9 +96,10 @@ class TargetColumn:
 class ColumnMapping:
     """One captured column's way from the change table to the targets.
 
-    :param select: T-SQL expression that reads the column
+    :param select: T-SQL expression that reads the column; '' if it is not read, since no target shows its values
     :param read_type: Spark SQL type of what the driver returns for ``select``
-    :param targets: the columns that it becomes; the first has the column's own name
+    :param targets: the columns that it becomes; the first has the column's own name, or the one it was given. None for
+        a column that is read for the row filter alone
     """
 
     column: Column
@@ -101,22 +112,43 @@ class ColumnMapping:
         """The column's name on the way from the server, free of whatever its real name contains."""
         return f"c{self.column.ordinal}"
 
+    @property
+    def name(self) -> str:
+        """The column's name in the targets."""
+        return self.targets[0].name
 
-def map_columns(table: TableName, schema: TableSchema) -> tuple[ColumnMapping, ...]:
-    """Return the mapping of every column that targets hold.
+    @property
+    def is_lob(self) -> bool:
+        """Whether CDC may leave out the value that targets show."""
+        return self.column.is_lob and bool(self.select and self.targets)
+
+
+def map_columns(table: TableName, schema: TableSchema, selection: Selection = EVERYTHING) -> tuple[ColumnMapping, ...]:
+    """Return the mapping of every column that targets hold, and of those that the row filter needs.
 
     :raises UnsupportedColumnError: for a type that would not arrive unchanged
     """
-    return tuple(_map(table, column) for column in schema.loaded)
+    found = []
+    for column in schema.loaded:
+        if selection.holds(column.name):
+            found.append(_chosen(map_column(table, column), selection))
+        elif column.name in selection.filtered:
+            found.append(dataclasses.replace(map_column(table, column), targets=()))
+    return tuple(found)
 
 
-def check_columns(table: TableName, schema: TableSchema) -> None:
+def shown(mappings: Iterable[ColumnMapping]) -> tuple[ColumnMapping, ...]:
+    """Return the mappings of the columns that targets hold."""
+    return tuple(mapping for mapping in mappings if mapping.targets)
+
+
+def check_columns(table: TableName, schema: TableSchema, selection: Selection = EVERYTHING) -> None:
     """Refuse a table that cannot be loaded exactly.
 
     :raises UnsupportedColumnError: for a type that would not arrive unchanged, a key that cannot be compared exactly,
         or a name that is taken
     """
-    mappings = map_columns(table, schema)
+    mappings = map_columns(table, schema, selection)
     for name in schema.key:
         column = schema.column(name)
         if column.type == "datetimeoffset" and column.scale == 7:
@@ -142,12 +174,13 @@ def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
     )
 
 
-def key_columns(schema: TableSchema) -> tuple[str, ...]:
-    """Return the target columns that identify a row: the text where only the text is exact."""
-    return tuple(
-        name + TEXT_SUFFIX if schema.column(name).type == "datetime2" and schema.column(name).scale == 7 else name
-        for name in schema.key
-    )
+def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple[str, ...]:
+    """Return the target columns that identify a row: the text where only the text is exact.
+
+    :param mappings: of the columns that targets hold
+    """
+    targets = {mapping.column.name: mapping.targets for mapping in mappings}
+    return tuple(targets[name][-1 if schema.column(name).type == "datetime2" else 0].name for name in schema.key)
 
 
 def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> None:
@@ -162,19 +195,42 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> No
                     table,
                     mapping.column,
                     f"would be loaded as {target.name!r}, the name of {other}.",
-                    "Rename it, or leave it out of the capture instance (@captured_column_list).",
+                    "Give it another name (renames=..), or leave it out (columns=..).",
                 )
             taken[name] = mapping.column
 
 
-def _map(table: TableName, column: Column) -> ColumnMapping:
+def _chosen(mapping: ColumnMapping, selection: Selection) -> ColumnMapping:
+    """Return the mapping under the name that was chosen, with what may be seen of the values."""
+    old, mask = mapping.column.name, selection.masks.get(mapping.column.name)
+    new = selection.renames.get(old, old)
+    if mask == HASH:
+        value = "UPPER({})" if mapping.column.type == "uniqueidentifier" else "{}"
+        # salt and value as bytes: a text's are those of UTF-8
+        text = value if mapping.read_type == "BINARY" else f"CAST(CAST({value} AS STRING) AS BINARY)"
+        hashed = f"sha2(concat(CAST({SALT} AS BINARY), {text}), 256)"
+        return dataclasses.replace(mapping, targets=(TargetColumn(new, "STRING", hashed),))
+    if mask == REDACT:
+        type_ = mapping.targets[0].type
+        same = f"'{REDACTED}'" if mapping.column.type in _TEXTS else f"CAST(NULL AS {type_})"
+        select = mapping.select if old in selection.filtered else ""
+        return dataclasses.replace(mapping, select=select, targets=(TargetColumn(new, type_, same),))
+    targets = [dataclasses.replace(target, name=new + target.name[len(old) :]) for target in mapping.targets]
+    return dataclasses.replace(mapping, targets=tuple(targets))
+
+
+def map_column(table: TableName, column: Column) -> ColumnMapping:
+    """Return the mapping of a column as it is.
+
+    :raises UnsupportedColumnError: for a type that would not arrive unchanged
+    """
     rule = _RULES.get(column.type)
     if rule is None:
         raise _unsupported(
             table,
             column,
             "cannot be loaded without changing its values.",
-            "Leave it out: enable a capture instance whose @captured_column_list does not name it.",
+            "Leave it out: load others (columns=..), or enable an instance by a @captured_column_list without it.",
         )
     return rule(column)
 

@@ -118,6 +118,14 @@ class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 
 
+class SelectionError(MsSqlCdcError, ValueError):
+    """What is to be loaded of a table's rows cannot be chosen so."""
+
+
+class SelectionChangedError(MsSqlCdcError):
+    """What is to be loaded of a table's rows is not what the target was loaded with."""
+
+
 class CheckpointError(MsSqlCdcError):
     """A checkpoint cannot be read, is newer than this package, or does not fit the target."""
 

@@ -8,8 +8,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions, check_history_key
-from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Checkpoint, InstanceRef, SinkState, Witness
-from airflow_provider_mssql_cdc.core.columns import check_columns
+from airflow_provider_mssql_cdc.core.checkpoint import (
+    RESET_ADVICE,
+    SAME_TIME,
+    Checkpoint,
+    InstanceRef,
+    SinkState,
+    Witness,
+)
+from airflow_provider_mssql_cdc.core.choice import EVERY_ROW, Choice, check_selection, select
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
@@ -17,8 +24,16 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import (
+    CaptureInstance,
+    DdlChange,
+    TableName,
+    TableSchema,
+    column_meant,
+    same_schema,
+)
 from airflow_provider_mssql_cdc.core.target import (
     HARD,
     HISTORY,
@@ -29,11 +44,6 @@ from airflow_provider_mssql_cdc.core.target import (
     SHAPES,
     TRANSACTIONS,
     Target,
-)
-
-RESET_ADVICE = (
-    "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
-    "stand for, if you know it, with `mssql-cdc checkpoint set`."
 )
 
 
@@ -72,6 +82,7 @@ class Candidate:
 
     :param sinks: shape to state, None where that shape is to be loaded for the first time
     :param lost_after: shape to where a gap begins that ``on_gap="resnapshot"`` is to close
+    :param selection: what of its rows is loaded
     """
 
     name: TableName
@@ -82,6 +93,7 @@ class Candidate:
     checkpoint: Checkpoint | None
     lost_after: Mapping[str, Lsn] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    selection: Selection = EVERYTHING
 
     @property
     def position(self) -> Lsn | None:
@@ -205,7 +217,8 @@ def choose_key(
         if key and captured.issuperset(key):
             return key, True
     if user_key:
-        meant = {column: _column_meant(column, instance) for column in user_key}
+        names = [*(column.name for column in instance.columns), *instance.uncaptured]
+        meant = {column: column_meant(column, names) for column in user_key}
         missing = [column for column, name in meant.items() if name not in captured]
         if missing:
             raise KeyRequiredError(
@@ -241,12 +254,6 @@ def check_key(name: TableName, options: SinkOptions, key: Sequence[str], *, uniq
             table=str(name),
             advice="Enable an instance with @index_name, or load the table by a task of its own as mirror and history.",
         )
-
-
-def _column_meant(name: str, instance: CaptureInstance) -> str:
-    columns = [*(column.name for column in instance.columns), *instance.uncaptured]
-    alike = [column for column in columns if column.casefold() == name.casefold()]
-    return alike[0] if name not in columns and len(alike) == 1 else name
 
 
 _SCHEMA_ADVICE = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
@@ -293,12 +300,16 @@ def assess(
     upto: Lsn | None,
     options: SinkOptions,
     user_key: Sequence[str] | None = None,
+    choice: Choice = EVERY_ROW,
+    salt: str | None = None,
 ) -> Candidate | NotYet:
     """Decide whether, from where and from which instance a table can be loaded.
 
     :param instances: the table's capture instances, at least one
     :param ddl: ``cdc.ddl_history`` of all its instances
     :param upto: the cut; None while there is none
+    :param choice: what of the rows is to be loaded
+    :param salt: ``core.selection.salt_check`` of the salt; None where there is none
     :raises MsSqlCdcError: if the table cannot be loaded; it concerns this table alone
     """
     if checkpoint is not None:
@@ -307,7 +318,7 @@ def assess(
     key, unique = choose_key(name, instance, options.shapes, user_key)
     check_key(name, options, key, unique=unique)
     schema = TableSchema(instance.columns, key)
-    check_columns(name, schema)
+    selection = select(name, schema, choice, options.shapes, check=salt)
     sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
     if instance.min_lsn is None or history.max_lsn is None or upto is None or history.max_lsn < instance.min_lsn:
         if any(sinks.values()) and instance.min_lsn is None:
@@ -321,10 +332,13 @@ def assess(
     warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
-    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings))
+    candidate = Candidate(
+        name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection
+    )
     if checkpoint is not None and candidate.position is not None:
         check_ddl(name, [d for d in ddl if d.capture_instance == instance.name], candidate.position, upto)
         check_schema(name, schema, checkpoint)
+        check_selection(name, selection, checkpoint)
     return closed_gap(candidate, instance.min_lsn, options)
 
 
@@ -370,6 +384,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
         instance=candidate.instance,
         schema=candidate.schema,
         unique_key=candidate.unique_key,
+        selection=candidate.selection,
         sinks=tuple(
             SinkSpec(
                 shape=shape,
@@ -413,6 +428,8 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
         instance=instance,
         schema_hash=candidate.schema.hash,
         columns=candidate.schema.describe(),
+        selection_hash=candidate.selection.hash,
+        selection=candidate.selection.describe(),
         failed=None,
     )
 

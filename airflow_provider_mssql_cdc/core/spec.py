@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.target import HARD, ICEBERG, display_name
 
@@ -95,6 +96,8 @@ class TableSpec:
 
     :param schema: what the sinks hold; its key is the one to use, the instance's or the user's
     :param unique_key: whether SQL Server itself enforces the key; else the first load looks for duplicates
+    :param selection: what of the rows is loaded; the salt of its hashes comes by the Spark property
+        ``spark.mssql_cdc.salt``
     """
 
     name: TableName
@@ -102,6 +105,7 @@ class TableSpec:
     schema: TableSchema
     sinks: tuple[SinkSpec, ...]
     unique_key: bool = True
+    selection: Selection = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,8 @@ class Marker:
     :param gaps: all that a history lacks, from its beginning; handed on from marker to marker
     :param vouched: names the last order of a person on which this line of loads stands; handed on too
     :param history: what a history holds
+    :param selection_hash: of what of the rows is loaded; None if all is, as it is
+    :param selection: that as text
     """
 
     position: Lsn
@@ -201,6 +207,8 @@ class Marker:
     gaps: tuple[Gap, ...] = ()
     vouched: str | None = None
     history: HistoryOptions = DEFAULT
+    selection_hash: str | None = None
+    selection: tuple[str, ...] = ()
     version: int = VERSION
 
 

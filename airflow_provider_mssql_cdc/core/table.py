@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -34,6 +35,12 @@ class TableName:
 def quote(identifier: str) -> str:
     """Return the identifier in T-SQL brackets, with ``]`` doubled."""
     return "[" + identifier.replace("]", "]]") + "]"
+
+
+def column_meant(name: str, columns: Sequence[str]) -> str:
+    """Return the column that is spelt so, else the only one that differs in case alone; else the name as it is."""
+    alike = [column for column in columns if column.casefold() == name.casefold()]
+    return alike[0] if name not in columns and len(alike) == 1 else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,8 @@ def check_identifiers(format_: str, table: Sequence[str], columns: Iterable[str]
             raise TargetError(
                 f"column {column!r} {problem}",
                 table=str(source),
-                advice="Rename it, or leave it out of the capture instance (@captured_column_list).",
+                advice="Give it another name (renames=..), or leave it out of the capture instance "
+                "(@captured_column_list).",
             )
 
 

@@ -1,4 +1,4 @@
-"""User and password on their way to Spark: in a file that only this user can read, for as long as the job runs."""
+"""User, password and salt on their way to Spark: in a file that only this user can read, while the job runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SUFFIX = ".properties"
 REDACTION = "spark.redaction.regex"
 """The property that says which others Spark shows masked."""
 
-_OURS = "spark[.]mssql_cdc[.](?:target_)?(?:user|password)"
+_OURS = "spark[.]mssql_cdc[.](?:(?:target_)?(?:user|password)|salt)"
 _SPARKS = "(?i)secret|password|token|access[.]?key"
 
 
 def redaction(theirs: str | None) -> str:
-    """Return the regex by which Spark masks user and password, and what the user wants to be masked.
+    """Return the regex by which Spark masks user, password and salt, and what the user wants to be masked.
 
     :param theirs: the user's own; None for Spark's default (docs: spark.redaction.regex)
     """

@@ -17,8 +17,10 @@ from airflow.providers.common.compat.sdk import AirflowFailException, Asset, Ass
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import (
     CheckpointError,
+    ConnectionSettingError,
     LoadFailedError,
     MsSqlCdcError,
     ReceiptMissingError,
@@ -27,6 +29,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.interval import Edge
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.selection import HASH, salt_check
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.target import (
     DELETES,
@@ -96,6 +99,15 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param table_properties: for tables that the load creates: properties of Iceberg or Delta tables
     :param keys: for tables without primary key or unique index: source table, named as ``tables`` names it, to the
         columns that identify a row
+    :param columns: source table, named as ``tables`` names it, to the columns to load; by default all
+    :param row_filters: source table to conditions that a row must fulfil, all of them: ``("status", "<>", "draft")``,
+        with ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, or without a value ``is null``,
+        ``is not null``.
+        Texts are compared exactly, as binary collations do
+    :param renames: source table to the columns that get another name: ``{"cust": "customer_id"}``
+    :param masks: source table to columns of which not all may see the values: ``hash`` (SHA-256 of salt and value),
+        ``redact`` (the same for all rows: ``redacted``, or NULL where it is no text) or ``drop``
+    :param salt_conn_id: Airflow connection whose password is the salt of hashes
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
@@ -151,6 +163,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         partition_by: Mapping[str, Sequence[str]] | None = None,
         table_properties: Mapping[str, str] | None = None,
         keys: Mapping[str, Sequence[str]] | None = None,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        row_filters: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        renames: Mapping[str, Mapping[str, str]] | None = None,
+        masks: Mapping[str, Mapping[str, str]] | None = None,
+        salt_conn_id: str | None = None,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "resnapshot"] = "fail",
         server_timezone: str | None = None,
@@ -181,7 +198,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         check_format(str(target), shapes, partition_by=partition_by, table_properties=table_properties)
         check_literals(tables, exclude, target)
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
-        for named in (*(keys or {}), *(partition_by or {})):
+        choices = Choices.checked(columns, row_filters, renames, masks, salted=salt_conn_id is not None)
+        for named in (*(keys or {}), *(partition_by or {}), *choices.tables):
             parse_name(named)
         if deletes not in DELETES:
             raise ValueError(f"deletes={deletes!r}: expected hard, soft or ignore")
@@ -222,6 +240,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.partition_by = {table: listed(columns) for table, columns in (partition_by or {}).items()}
         self.table_properties = dict(table_properties or {})
         self.keys = {table: listed(columns) for table, columns in (keys or {}).items()}
+        self.columns, self.row_filters = choices.columns, choices.row_filters
+        self.renames, self.masks = choices.renames, choices.masks
+        self.salt_conn_id = salt_conn_id
         self.on_disabled = on_disabled
         self.on_gap = on_gap
         self.server_timezone = server_timezone
@@ -325,6 +346,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 history=HistoryOptions(self.changes, self.history_form, self.operations),
             ),
             keys=self.keys,
+            choices=Choices(self.columns, self.row_filters, self.renames, self.masks),
+            salt_check=salt_check(salt) if (salt := self._salt()) else None,
             partition_by=self.partition_by,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
@@ -413,8 +436,23 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         connection = self._database_connection()
         return None if connection is None else postgresql.database(connection)
 
+    def _salt(self) -> str | None:
+        """Return the salt, None where nothing is hashed.
+
+        :raises ConnectionSettingError: for a connection without one
+        """
+        if self.salt_conn_id is None or not any(HASH in masked.values() for masked in self.masks.values()):
+            return None
+        salt: str | None = MsSqlCdcHook.get_connection(self.salt_conn_id).password
+        if not salt:
+            raise ConnectionSettingError(
+                f"connection {self.salt_conn_id!r} has no password, which is to be the salt of hashes."
+            )
+        mask_secret(salt)
+        return salt
+
     def _secrets(self) -> dict[str, str]:
-        """Return the Spark properties that the source's and the target's login come by."""
+        """Return the Spark properties that the logins of source and target, and the salt of hashes, come by."""
         connections = {"": MsSqlCdcHook.get_connection(self.mssql_conn_id), "target_": self._database_connection()}
         secrets = {}
         for prefix, connection in connections.items():
@@ -424,6 +462,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 mask_secret(connection.password)
             secrets[f"spark.mssql_cdc.{prefix}user"] = connection.login or ""
             secrets[f"spark.mssql_cdc.{prefix}password"] = connection.password or ""
+        if salt := self._salt():
+            secrets["spark.mssql_cdc.salt"] = salt
         return secrets
 
     def _forget_job(self, context: Context) -> None:

@@ -151,6 +151,8 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
         instance=InstanceRef.of(spec.instance),
         schema_hash=spec.schema.hash,
         columns=spec.schema.describe(),
+        selection_hash=spec.selection.hash,
+        selection=spec.selection.describe(),
         failed=None,
     )
 

@@ -7,9 +7,10 @@ import datetime
 import logging
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
+from airflow_provider_mssql_cdc.core.choice import Choice, Choices
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -45,6 +46,8 @@ from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -53,6 +56,8 @@ class Request:
     :param keys: table, named as patterns name it, to key columns
     :param partition_by: the same to Spark SQL partition expressions
     :param on_disabled: ``fail``, ``skip`` or ``enable``
+    :param choices: what of the rows is to be loaded
+    :param salt_check: ``core.selection.salt_check`` of the salt; None where there is none
     """
 
     connection: str
@@ -64,6 +69,8 @@ class Request:
     on_disabled: str = "fail"
     max_transactions: int | None = None
     max_rows: int | None = None
+    choices: Choices = field(default_factory=Choices)
+    salt_check: str | None = None
 
     def identity(self, database: str, table: TableName) -> Identity:
         """Return what names a table's checkpoint."""
@@ -86,6 +93,7 @@ class RunPlan:
     :param instances: capture instances of each matched table that has any
     :param keys: what the request says of a table
     :param partition_by: what the request says of a table
+    :param choices: what the request says of the rows of a table, by the names of ``Choice``
     """
 
     database: str
@@ -102,8 +110,13 @@ class RunPlan:
     instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
     keys: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
     partition_by: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
+    choices: dict[str, dict[TableName, Any]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
+
+    def choice(self, name: TableName) -> Choice:
+        """Return what of the table's rows is to be loaded."""
+        return Choice(**{part: tables[name] for part, tables in self.choices.items() if name in tables})
 
 
 def position_given(upto: object) -> Lsn:
@@ -168,6 +181,12 @@ def look(
         failures=failures,
         keys=_of_tables("keys", request.keys, snapshot.matches),
         partition_by=_of_tables("partition_by", request.partition_by, snapshot.matches),
+        choices={
+            "columns": _of_tables("columns", request.choices.columns, snapshot.matches),
+            "row_filter": _of_tables("row_filters", request.choices.row_filters, snapshot.matches),
+            "renames": _of_tables("renames", request.choices.renames, snapshot.matches),
+            "masks": _of_tables("masks", request.choices.masks, snapshot.matches),
+        },
     )
     plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
     tables = [table.name for table in snapshot.matches.tables]
@@ -195,18 +214,16 @@ def look(
 
 
 def _snapshot(hook: MsSqlCdcHook, request: Request) -> Snapshot:
-    names = dict.fromkeys((*request.keys, *request.partition_by))
+    names = dict.fromkeys((*request.keys, *request.partition_by, *request.choices.tables))
     return hook.snapshot(request.patterns, request.exclude, tuple(names))
 
 
-def _of_tables(
-    parameter: str, given: Mapping[str, tuple[str, ...]], matches: Matches
-) -> dict[TableName, tuple[str, ...]]:
+def _of_tables(parameter: str, given: Mapping[str, _T], matches: Matches) -> dict[TableName, _T]:
     """Return by table what a parameter says by tables' names.
 
     :raises ParameterError: for a name that means none of the tables, or one that another name means too
     """
-    found: dict[TableName, tuple[str, ...]] = {}
+    found: dict[TableName, _T] = {}
     for text, value in given.items():
         table = matches.named.get(text)
         if table is None:
@@ -374,6 +391,8 @@ def _assess_all(
                 probe.cut,
                 request.options,
                 plan.keys.get(name),
+                plan.choice(name),
+                request.salt_check,
             )
         except MsSqlCdcError as error:
             plan.failures[name] = error

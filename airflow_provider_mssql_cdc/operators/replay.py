@@ -7,7 +7,7 @@ import datetime
 import logging
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, SinkState
-from airflow_provider_mssql_cdc.core.columns import check_columns
+from airflow_provider_mssql_cdc.core.choice import check_selection, select
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
@@ -136,9 +136,10 @@ def _replayed(
         return None
     key, unique = choose_key(name, instance, request.options.shapes, plan.keys.get(name))
     schema = TableSchema(instance.columns, key)
-    check_columns(name, schema)
+    selection = select(name, schema, plan.choice(name), request.options.shapes, check=request.salt_check)
     if checkpoint is not None and not replay.suffix:
         check_schema(name, schema, checkpoint)
+        check_selection(name, selection, checkpoint)
     sinks: dict[str, SinkState | None] = {}
     for shape in request.options.shapes:
         stored = checkpoint.sinks.get(shape) if checkpoint else None
@@ -154,5 +155,5 @@ def _replayed(
         else:
             # nothing lies between the last event and the interval's end
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
-    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint)
+    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, selection=selection)
     return table_spec(candidate, request.options, plan.partition_by.get(name, ()))

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.changes import (
     WIDE,
     HistoryOptions,
 )
-from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, wide_columns
+from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, shown, wide_columns
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.fold import column
@@ -100,7 +100,7 @@ def _net(changes: str, shape: TableShape, events: DataFrame) -> DataFrame:
 
 def _all_changed(shape: TableShape, moved: Column) -> Column:
     """Return the columns that a key's changes name, in the order of the mask; all where another row took the key."""
-    names = F.array(*(F.lit(c.name) for c in shape.spec.schema.loaded))
+    names = F.array(*(F.lit(mapping.name) for mapping in shown(shape.mappings)))
     found = F.flatten(F.collect_set(F.when(moved, names).otherwise(F.col("_changed"))))
     return F.array_intersect(names, found)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.choice import selection_changed
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
 from airflow_provider_mssql_cdc.core.window import Window
@@ -180,6 +182,7 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
 
     :raises TargetError: if it is another source's, or a history of other changes
     :raises SchemaChangedError: if it was loaded with other columns
+    :raises SelectionChangedError: if something else of the rows was loaded
     """
     here, there = (source.server, source.database, table.name), (marker.server, marker.database, marker.table)
     if here != there:
@@ -197,6 +200,8 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
             advice="Load these into another table (table_name), or put changes, history_form and operations back. "
             f"{RESET_ADVICE}",
         )
+    if not same_selection(marker.selection_hash, table.selection):
+        raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not same_schema(marker.schema_hash, table.schema):
         raise SchemaChangedError(
             f"the captured columns or the key are not those that {sink.name} was loaded with.",

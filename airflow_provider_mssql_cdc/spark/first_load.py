@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.conditions import pushed
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
+from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
 from airflow_provider_mssql_cdc.spark.source import CaptureProgress, Source, SourceState
 
 log = logging.getLogger(__name__)
@@ -72,10 +74,12 @@ def copy_table(
     slice_rows: int,
     connections: int,
     capture_timeout: float,
+    salt: str | None = None,
 ) -> Copy:
     """Copy the table to Parquet, and wait until the capture has passed the end of the copy.
 
     :param folder: for the rows; must not exist yet
+    :param salt: of hashes
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
     """
     low = low_position(table, source.state(table.instance))
@@ -84,7 +88,11 @@ def copy_table(
         for mapping in mappings
         for target in mapping.targets
     ]
-    files = write_rows(_read(source, table, mappings, slice_rows, connections).select(*targets), folder)
+    rows = _read(source, table, mappings, slice_rows, connections)
+    if table.selection.conditions:
+        # the server has judged what it compares as Spark does; here all is judged
+        rows = rows.where(fulfils(mappings, table.selection))
+    files = write_rows(with_salt(rows, mappings, salt).select(*targets), folder)
     high = _captured_position(source, table, source.progress(), capture_timeout)
     return Copy(files, low, high, files.rows().count())
 
@@ -92,10 +100,11 @@ def copy_table(
 def _read(
     source: Source, table: TableSpec, mappings: Sequence[ColumnMapping], slice_rows: int, connections: int
 ) -> DataFrame:
-    selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
-    schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in mappings)
+    read = [mapping for mapping in mappings if mapping.select]
+    selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in read)
+    schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in read)
     frames = [
-        source.frame(f"SELECT {selected} FROM {table.name.quoted}{where}", schema)
+        source.frame(f"SELECT {selected} FROM {_rows(table)}{where}", schema)
         for where in _ranges(source, table, slice_rows, connections)
     ]
     return reduce(DataFrame.unionAll, frames)
@@ -111,7 +120,7 @@ def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int)
     rows = source.rows(
         f"SELECT part, {text.format('MIN(k)')} AS low, COUNT_BIG(*) AS n FROM (SELECT {key} AS k,"
         f" (ROW_NUMBER() OVER (ORDER BY {key}) - 1) * {connections} / COUNT_BIG(*) OVER () AS part"
-        f" FROM {table.name.quoted}) p GROUP BY part",
+        f" FROM {_rows(table)}) p GROUP BY part",
         "part BIGINT, low STRING, n BIGINT",
     )
     if sum(row["n"] for row in rows) <= slice_rows:
@@ -120,6 +129,13 @@ def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int)
     lows = [row["low"] for row in sorted(rows, key=lambda row: row["part"])]
     distinct = [low for low in dict.fromkeys(lows[1:]) if low is not None and low != lows[0]]
     return range_clauses(key, [value.format(low.replace("'", "''")) for low in distinct])
+
+
+def _rows(table: TableSpec) -> str:
+    """Return what is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
+    conditions = [pushed(table.schema.column(c.column), c) for c in table.selection.conditions]
+    where = " AND ".join(filter(None, conditions))
+    return f"(SELECT * FROM {table.name.quoted} WHERE {where}) r" if where else table.name.quoted
 
 
 def range_clauses(key: str, bounds: Sequence[str]) -> list[str]:

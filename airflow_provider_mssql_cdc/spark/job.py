@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, Tab
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
+from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
     """Load all tables, side by side, and write the receipt. A table that fails does not keep the others from it."""
     started = time.monotonic()
     at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
-    secrets = credentials(spark), target_credentials(spark)
+    secrets = credentials(spark), target_credentials(spark), Credentials(None, salt(spark))
     with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
         receipts = pool.map(lambda table: _load(spark, job, table, secrets, job.connections // at_once), job.tables)
         receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
@@ -50,13 +51,17 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
 
 
 def _load(
-    spark: SparkSession, job: JobSpec, table: TableSpec, secrets: tuple[Credentials, Credentials], connections: int
+    spark: SparkSession,
+    job: JobSpec,
+    table: TableSpec,
+    secrets: tuple[Credentials, Credentials, Credentials],
+    connections: int,
 ) -> TableReceipt:
     load = None
     try:
         session = table_session(spark)
         source = Source(session, job.source, secrets[0], job.fetch_size)
-        load = TableLoad(session, job, table, source, connections=connections)
+        load = TableLoad(session, job, table, source, connections=connections, salt=secrets[2].password)
         if job.replay is None:
             load.run()
         else:
@@ -80,18 +85,24 @@ def _remove_staged(spark: SparkSession, path: str) -> None:
         log.warning("staged rows stay in %s: %s", path, error)
 
 
-def describe(failure: Exception, source: Credentials, target: Credentials, *, table: str) -> JobError:
+def describe(failure: Exception, source: Credentials, *others: Credentials, table: str) -> JobError:
     """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
 
+    :param source: of the source
+    :param others: of the target, and the salt
     :param table: the source table concerned
     """
+
+    def scrub(text: str) -> str:
+        return reduce(lambda left, secret: secret.scrub(left), others, source.scrub(text))
+
     if isinstance(failure, MsSqlCdcError):
-        return JobError(type(failure).__name__, source.scrub(target.scrub(str(failure))), failure.permanent)
+        return JobError(type(failure).__name__, scrub(str(failure)), failure.permanent)
     texts, cause = [str(failure)], failure.__cause__
     while cause is not None:
         texts.append(str(cause))
         cause = cause.__cause__
-    text = source.scrub(target.scrub("\nCaused by: ".join(texts)))
+    text = scrub("\nCaused by: ".join(texts))
     return explain(text, type(failure).__name__, table, source.user)
 
 

@@ -58,6 +58,7 @@ from airflow_provider_mssql_cdc.spark.decide import (
 )
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
 from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
+from airflow_provider_mssql_cdc.spark.selecting import check_salt
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.source import Source, SourceState
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
@@ -76,19 +77,28 @@ class TableLoad:
 
     :param session: of this table alone
     :param connections: JDBC connections that it may open at once
+    :param salt: of hashes
     """
 
     def __init__(
-        self, session: SparkSession, job: JobSpec, table: TableSpec, source: Source, *, connections: int
+        self,
+        session: SparkSession,
+        job: JobSpec,
+        table: TableSpec,
+        source: Source,
+        *,
+        connections: int,
+        salt: str | None = None,
     ) -> None:
         self._session, self._job, self._table, self._source = session, job, table, source
         self._connections = connections
         # of this attempt alone: another one of the same job may run beside it, or may have been killed
         self.staging_path = f"{job.staging_path}/{secrets.token_hex(8)}"
-        check_columns(table.name, table.schema)
-        self.shape = TableShape(
-            table, map_columns(table.name, table.schema), job.source.timezone, f"{self.staging_path}/resolved"
-        )
+        check_columns(table.name, table.schema, table.selection)
+        check_salt(table.name, table.selection, salt)
+        self._salt = salt
+        mappings = map_columns(table.name, table.schema, table.selection)
+        self.shape = TableShape(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._sinks: list[SinkReceipt] = []
         self._windows: list[Window] = []
         self._seconds: dict[str, float] = {}
@@ -196,6 +206,7 @@ class TableLoad:
             history=history,
             slice_rows=self._job.slice_rows,
             connections=self._connections,
+            salt=self._salt,
         )
         return staged
 
@@ -286,6 +297,7 @@ class TableLoad:
                 slice_rows=self._job.slice_rows,
                 connections=self._connections,
                 capture_timeout=self._job.capture_timeout,
+                salt=self._salt,
             )
         self._low = self._copy.low
 
@@ -392,6 +404,8 @@ class TableLoad:
             gaps=self._gaps(sink, window, decision),
             vouched=sink.vouched or (state.marker.vouched if state.marker else None),
             history=sink.history,
+            selection_hash=self._table.selection.hash,
+            selection=self._table.selection.describe(),
         )
 
     def _witness(self, position: Lsn) -> Witness | None:

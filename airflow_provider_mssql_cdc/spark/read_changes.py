@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions, check_changes, check_history_key
-from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, check_columns, map_columns
+from airflow_provider_mssql_cdc.core.choice import Choices, select
+from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
+from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.target import HISTORY
@@ -49,6 +52,11 @@ def read_changes(
     options: Mapping[str, str] | None = None,
     capture_instance: str | None = None,
     key: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    row_filter: Sequence[Sequence[Any]] = (),
+    renames: Mapping[str, str] | None = None,
+    masks: Mapping[str, str] | None = None,
+    salt: str | None = None,
     timezone: str | None = None,
     connections: int = 8,
     slice_rows: int = 200_000,
@@ -77,6 +85,11 @@ def read_changes(
     :param options: further properties of mssql-jdbc connections, such as ``encrypt`` and ``trustServerCertificate``
     :param capture_instance: to be read; by default the newest one of the table that reaches back to the window
     :param key: columns that identify a row, for a table without a key; it serves to fill in LOBs, not for net changes
+    :param columns: to be read; by default all
+    :param row_filter: conditions that a row must fulfil, as the load's ``row_filters`` has them
+    :param renames: column to another name
+    :param masks: column to ``hash``, ``redact`` or ``drop``, as for the load
+    :param salt: of hashes, at least 16 characters
     :param timezone: IANA zone of the server's clock, for ``_commit_ts_utc``, which is NULL without it
     :param connections: JDBC connections open at once
     :param slice_rows: change rows below which the window is read by one connection
@@ -88,8 +101,16 @@ def read_changes(
     :raises GapError: if changes of the window were purged
     :raises SchemaChangedError: if a captured column was changed within the window
     :raises UnsupportedColumnError: for a captured column that would not arrive unchanged
+    :raises SelectionError: for columns that are not there, and what cannot be chosen of a row
     """
     check_changes(changes)
+    chosen = Choices.checked(
+        {table: columns} if columns else {},
+        {table: row_filter},
+        {table: renames or {}},
+        {table: masks or {}},
+        salted=salt is not None,
+    )
     window = _window(window)
     if "password=" in url.lower():
         raise ParameterError("the url has a password, which Spark may show: give it as password=..")
@@ -99,10 +120,12 @@ def read_changes(
     instance = _instance(source, table, capture_instance, window)
     found, unique = choose_key(instance.source, instance, (HISTORY,), tuple(key))
     check_history_key(instance.source, HistoryOptions(changes), key=found, unique=unique)
-    read = TableSpec(instance.source, instance, TableSchema(instance.columns, found), (), unique)
-    check_columns(read.name, read.schema)
+    schema = TableSchema(instance.columns, found)
+    check = None if salt is None else salt_check(salt)
+    selection = select(instance.source, schema, chosen.of(table), (HISTORY,), check=check)
+    read = TableSpec(instance.source, instance, schema, (), unique, selection)
     place = folder.rstrip("/")
-    shape = TableShape(read, map_columns(read.name, read.schema), timezone, f"{place}/staged/resolved")
+    shape = TableShape(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")
     try:
         _check_window(source, read, window)
         staged, _ = stage_windows(
@@ -114,6 +137,7 @@ def read_changes(
             history=True,
             slice_rows=slice_rows,
             connections=connections,
+            salt=salt,
         )
         events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))
         rows = seen_as(changes, shape, events)

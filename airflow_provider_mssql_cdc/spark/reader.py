@@ -39,7 +39,7 @@ _MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time] FROM cdc.l
 
 def raw_schema(mappings: Iterable[ColumnMapping]) -> str:
     """Return the Spark DDL of raw change rows."""
-    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings}}
+    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.select}}
     return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
 
 
@@ -53,15 +53,19 @@ def read_window(
     history: bool,
     slice_rows: int,
     connections: int,
+    filtered: Iterable[str] = (),
 ) -> DataFrame:
     """Return the window's change rows, one partition per slice, in LSN order of the slices.
 
     :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
-        column, and no times
+        column, or one that the row filter judges, and no times
+    :param filtered: the columns that the row filter judges
     """
     slices = read_slices(source, instance, window, slice_rows, connections)
     frames = [
-        source.frame(slice_sql(instance, schema, mappings, part, history=history), raw_schema(mappings))
+        source.frame(
+            slice_sql(instance, schema, mappings, part, history=history, filtered=filtered), raw_schema(mappings)
+        )
         for part in slices
     ]
     rows = reduce(DataFrame.unionAll, frames)
@@ -96,6 +100,7 @@ def slice_sql(
     part: Slice,
     *,
     history: bool,
+    filtered: Iterable[str] = (),
 ) -> str:
     """Return the query of one slice.
 
@@ -111,24 +116,28 @@ def slice_sql(
         bounds += f" AND [__$command_id] > {part.command_after}" if part.command_after is not None else ""
     names = ["[__$start_lsn]", "[__$seqval]", "[__$operation]", "[__$update_mask]"]
     names += ["[__$command_id]"] if instance.has_command_id else []
-    names += [quote(mapping.column.name) for mapping in mappings]
-    selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
+    read = [mapping for mapping in mappings if mapping.select]
+    names += [quote(mapping.column.name) for mapping in read]
+    selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
     rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
     if history:
         time, more = "CONVERT(varchar(23), m.[__$time], 121)", f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
     else:
-        time, more = "CAST(NULL AS varchar(23))", f" WHERE [__$operation] <> 3 OR {_key_changed(schema)}"
+        time, more = (
+            "CAST(NULL AS varchar(23))",
+            f" WHERE [__$operation] <> 3 OR {_in_mask(schema, (*schema.key, *filtered))}",
+        )
     return (
         f"SELECT [__$start_lsn] AS start_lsn, {command_id} AS command_id, [__$seqval] AS seqval,"
         f" [__$operation] AS operation, [__$update_mask] AS update_mask, [__$seq] + {part.seq_offset} AS seq,"
-        f" {time} AS commit_ts, {selected} FROM {rows}{more}"
+        f" {time} AS commit_ts{selected} FROM {rows}{more}"
     )
 
 
-def _key_changed(schema: TableSchema) -> str:
-    """Return T-SQL for: the mask has a key column. Ordinal 1 is the lowest bit of the last byte (docs)."""
+def _in_mask(schema: TableSchema, columns: Iterable[str]) -> str:
+    """Return T-SQL for: the mask has one of the columns. Ordinal 1 is the lowest bit of the last byte (docs)."""
     bits: dict[int, int] = {}
-    for name in schema.key:
+    for name in columns:
         position = schema.column(name).ordinal - 1
         bits[position // 8] = bits.get(position // 8, 0) | 1 << position % 8
     mask = "[__$update_mask]"

@@ -8,6 +8,7 @@ from pyspark.sql.utils import is_remote
 from airflow_provider_mssql_cdc.spark.source import Credentials
 
 USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
+SALT = "spark.mssql_cdc.salt"
 TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.target_password"
 
 
@@ -24,6 +25,11 @@ def table_session(spark: SparkSession) -> SparkSession:
 def credentials(spark: SparkSession) -> Credentials:
     """Return the source's user and password from the properties that only the submitting process can read."""
     return Credentials(spark.conf.get(USER, "") or None, spark.conf.get(PASSWORD, "") or None)
+
+
+def salt(spark: SparkSession) -> str | None:
+    """Return the salt of hashes from the same properties; None where there is none."""
+    return spark.conf.get(SALT, "") or None
 
 
 def target_credentials(spark: SparkSession) -> Credentials:

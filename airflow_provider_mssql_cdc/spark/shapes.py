@@ -59,7 +59,7 @@ class TableShape:
     @property
     def key(self) -> tuple[str, ...]:
         """The target columns that identify a row."""
-        return key_columns(self.spec.schema)
+        return key_columns(self.spec.schema, self.mappings)
 
     @property
     def nullable_key(self) -> bool:
@@ -69,7 +69,7 @@ class TableShape:
     @property
     def lobs(self) -> tuple[str, ...]:
         """The columns that CDC may leave out of an image."""
-        return tuple(mapping.column.name for mapping in self.mappings if mapping.column.is_lob)
+        return tuple(mapping.name for mapping in self.mappings if mapping.is_lob)
 
     @property
     def data_columns(self) -> tuple[TargetColumn, ...]:

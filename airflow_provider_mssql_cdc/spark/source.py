@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, SAME_TIME, Witness
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 
@@ -94,6 +93,8 @@ class Source:
             .option("url", self._spec.jdbc_url)
             .option("driver", _DRIVER)
             .option("fetchsize", self._fetch_size)
+            # the server compares texts by its collations, and Spark would not judge again
+            .option("pushDownPredicate", "false")
             .option("dbtable", f"({query}) q")
             .option("customSchema", schema)
             .load()

@@ -9,11 +9,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, ColumnMapping
+from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, ColumnMapping, shown
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
+from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, with_salt
 
 _CHUNK_BITS = 56
 """Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
@@ -74,14 +76,18 @@ def stage(
     folder: str,
     *,
     history: bool,
+    selection: Selection = EVERYTHING,
+    salt: str | None = None,
 ) -> Staged:
     """Write raw rows as events to Parquet, and count each window.
 
     :param raw: as ``reader.read_window`` returns them: partitions in LSN order, none sharing a row's place with another
     :param folder: must not exist yet
     :param history: keep what only a history needs: times, masks, identities
+    :param selection: what of the rows is staged
+    :param salt: of hashes
     """
-    files = write_rows(_events(raw, schema, mappings, history=history), folder)
+    files = write_rows(_events(raw, schema, mappings, selection, salt, history=history), folder)
     return Staged(files, _counts(files, windows))
 
 
@@ -110,12 +116,22 @@ def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column
     return [F.count_if(condition & kind).alias(prefix + name) for name, kind in kinds.items()]
 
 
-def _events(raw: DataFrame, schema: TableSchema, mappings: Sequence[ColumnMapping], *, history: bool) -> DataFrame:
-    lobs = [mapping.column for mapping in mappings if mapping.column.is_lob]
-    ordered = raw.sortWithinPartitions("start_lsn", "seq")
+def _events(
+    raw: DataFrame,
+    schema: TableSchema,
+    mappings: Sequence[ColumnMapping],
+    selection: Selection,
+    salt: str | None,
+    *,
+    history: bool,
+) -> DataFrame:
+    lobs = [mapping.column for mapping in mappings if mapping.is_lob]
     # The numbers grow by partition and then by row, so they are unique and follow the order of events.
-    columns = [F.monotonically_increasing_id().alias("_n")]
-    columns += [F.expr(_OPERATION).alias("_op"), _text("start_lsn").alias("_lsn")]
+    ordered = raw.sortWithinPartitions("start_lsn", "seq").withColumn("_n", F.monotonically_increasing_id())
+    if selection.conditions:
+        ordered = filtered_changes(ordered, mappings, selection)
+    ordered = with_salt(ordered, mappings, salt)
+    columns = [F.col("_n"), F.expr(_OPERATION).alias("_op"), _text("start_lsn").alias("_lsn")]
     columns += [
         F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
         for mapping in mappings
@@ -128,8 +144,8 @@ def _events(raw: DataFrame, schema: TableSchema, mappings: Sequence[ColumnMappin
             _text("seqval").alias("_seqval"),
             F.col("seq").alias("_seq"),
             _moved(schema).alias("_moved"),
-            _changed(schema).alias("_changed"),
-            _unknown(mappings).alias("_unknown"),
+            _changed(mappings, selection).alias("_changed"),
+            _unknown(mappings, selection).alias("_unknown"),
         ]
     if history:
         columns.append(F.expr("CAST(commit_ts AS TIMESTAMP_NTZ)").alias("_commit_ts"))
@@ -171,24 +187,27 @@ def _moved(schema: TableSchema) -> Column:
     return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")
 
 
-def _changed(schema: TableSchema) -> Column:
-    names = [f"CASE WHEN {_bit(c)} = 1 THEN {_quoted(c.name)} END" for c in schema.loaded]
+def _changed(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
+    # the mask of an insert or delete has all columns
+    begun = f"operation <> {CAPTURED} OR " if selection.conditions else ""
+    names = [f"CASE WHEN {begun}{_bit(m.column)} = 1 THEN {_quoted(m.name)} END" for m in shown(mappings)]
     return F.expr(f"array_compact(array({', '.join(names)}))")
 
 
-def _unknown(mappings: Sequence[ColumnMapping]) -> Column:
+def _unknown(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
     """Return the LOB columns whose NULL is no value.
 
     CDC may leave a LOB out of an after image when it did not change, leaves it out of before images unless it changed,
     and leaves the old types out of deletes and before images in any case (docs: cdc.<instance>_CT).
     """
-    lobs = [mapping for mapping in mappings if mapping.column.is_lob]
+    lobs = [mapping for mapping in mappings if mapping.is_lob]
+    operation = CAPTURED if selection.conditions else "operation"
     names = []
     for mapping in lobs:
-        left_out = f"operation IN (3, 4) AND {_bit(mapping.column)} = 0"
+        left_out = f"{operation} IN (3, 4) AND {_bit(mapping.column)} = 0"
         if mapping.column.type in NEVER_IN_OLD_IMAGES:
-            left_out += " OR operation IN (1, 3)"
-        names.append(f"CASE WHEN {mapping.alias} IS NULL AND ({left_out}) THEN {_quoted(mapping.column.name)} END")
+            left_out += f" OR {operation} IN (1, 3)"
+        names.append(f"CASE WHEN {mapping.alias} IS NULL AND ({left_out}) THEN {_quoted(mapping.name)} END")
     return F.expr(f"array_compact(CAST(array({', '.join(names)}) AS ARRAY<STRING>))")
 
 

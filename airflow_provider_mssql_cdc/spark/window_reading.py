@@ -28,11 +28,13 @@ def stage_windows(
     history: bool,
     slice_rows: int,
     connections: int,
+    salt: str | None = None,
 ) -> tuple[Staged, Lsn | None]:
     """Stage all windows, each change once, and prove that none was purged meanwhile.
 
     :param folder: must not exist yet
     :param history: read all before images and the commit times
+    :param salt: of hashes
     :return: with the instance's min LSN of after the read
     :raises GapError: if changes were purged before they were read
     """
@@ -47,6 +49,7 @@ def stage_windows(
             history=history,
             slice_rows=slice_rows,
             connections=connections,
+            filtered=sorted(table.selection.filtered),
         )
         for window in whole
     ]
@@ -59,6 +62,8 @@ def stage_windows(
         list(dict.fromkeys([*windows, *whole])),
         folder,
         history=history,
+        selection=table.selection,
+        salt=salt,
     )
     # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
     min_lsn = source.state(table.instance).min_lsn

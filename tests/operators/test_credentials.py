@@ -59,6 +59,7 @@ def test_the_users_own_properties_are_kept_and_ours_count(tmp_path):
         ("spark.mssql_cdc.password", True),
         ("spark.mssql_cdc.target_user", True),
         ("spark.mssql_cdc.target_password", True),
+        ("spark.mssql_cdc.salt", True),
         # what Spark hides by default
         ("spark.hadoop.fs.s3a.secret.key", True),
         ("spark.hadoop.fs.s3a.ACCESS.KEY", True),
@@ -103,7 +104,7 @@ def test_what_the_user_wants_hidden_is_hidden_beside_what_is_ours(tmp_path, line
 
 
 def test_flags_and_groups_of_the_users_own_keep_their_meaning():
-    assert redaction("(?i)mine") == "spark[.]mssql_cdc[.](?:target_)?(?:user|password)|(?i)mine"
+    assert redaction("(?i)mine") == "spark[.]mssql_cdc[.](?:(?:target_)?(?:user|password)|salt)|(?i)mine"
     assert re.compile(redaction("(m)ine")).groups == 1
 
 

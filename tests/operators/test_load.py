@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import runpy
@@ -22,6 +23,8 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conftest import spark_starts
 
 CANARY = "C4nary-pass\\word é="
+SALT = "C4nary-salt, long\\é="
+MASKS = {"masks": {"lab.items": {"name": "hash"}}, "salt_conn_id": "salt"}
 
 SHOP = {"tables": ["lab.*"], "target": "iceberg://lake/shop", "shapes": ["mirror", "history"]}
 
@@ -58,6 +61,7 @@ class World:
         conf = {
             **self.lake(),
             "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
             "spark.eventLog.dir": str(self.folder / "events"),
             "spark.sql.shuffle.partitions": "2",
         }
@@ -83,6 +87,11 @@ class World:
         return Checkpoint.from_json(text) if text else None
 
 
+def hashed(text: str) -> str:
+    """The hash of a masked text."""
+    return hashlib.sha256((SALT + text).encode()).hexdigest()
+
+
 @pytest.fixture(scope="module")
 def world(airflow_db, tmp_path_factory, spark):
     folder = tmp_path_factory.mktemp("load")
@@ -99,6 +108,7 @@ def world(airflow_db, tmp_path_factory, spark):
             "extra": {"trustServerCertificate": "true"},
         }
         patch.setenv("AIRFLOW_CONN_MSSQL_DEFAULT", json.dumps(connection))
+        patch.setenv("AIRFLOW_CONN_SALT", json.dumps({"conn_type": "generic", "password": SALT}))
         patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
         for statement in (
             "CREATE SCHEMA lab",
@@ -154,7 +164,7 @@ class Watch:
 @pytest.mark.xdist_group("airflow")
 def test_the_life_of_a_load(world, capfd):
     with Watch(world.folder / "work") as watch:
-        state, summary = world.run("first")
+        state, summary = world.run("first", **MASKS)
     printed = capfd.readouterr()
 
     # the table without a key failed alone, and for good
@@ -164,27 +174,30 @@ def test_the_life_of_a_load(world, capfd):
     assert "mirror needs a key" in rows["lab.keyless"]["error"]
     assert rows["lab.items"]["sinks"] == {"mirror": "first_load", "history": "first_load"}
     assert rows["lab.items"]["copied"] == 2
-    assert world.lake_rows("lab_items") == [(1, "one"), (2, "two")]
+    assert world.lake_rows("lab_items") == [(1, hashed("one")), (2, hashed("two"))]
     assert str(world.checkpoint("items").position) == rows["lab.items"]["position"]
     assert "mirror needs a key" in world.checkpoint("keyless").failed.reason
 
-    # the password is nowhere to be seen
+    # password and salt are nowhere to be seen
     assert [c for c in watch.commands if "--properties-file" in c]
     assert watch.modes == {0o600}
     assert [spec for spec in watch.specs if "sqlserver" in spec]
     seen = [*watch.commands, *watch.specs, printed.out, printed.err]
     seen += [path.read_bytes().decode("utf-8", "replace") for path in files(world.home)]
     seen += [path.read_bytes().decode("utf-8", "replace") for path in files(world.folder)]
-    assert [text for text in seen if "mssql_cdc.password" in text], "the event log names the property"
+    for name in ("password", "salt"):
+        assert [text for text in seen if f"mssql_cdc.{name}" in text], "the event log names the property"
+    assert [text for text in seen if "sha2(" in text], "the event log has the plans"
     for text in seen:
         assert CANARY not in text
         assert json.dumps(CANARY)[1:-1] not in text
+        assert SALT not in text
         assert "C4nary" not in text
     assert not list((world.folder / "work").iterdir()), "spec, code and staged rows are removed"
 
     # nothing to load: no Spark
     starts = spark_starts()
-    state, summary = world.run("quiet", exclude=["lab.keyless"])
+    state, summary = world.run("quiet", exclude=["lab.keyless"], **MASKS)
     assert state == "success"
     assert [(row["table"], row["status"]) for row in summary["tables"]] == [("lab.items", "quiet")]
     assert spark_starts() == starts
@@ -195,11 +208,11 @@ def test_the_life_of_a_load(world, capfd):
     cut = "0x" + world.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"].hex().upper()
     world.sql("INSERT INTO lab.items VALUES (3, N'later')")
     world.server.step("shop")
-    state, summary = world.run("window", exclude=["lab.keyless"], upto=cut)
+    state, summary = world.run("window", exclude=["lab.keyless"], upto=cut, **MASKS)
     assert state == "success"
     (row,) = summary["tables"]
     assert (row["inserted"], row["updated"], row["deleted"], row["position"]) == (0, 1, 1, cut)
-    assert world.lake_rows("lab_items") == [(1, "eins")]
+    assert world.lake_rows("lab_items") == [(1, hashed("eins"))]
     assert str(world.checkpoint("items").position) == cut
     assert asset_events(world)[-1]["extra"]["tables"] == {
         "lab.items": {"after": summary_position(world, "first"), "upto": cut}

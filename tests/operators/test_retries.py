@@ -163,7 +163,7 @@ def test_the_job_is_told_the_servers_zone_where_it_is_known(task: Task, given: s
 def test_a_redaction_of_the_users_own_does_not_uncover_the_password(task: Task) -> None:
     task.run(conf={"spark.redaction.regex": "mine"})
     assert (
-        "--conf spark.redaction.regex=spark[.]mssql_cdc[.](?:target_)?(?:user|password)|mine"
+        "--conf spark.redaction.regex=spark[.]mssql_cdc[.](?:(?:target_)?(?:user|password)|salt)|mine"
         in task.master.submissions[0]
     )
 

@@ -1,0 +1,289 @@
+"""What of a row may be chosen, what it means for a table, and what is refused."""
+
+import dataclasses
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.choice import Choice, Choices, check_selection, choose, select
+from airflow_provider_mssql_cdc.core.columns import SALT, check_columns, key_columns, map_columns
+from airflow_provider_mssql_cdc.core.conditions import Condition, condition, pushed
+from airflow_provider_mssql_cdc.core.exceptions import (
+    ParameterError,
+    SelectionChangedError,
+    SelectionError,
+    UnsupportedColumnError,
+)
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, salt_check, same_selection
+from airflow_provider_mssql_cdc.core.spec import from_json, to_json
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+from tests.core.test_plan import checkpoint
+
+ORDERS = TableName("sales", "orders")
+COLUMNS = (
+    Column(1, 1, "id", "int", 4, 10, nullable=False),
+    Column(2, 2, "Cust", "nvarchar", 80),
+    Column(3, 3, "status", "char", 8),
+    Column(4, 4, "amount", "decimal", 9, 9, 2),
+    Column(5, 5, "note", "nvarchar", -1),
+    Column(6, 6, "at", "datetime2", 8, 27, 7),
+    Column(7, 7, "ratio", "float", 8, 53),
+    Column(8, 8, "total", "int", 4, computed=True),
+)
+SCHEMA = TableSchema(COLUMNS, ("id",))
+CHECK = salt_check("a salt that nobody guesses")
+
+
+def meant(choice, schema=SCHEMA):
+    return choose(ORDERS, schema, choice, check=CHECK)
+
+
+def checked(columns=None, row_filters=None, renames=None, masks=None, salted=False):
+    return Choices.checked(columns, row_filters, renames, masks, salted=salted)
+
+
+class TestWhatIsGiven:
+    def test_texts_are_made_what_the_load_compares(self):
+        filters = {"sales.orders": [["status", "IN", ["a", "b"]], ("amount", ">", 0), ("note", "is  not NULL")]}
+
+        choices = checked(columns={"sales.orders": "id"}, row_filters=filters)
+
+        assert choices.columns == {"sales.orders": ("id",)}
+        assert choices.row_filters == {
+            "sales.orders": (("status", "in", ("a", "b")), ("amount", ">", 0), ("note", "is not null"))
+        }
+        assert choices.tables == ("sales.orders", "sales.orders")
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"columns": {"t": []}}, "at least one"),
+            ({"row_filters": {"t": ["status = 'a'"]}}, "expected .column, operator, value."),
+            ({"row_filters": {"t": [("status",)]}}, "expected .column, operator, value."),
+            ({"row_filters": {"t": [("status", "like", "a%")]}}, "'like' is none of =, <>"),
+            ({"row_filters": {"t": [("status", "=")]}}, "'=' takes a value"),
+            ({"row_filters": {"t": [("status", "is null", 1)]}}, "'is null' takes no value"),
+            ({"row_filters": {"t": [("status", "in", "abc")]}}, "'in' takes a list of values"),
+            ({"row_filters": {"t": [("status", "not in", [])]}}, "'not in' takes a list of values"),
+            ({"row_filters": {"t": [("status", "=", None)]}}, 'use "is null"'),
+            ({"row_filters": {"t": [("status", "in", ["a", None])]}}, 'use "is null"'),
+            ({"renames": {"t": {"a": " "}}}, "a new name for each column"),
+            ({"masks": {"t": {"a": "md5"}}}, r"'md5' for a of t: expected one of \['hash', 'redact', 'drop'\]"),
+            ({"masks": {"t": {"a": "hash"}}}, "salt_conn_id"),
+        ],
+    )
+    def test_what_cannot_be_right_is_refused_whatever_the_table(self, given, message):
+        with pytest.raises(ParameterError, match=message):
+            checked(**given)
+
+    def test_a_salt_that_could_be_guessed_is_refused(self):
+        with pytest.raises(ParameterError, match="less than 16 characters"):
+            salt_check("pepper")
+
+
+class TestWhatItMeans:
+    def test_columns_are_found_whatever_their_case_and_dropped_ones_are_gone(self):
+        choice = Choice(
+            ("CUST", "ID", "note", "at"),
+            (("STATUS", "=", "new "),),
+            {"cust": "customer"},
+            {"note": "drop", "at": "hash"},
+        )
+
+        selection = meant(choice)
+
+        assert selection.columns == ("id", "Cust", "at")
+        assert selection.conditions == (Condition("status", "=", ("new",)),)
+        assert (selection.renames, selection.masks) == ({"Cust": "customer"}, {"at": "hash"})
+        assert selection.describe() == (
+            "columns id, Cust, at",
+            "rows with status = 'new'",
+            "Cust renamed to customer",
+            "at masked by hash",
+            f"salt {CHECK}",
+        )
+
+    def test_all_as_it_is_has_no_hash_in_whatever_words(self):
+        words = Choice(tuple(c.name for c in SCHEMA.loaded), renames={"id": "id"})
+
+        assert meant(Choice()) == meant(words) == EVERYTHING
+        assert EVERYTHING.hash is None
+
+    def test_the_order_of_words_does_not_count_and_everything_else_does(self):
+        one = Choice(("id", "Cust"), (("amount", ">", 0), ("id", "<", 9)), {}, {"Cust": "hash"})
+        same = Choice(("cust", "id"), (("id", "<", 9), ("amount", ">", Decimal("0.00"))), {}, {"Cust": "hash"})
+        others = [
+            dataclasses.replace(one, columns=("id", "Cust", "at")),
+            dataclasses.replace(one, row_filter=one.row_filter[:1]),
+            dataclasses.replace(one, renames={"Cust": "c"}),
+            dataclasses.replace(one, masks={"Cust": "redact"}),
+        ]
+        hashes = [meant(choice).hash for choice in (one, *others)]
+        hashes.append(choose(ORDERS, SCHEMA, one, check=salt_check("another salt, as long")).hash)
+
+        assert meant(same).hash == meant(one).hash
+        assert len(set(hashes)) == len(hashes)
+
+    @pytest.mark.parametrize(
+        ("choice", "message"),
+        [
+            (Choice(("id", "price")), "columns names 'price', .*These are: id, Cust, status"),
+            (Choice(("id", "total")), "columns names 'total'"),
+            (Choice(("Cust",)), "id identifies the rows"),
+            (Choice(masks={"id": "redact"}), "id identifies the rows.*hash"),
+            (Choice(masks={"id": "drop"}), "id identifies the rows"),
+            (Choice(("id",), renames={"Cust": "c"}), "renames names 'Cust', which columns leaves out"),
+            (Choice(("id",), masks={"Cust": "drop"}), "masks names 'Cust', which columns leaves out"),
+            (Choice(renames={"Cust": "c"}, masks={"Cust": "drop"}), "renames names 'Cust', which masks drop"),
+            (Choice(masks={"Cust": "hash", "cust": "redact"}), "masks names 'Cust' twice"),
+            (Choice(masks={"ratio": "hash"}), "'ratio' of type float cannot be hashed"),
+            (Choice(row_filter=(("note", "is null"),)), "'note' of type nvarchar: CDC leaves its value out"),
+            (Choice(row_filter=(("total", "=", 1),)), "row_filters names 'total'"),
+            (Choice(row_filter=(("ratio", "=", 1.0),)), "floating-point numbers"),
+            (Choice(row_filter=(("amount", "=", 0.1),)), r"0.1 is no value of decimal\(9,2\)"),
+            (Choice(row_filter=(("amount", "<", Decimal("0.001")),)), "is no value of decimal"),
+            (Choice(row_filter=(("id", "=", "1"),)), "'1' is no value of int"),
+            (Choice(row_filter=(("id", "=", True),)), "True is no value of int"),
+            (Choice(row_filter=(("at", "<", datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),)), "has no zone"),
+        ],
+    )
+    def test_what_cannot_be_done_exactly_is_refused(self, choice, message):
+        with pytest.raises(SelectionError, match=message):
+            meant(choice)
+
+    def test_new_names_must_not_meet_others(self):
+        for renames in ({"Cust": "STATUS"}, {"Cust": "_op"}, {"id": "at__text"}):
+            with pytest.raises(UnsupportedColumnError, match="the name of"):
+                check_columns(ORDERS, SCHEMA, meant(Choice(renames=renames)))
+        check_columns(ORDERS, SCHEMA, meant(Choice(renames={"Cust": "status", "status": "Cust"})))
+
+    def test_a_mirror_with_a_filter_must_not_need_what_cdc_leaves_out(self):
+        filtered = Choice(row_filter=(("status", "=", "a"),))
+        with pytest.raises(SelectionError, match="mirror that holds note"):
+            select(ORDERS, SCHEMA, filtered, ("mirror",), check=None)
+        select(ORDERS, SCHEMA, filtered, ("history", "scd2"), check=None)
+        for mask in ("redact", "drop"):
+            select(ORDERS, SCHEMA, dataclasses.replace(filtered, masks={"note": mask}), ("mirror",), check=None)
+
+    def test_a_column_that_cannot_be_loaded_can_be_left_out(self):
+        schema = TableSchema((*COLUMNS, Column(9, 9, "where", "geography", -1)), ("id",))
+        with pytest.raises(UnsupportedColumnError, match=r"columns=\.\."):
+            select(ORDERS, schema, Choice(), ("mirror",), check=None)
+        select(ORDERS, schema, Choice(masks={"where": "drop"}), ("mirror",), check=None)
+
+
+def test_the_way_of_chosen_columns():
+    choice = Choice(
+        ("id", "Cust", "note", "at", "amount"),
+        (("status", "=", "a"), ("amount", ">", 0)),
+        {"at": "moment", "Cust": "customer"},
+        {"id": "hash", "note": "redact", "amount": "redact"},
+    )
+    mappings = {mapping.column.name: mapping for mapping in map_columns(ORDERS, SCHEMA, meant(choice))}
+
+    targets = {name: [(t.name, t.type) for t in mapping.targets] for name, mapping in mappings.items()}
+    assert targets == {
+        "id": [("id", "STRING")],
+        "Cust": [("customer", "STRING")],
+        "status": [],
+        "note": [("note", "STRING")],
+        "at": [("moment", "TIMESTAMP_NTZ"), ("moment__text", "STRING")],
+        "amount": [("amount", "DECIMAL(9,2)")],
+    }
+    assert {name for name, mapping in mappings.items() if mapping.select} == {"id", "Cust", "status", "at", "amount"}
+    assert SALT in mappings["id"].targets[0].expression
+    assert mappings["note"].targets[0].expression == "'redacted'"
+    assert mappings["amount"].targets[0].expression == "CAST(NULL AS DECIMAL(9,2))"
+    assert [mapping.is_lob for mapping in mappings.values()] == [False] * 6
+
+
+def test_a_hashed_key_is_known_by_its_hash():
+    schema = TableSchema(COLUMNS, ("at",))
+
+    def key(choice):
+        return key_columns(schema, map_columns(ORDERS, schema, choose(ORDERS, schema, choice, check=CHECK)))
+
+    assert key(Choice(renames={"at": "moment"})) == ("moment__text",)
+    assert key(Choice(renames={"at": "moment"}, masks={"at": "hash"})) == ("moment",)
+
+
+@pytest.mark.parametrize(
+    ("column", "operator", "values", "expected"),
+    [
+        (("int",), "<=", [5], "[c]]d] <= 5"),
+        (("bigint",), "not in", [-1, 2], "[c]]d] NOT IN (-1, 2)"),
+        (("bit",), "=", [True], "[c]]d] = 1"),
+        (("money",), ">", [Decimal("1.50")], "[c]]d] > 1.5"),
+        (("date",), "<", [datetime.date(2026, 1, 2)], "[c]]d] < CONVERT(date, '2026-01-02', 23)"),
+        (
+            ("datetime2", 8, 27, 7),
+            ">=",
+            [datetime.date(2026, 1, 2)],
+            "[c]]d] >= CONVERT(datetime2(7), '2026-01-02 00:00:00.000000', 121)",
+        ),
+        (
+            ("datetime",),
+            ">=",
+            [datetime.datetime(2026, 1, 2, 3)],
+            "[c]]d] >= CONVERT(datetime2(7), '2026-01-02 03:00:00.000000', 121)",
+        ),
+        # the server counts in thirds of 10 ms
+        (("datetime",), ">=", [datetime.datetime(2026, 1, 2, 3, 0, 0, 4000)], None),
+        # the server takes texts for equal that differ, and Spark judges again
+        (("nvarchar", 20), "=", ["it's"], "[c]]d] = N'it''s'"),
+        (("varchar", 20), "in", ["a", "b"], "[c]]d] IN (N'a', N'b')"),
+        (("varchar", 20), "<>", ["a"], None),
+        (("varchar", 20), "<", ["a"], None),
+        (
+            ("uniqueidentifier",),
+            "<>",
+            ["0a0a0a0a-0000-0000-0000-00000000000b"],
+            "[c]]d] <> CONVERT(uniqueidentifier, '0A0A0A0A-0000-0000-0000-00000000000B')",
+        ),
+        (("float", 8, 53), "<", [0.5], None),
+        (("time", 5, 16, 7), "is not null", [], "[c]]d] IS NOT NULL"),
+    ],
+)
+def test_what_the_server_judges_first(column, operator, values, expected):
+    judged = Column(1, 1, "c]d", *column)
+
+    assert pushed(judged, condition(ORDERS, judged, operator, values)) == expected
+
+
+class TestAnotherSelection:
+    def test_it_is_refused_with_what_differs(self):
+        then, now = meant(Choice(row_filter=(("id", ">", 1),))), meant(Choice(masks={"Cust": "hash"}))
+        loaded = dataclasses.replace(checkpoint(), selection_hash=then.hash, selection=then.describe())
+
+        check_selection(ORDERS, then, loaded)
+        with pytest.raises(SelectionChangedError, match="no longer: rows with id > '1'; new: Cust masked by hash"):
+            check_selection(ORDERS, now, loaded)
+        with pytest.raises(SelectionChangedError, match="checkpoint reset"):
+            check_selection(ORDERS, EVERYTHING, loaded)
+        with pytest.raises(SelectionChangedError, match="new: Cust masked by hash"):
+            check_selection(ORDERS, now, checkpoint())
+
+    def test_a_persons_word_on_a_position_is_one_on_the_rows_too(self):
+        said = dataclasses.replace(checkpoint(), schema_hash=None, columns=())
+
+        check_selection(ORDERS, meant(Choice(("id", "Cust"))), said)
+
+    def test_a_hash_of_another_format_says_nothing(self):
+        assert same_selection("2:abc", EVERYTHING)
+        assert not same_selection("1:abc", EVERYTHING)
+
+    def test_a_checkpoint_keeps_it_and_an_older_one_has_none(self):
+        selection = meant(Choice(("id", "Cust")))
+        stored = dataclasses.replace(checkpoint(), selection_hash=selection.hash, selection=selection.describe())
+
+        assert type(stored).from_json(stored.to_json()) == stored
+        older = [line for line in checkpoint().to_json().splitlines() if "selection" not in line]
+        assert type(stored).from_json("\n".join(older)).selection_hash is None
+
+
+def test_it_travels_in_the_spec():
+    selection = meant(Choice(("id", "Cust"), (("amount", "in", [1, Decimal("2.5")]),), {"Cust": "c"}, {"Cust": "hash"}))
+    text = to_json(selection).replace("\n", " ")
+
+    assert from_json(type(selection), '{"version": 1, ' + text[1:]) == selection

@@ -1,0 +1,132 @@
+"""What of a row is loaded, as the operator is told: which way the salt goes, and what a run is planned with."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_mssql_cdc.core.choice import Choices
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.spec import JobSpec, to_json
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+from airflow_provider_mssql_cdc.operators.planning import RunPlan, plan_load
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
+from tests.hooks.source import TARGET, Source
+from tests.operators.group import A, B, Group
+from tests.operators.master import write_receipt
+from tests.operators.test_retries import Task, task
+
+__all__ = ["task"]
+
+SALT = "s4lt-c4nary of some length"
+
+
+@pytest.fixture
+def group(source: Source) -> Group:
+    """Two tables, each with one event."""
+    made = Group(source)
+    made.make("dbo.a", "dbo.b")
+    return made
+
+
+def plan(group: Group, choices: Choices) -> RunPlan:
+    with group.source.hook() as hook:
+        return plan_load(hook, group.store, group.request(choices=choices), None)
+
+
+def test_the_salt_goes_by_the_properties_file_alone(
+    task: Task, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PEPPER", json.dumps({"conn_type": "generic", "password": SALT}))
+    told: list[tuple[JobSpec, str]] = []
+
+    def job(spec: JobSpec) -> None:
+        path = re.search(r"--properties-file (\S+)", task.master.submissions[0])
+        assert path is not None
+        told.append((spec, Path(path[1]).read_text()))
+        write_receipt(spec)
+
+    task.master.job = job
+    task.group.store.delete(task.group.source.identity(A))
+    summary = task.run(masks={"dbo.a": {"ID": "hash"}}, renames={"dbo.a": {"v": "value"}}, salt_conn_id="pepper")
+
+    spec, properties = told[0]
+    (table,) = spec.tables
+    assert table.selection.describe() == ("v renamed to value", "id masked by hash", f"salt {salt_check(SALT)}")
+    assert f"spark.mssql_cdc.salt={SALT.replace(' ', chr(92) + 'u0020')}\n" in properties
+    seen = [to_json(spec), str(summary), caplog.text, *task.master.submissions, str(task.state), str(task.emitted)]
+    assert [text for text in seen if "s4lt-c4nary" in text] == []
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert (stored.selection_hash, stored.selection) == (table.selection.hash, table.selection.describe())
+
+
+@pytest.mark.parametrize(("password", "message"), [("", "has no password"), ("short", "less than 16 characters")])
+def test_a_connection_without_a_good_salt_fails_for_good(
+    task: Task, monkeypatch: pytest.MonkeyPatch, password: str, message: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PEPPER", json.dumps({"conn_type": "generic", "password": password}))
+    with pytest.raises(AirflowFailException, match=message):
+        task.run(masks={"dbo.a": {"id": "hash"}}, salt_conn_id="pepper")
+    assert task.master.submissions == []
+
+
+def test_another_choice_fails_its_table_alone_though_it_is_quiet(group: Group) -> None:
+    group.loaded(A, B)
+
+    planned = plan(group, Choices(columns={"dbo.a": ("id",)}))
+
+    assert list(planned.failures) == [A]
+    assert "new: columns id" in str(planned.failures[A])
+    assert "checkpoint reset" in str(planned.failures[A])
+    assert list(planned.candidates) == [B]
+
+
+def test_a_choice_that_a_table_cannot_have_fails_it_alone(group: Group) -> None:
+    planned = plan(group, Choices(columns={"dbo.a": ("v",)}, row_filters={"b": (("v", ">", 1),)}))
+
+    assert list(planned.failures) == [A]
+    (spec,) = planned.specs
+    assert spec.selection.describe() == ("rows with v > '1'",)
+
+
+def test_the_sensor_takes_the_same() -> None:
+    group: dict[str, Any] = {
+        "tables": ["sales.*"],
+        "target": TARGET,
+        "columns": {"sales.a": ["id"]},
+        "row_filters": {"a": [("id", "<", 5)]},
+        "renames": {"sales.a": {"id": "x"}},
+        "masks": {"sales.a": {"id": "hash"}},
+        "salt_conn_id": "pepper",
+    }
+
+    MsSqlCdcSensor(task_id="wait", **group)
+    load = MsSqlCdcLoadOperator(task_id="load", **group)
+
+    assert load.row_filters == {"a": (("id", "<", 5),)}
+
+
+def test_a_table_that_is_none_of_the_runs_is_refused(group: Group) -> None:
+    with pytest.raises(ParameterError, match=r"masks names 'dbo\.c', which is none"):
+        plan(group, Choices(masks={"dbo.c": {"v": "drop"}}))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"masks": {"dbo.a": {"v": "hash"}}}, "salt_conn_id"),
+        ({"row_filters": {"dbo.a": [("v", "between", 1)]}}, "'between' is none of"),
+        ({"columns": {"dbo.a": []}}, "at least one"),
+        ({"renames": {"a.b.c.d.e": {"v": "w"}}}, "a.b.c.d.e"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_when_the_dag_is_parsed(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MsSqlCdcLoadOperator(task_id="load", tables=["dbo.*"], target=TARGET, **given)

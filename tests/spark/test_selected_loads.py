@@ -1,0 +1,231 @@
+"""Whole loads of what was chosen of a table, and what the source is asked for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.choice import Choice, Choices, choose
+from airflow_provider_mssql_cdc.core.conditions import pushed
+from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.table import TableSchema
+from airflow_provider_mssql_cdc.spark.read_changes import read_changes
+from airflow_provider_mssql_cdc.spark.source import Source
+from tests.conftest import SALT, SPARK_PASSWORD, SPARK_USER
+from tests.spark.origin import Origin, positions
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SHAPES = ("mirror", "history", "scd2", "transactions")
+README = Path(__file__).parents[2] / "README.md"
+
+
+def example() -> Choice:
+    """What the README chooses."""
+    section = README.read_text().partition("### What of a row")[2].partition("```python\n")[2]
+    names: dict = {}
+    exec(compile(section.partition("```")[0], str(README), "exec"), names)
+    parts = (names["shop"][name] for name in ("columns", "row_filters", "renames", "masks"))
+    return Choices.checked(*parts, salted="salt_conn_id" in names["shop"]).of("sales.people")
+
+
+CHOICE = example()
+
+
+def hashed(value) -> str | None:
+    return None if value is None else hashlib.sha256((SALT + str(value)).encode()).hexdigest()
+
+
+@pytest.fixture
+def people(live: Origin) -> Origin:
+    live.sql(
+        "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY, email nvarchar(40), status nvarchar(10), amount"
+        " decimal(9,2), ssn varchar(11), note nvarchar(max))"
+    )
+    live.sql(
+        "INSERT INTO dbo.people VALUES (1, N'a@x', N'open', 1, '1-é', N'n'), (2, N'b@x', N'draft', 2, '2', N'n'),"
+        " (3, N'c@x', N'Draft', 3, NULL, NULL), (4, N'd@x', N'open', 0, '4', NULL), (5, N'e@x', NULL, 5, '5', NULL),"
+        " (6, N'f@x', N'open', 6, '6', NULL), (7, N'g@x', N'open', 7, '7', NULL), (8, N'h@x', N'open', 8, '8', NULL)"
+    )
+    live.enable("dbo.people")
+    live.sql("UPDATE dbo.people SET note = N'early' WHERE id = 1")
+    live.wait_captured()
+    return live
+
+
+def table(origin: Origin, shapes=SHAPES, at=None, choice=CHOICE, salt=SALT):
+    spec = origin.table("dbo.people", shapes, at=at)
+    selection = choose(spec.name, spec.schema, choice, check=salt_check(salt))
+    return dataclasses.replace(spec, selection=selection)
+
+
+def view(origin: Origin) -> list[tuple]:
+    """What the source has of it now, judged in Python: case counts."""
+    rows = origin.sql("SELECT id, status, amount, ssn FROM dbo.people")
+    return sorted(
+        (hashed(row["id"]), "redacted", row["amount"], hashed(row["ssn"]))
+        for row in rows
+        if row["status"] not in (None, "draft") and row["amount"] > 0
+    )
+
+
+def held(rows) -> list[tuple]:
+    return sorted((row["id"], row["mail"], row["amount"], row["ssn"]) for row in rows)
+
+
+def current(origin: Origin) -> list[tuple]:
+    return held(row for row in origin.lake("dbo.people", "scd2") if row["_to_lsn"] is None)
+
+
+def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, monkeypatch) -> None:
+    asked: list[str] = []
+    frame = Source.frame
+    monkeypatch.setattr(Source, "frame", lambda self, query, schema: asked.append(query) or frame(self, query, schema))
+
+    first = people.load(table(people))
+
+    (loaded,) = first.tables
+    assert loaded.error is None
+    assert loaded.counts["copied"] == 5
+    assert held(people.lake("dbo.people")) == view(people) == current(people)
+    assert {row["_op"] for row in people.lake("dbo.people", "history")} <= {"R", "U", "B"}
+    copies = [query for query in asked if "FROM (SELECT * FROM [dbo].[people]" in query]
+    assert copies
+    assert all("FROM [dbo].[people] WHERE [amount] > 0) r" in query for query in copies)
+    assert [query for query in asked if "[note]" in query or "[email]" in query] == []
+
+    at = positions(first)
+    low = str(people.max_lsn())
+    for batch in (
+        "UPDATE dbo.people SET status = N'open' WHERE id = 2",
+        "UPDATE dbo.people SET status = N'draft', ssn = '111' WHERE id = 1",
+        "UPDATE dbo.people SET id = 30, amount = 33 WHERE id = 3",
+        "UPDATE dbo.people SET amount = 44, id = 40 WHERE id = 4; UPDATE dbo.people SET id = 50 WHERE id = 5",
+        "DELETE FROM dbo.people WHERE id = 6; UPDATE dbo.people SET note = N'nobody asked' WHERE id = 7",
+    ):
+        people.sql(f"BEGIN TRAN; {batch}; COMMIT")
+    people.wait_captured()
+    second = people.load(table(people, at=at))
+
+    assert second.tables[0].error is None
+    assert held(people.lake("dbo.people")) == view(people) == current(people)
+    # an update of a key is captured as delete and insert
+    expected = [
+        ("D", 1, 1), ("D", 3, 3), ("D", 6, 6),
+        ("I", 2, 2), ("I", 30, 33), ("I", 40, 44), ("B", 7, 7), ("U", 7, 7),
+    ]  # fmt: skip
+    events = [row for row in people.lake("dbo.people", "history") if row["_lsn"] > low]
+    assert sorted((e["_op"], e["id"], e["amount"]) for e in events) == sorted((o, hashed(i), a) for o, i, a in expected)
+    assert {tuple(e["_changed"]) for e in events if e["_op"] in "DI"} == {("id", "mail", "amount", "ssn")}
+    assert {tuple(e["_changed"]) for e in events if e["_op"] in "BU"} == {()}
+    transactions = sorted(people.lake("dbo.people", "transactions"), key=lambda row: row["_lsn"])
+    found = [(row["inserted"], row["updated"], row["deleted"]) for row in transactions if row["_lsn"] > low]
+    assert found == [(1, 0, 0), (0, 0, 1), (1, 0, 1), (1, 0, 0), (0, 1, 1)]
+    images = [query for query in asked if "[__$update_mask] AS update_mask" in query]
+    assert images
+    assert all("[status]" in query and "[note]" not in query and "[email]" not in query for query in images)
+
+    at = positions(second)
+    other = dataclasses.replace(CHOICE, row_filter=(("amount", ">", 0),))
+    people.sql("UPDATE dbo.people SET amount = 9 WHERE id = 8")
+    people.wait_captured()
+    refused = [
+        people.load(given).tables[0].error
+        for given in (
+            table(people, ("mirror",), at, other),
+            table(people, ("mirror",), at, Choice()),
+            table(people, ("mirror",), at, salt="another salt, as long as it"),
+        )
+    ]
+    assert [error.kind for error in refused] == ["SelectionChangedError", "SelectionChangedError", "SelectionError"]
+    assert "no longer: rows with status <> 'draft'." in refused[0].message
+    assert "new: columns" not in refused[1].message
+    assert "spark.mssql_cdc.salt" in refused[2].message
+    assert held(people.lake("dbo.people")) != view(people)
+
+    people.sql("DELETE FROM dbo.people WHERE id = 7; UPDATE dbo.people SET status = N'draft' WHERE id = 2")
+    people.wait_captured()
+    mark = people.max_lsn()
+    people.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_people', {mark}, 1000")
+    people.sql("UPDATE dbo.people SET status = N'open' WHERE id = 1")
+    people.wait_captured()
+    again = table(people, ("mirror", "history", "scd2"))
+    sinks = tuple(dataclasses.replace(sink, lost_after=at[sink.shape][0]) for sink in again.sinks)
+    third = people.load(dataclasses.replace(again, sinks=sinks))
+
+    assert third.tables[0].error is None
+    assert held(people.lake("dbo.people")) == view(people) == current(people)
+
+
+def test_changes_are_read_as_chosen(people: Origin) -> None:
+    low = people.max_lsn()
+    people.sql("UPDATE dbo.people SET status = N'DRAFT', amount = 10 WHERE id = 2")
+    people.sql("UPDATE dbo.people SET amount = -1 WHERE id = 6")
+    people.wait_captured()
+
+    rows = read_changes(
+        people.spark,
+        (str(low), str(people.max_lsn())),
+        table="dbo.people",
+        url=people.spec(upto=low).source.jdbc_url,
+        folder=str(people.work_dir / "changes"),
+        user=SPARK_USER,
+        password=SPARK_PASSWORD,
+        options={"encrypt": "true", "trustServerCertificate": "true"},
+        columns=CHOICE.columns,
+        row_filter=CHOICE.row_filter,
+        renames=CHOICE.renames,
+        masks=CHOICE.masks,
+        salt=SALT,
+    )
+
+    found = [(r["_op"], r["id"], r["mail"], r["amount"], r["ssn"]) for r in rows.orderBy("_lsn", "_seq").collect()]
+    assert found == [
+        ("I", hashed(2), "redacted", 10, hashed("2")),
+        ("D", hashed(6), "redacted", 6, hashed("6")),
+    ]
+    assert "status" not in rows.columns
+
+
+def test_the_server_understands_what_it_judges_first(origin: Origin) -> None:
+    values = {
+        "n": ("bigint", "5", [("<", 6), (">=", -5), ("in", [5, 2**40]), ("<>", 4)]),
+        "b": ("bit", "1", [("=", True), ("not in", [0])]),
+        "m": ("money", "1.5", [("=", Decimal("1.50")), (">", -1)]),
+        "d": ("date", "'2026-01-02'", [("=", date(2026, 1, 2)), ("<", date(2026, 1, 3))]),
+        "t": ("datetime", "'2026-01-02T03:04:05'", [("=", datetime(2026, 1, 2, 3, 4, 5)), (">", date(2026, 1, 2))]),
+        "u": ("datetime2(7)", "'2026-01-02T03:04:05.0000001'", [(">", datetime(2026, 1, 2, 3, 4, 5))]),
+        "s": ("smalldatetime", "'2026-01-02T03:04:00'", [("<", datetime(2026, 1, 2, 3, 4, 0, 1))]),
+        "v": ("varchar(10)", "'it''s é'", [("=", "it's é"), ("in", ["x", "it's é"])]),
+        "g": (
+            "uniqueidentifier",
+            "'0A0A0A0A-0000-0000-0000-00000000000B'",
+            [("=", "0a0a0a0a-0000-0000-0000-00000000000b")],
+        ),
+        "x": ("time", "NULL", [("is null",)]),
+    }
+    origin.sql(
+        f"CREATE TABLE dbo.typed ({', '.join(f'{name} {type_} NULL' for name, (type_, _, _) in values.items())})"
+    )
+    origin.sql(f"INSERT INTO dbo.typed VALUES ({', '.join(value for _, value, _ in values.values())})")
+    origin.enable("dbo.typed")
+    instance = origin.instance("dbo.typed")
+    schema = TableSchema(instance.columns, ())
+
+    asked = []
+    for name, (_, _, conditions) in values.items():
+        for operator, *given in conditions:
+            (made,) = choose(
+                instance.source, schema, Choice(row_filter=((name, operator, *given),)), check=None
+            ).conditions
+            query = pushed(schema.column(name), made)
+            assert query is not None
+            asked.append(query)
+
+    (row,) = origin.sql(f"SELECT COUNT(*) AS n FROM dbo.typed WHERE {' AND '.join(asked)}")
+    assert row["n"] == 1

@@ -90,7 +90,7 @@ def airflow_db() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """One Spark for the tests of a process that take this; xdist groups keep them in two processes."""
+    """One Spark for the tests of a process that take this; xdist groups keep those of a group in one process."""
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("formats")
 
 
 class Later(DeltaTable):

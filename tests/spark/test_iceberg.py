@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTabl
 from tests.spark.model import lsn
 from tests.spark.tables import COLUMNS, changes, commit_one_after_the_other, contents, frame, load, marker
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("formats")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.spark.tables import (
     race,
 )
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("formats")
 
 COMPACT = {
     "iceberg": "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",

@@ -94,7 +94,7 @@ class DeltaTable(FileTable):
     def exists(self) -> bool:
         """Whether the table exists."""
         try:
-            self._session.sql(f"DESCRIBE DETAIL {self.sql_name}").collect()
+            _ = self._session.table(self.sql_name).schema
         except AnalysisException as error:
             if (error.getCondition() or "").partition(".")[0] in _MISSING:
                 return False

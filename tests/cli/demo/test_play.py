@@ -14,17 +14,10 @@ import pytest
 
 from airflow_provider_mssql_cdc.cli.demo import lake, play, shop
 from airflow_provider_mssql_cdc.cli.demo.report import Reporter
+from tests.lake import add_catalog
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
-
-CORRUPT = """
-import sys
-from airflow_provider_mssql_cdc.cli.demo import lake
-spark = lake.open_session(*sys.argv[1:])
-spark.sql("UPDATE lake.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = 7")
-spark.stop()
-"""
 
 
 def start_demo(*words, **variables):
@@ -91,13 +84,13 @@ def clean_environment():
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
-def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path):
+def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path, spark):
     out = io.StringIO()
     with play.Demo(tmp_path, rows=200, reporter=Reporter(out)) as demo:
         demo.prepare()
         demo.load_first()
-        command = [sys.executable, "-c", CORRUPT, str(demo.warehouse), demo.packages]
-        subprocess.run(command, env=clean_environment(), capture_output=True, check=True)
+        add_catalog(spark, "corrupted", demo.warehouse)
+        spark.sql("UPDATE corrupted.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = 7")
         tables = demo.compare()
     assert {table["table"]: table["equal"] for table in tables} == {
         table.full_name: table is not shop.ORDERS for table in shop.TABLES

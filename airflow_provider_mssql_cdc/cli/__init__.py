@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE, CommandError
 
 # Sandbox, Airflow and Spark are heavy to import, and each command needs only some of them.
 _COMMANDS = {
-    "demo": "airflow_provider_mssql_cdc.cli.demo.play",
+    "demo": "airflow_provider_mssql_cdc.cli.demo.command",
     "sandbox": "airflow_provider_mssql_cdc.cli.sandbox",
     "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
 }
@@ -41,6 +41,12 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="show the whole way at work: SQL Server stand-in, Airflow, Spark, Iceberg",
         description="Load a shop database into an Iceberg lake by the example DAG while the shop changes, "
         "and compare both sides. Needs Java 17 or 21.",
+    )
+    demo.add_argument(
+        "--scenario",
+        choices=["plain", "crash"],
+        default="plain",
+        help="crash: Spark is killed in mid-window, then the task between commit and checkpoint (default: plain)",
     )
     demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")

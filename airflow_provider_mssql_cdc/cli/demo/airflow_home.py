@@ -65,6 +65,15 @@ class DagRunner:
             listen=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """The number of the process, in which tasks run, too."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the process as the system does when memory is short: nothing of it runs any more."""
+        self._process.kill()
+
     def wait_until_ready(self) -> dict[str, Any]:
         """Wait for the metadata database and the DAG.
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 from airflow_provider_mssql_cdc.cli.demo import airflow_home, lake, report, shop
 from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_events, read_source
-from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java, find_dags
+from airflow_provider_mssql_cdc.cli.demo.prerequisites import find_dags
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.demo.writer import Writer
-from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
+from airflow_provider_mssql_cdc.cli.exit import CommandError
 from airflow_provider_mssql_cdc.cli.sandbox import open_sandbox
 
 DATABASE = "shop"
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _POLL = 0.05
 _CAPTURE_TIMEOUT = 60.0
 _COMMITS_BESIDE_COPY = 60
-_STAGED = "mssql_cdc/*/staged"
+STAGED = "mssql_cdc/*/staged"
+"""The folder of staged rows, in the Airflow home: it is there while Spark reads a window, and until all is loaded."""
 
 
 class Demo:
@@ -50,6 +45,7 @@ class Demo:
         self._export = folder / "export"
         self._lake_reader: subprocess.Popen[str] | None = None
         self._stack = ExitStack()
+        self._started_runs = 0
         self.packages = ""
         self.runs: list[dict[str, Any]] = []
 
@@ -74,7 +70,8 @@ class Demo:
                     "TMPDIR": str(temporary),
                 }
             )
-            self._runner = airflow_home.DagRunner(self.children, self._env, dags, self.logs / "airflow.log")
+            self._dags = dags
+            self._begin_airflow()
             self._stack = stack.pop_all()
         return self
 
@@ -94,21 +91,29 @@ class Demo:
             database=DATABASE,
         )
 
+    def start_airflow(self) -> None:
+        """Start the process that runs the DAG, and wait until it is ready."""
+        self._begin_airflow()
+        self.packages = self.runner.wait_until_ready()["packages"]
+
+    def _begin_airflow(self) -> None:
+        self.runner = airflow_home.DagRunner(self.children, self._env, self._dags, self.logs / "airflow.log")
+
     def prepare(self) -> None:
         """Fill the shop, while Airflow makes its metadata database."""
         with self._reporter.step(f"Shop database in the SQL Server stand-in, {self._rows:,} rows, CDC enabled"):
             shop.build(self.sandbox, DATABASE, self._rows)
         with self._reporter.step("Airflow with a home of its own"):
-            self.packages = self._runner.wait_until_ready()["packages"]
+            self.packages = self.runner.wait_until_ready()["packages"]
 
     def load_first(self) -> None:
         """Run the DAG for the first time, while the shop changes until the copy of its tables has begun."""
-        with self._reporter.step("DAG run 1: first load, while the shop changes") as notes, self._first_customers():
+        with self.run_step("first load, while the shop changes") as notes, self._first_customers():
             self._run(notes)
 
     def load_changes(self) -> None:
         """Run the DAG again: its sensor finds nothing, waits, and wakes as the shop changes again."""
-        with self._reporter.step("DAG run 2: changes, as they are made") as notes:
+        with self.run_step("changes, as they are made") as notes:
             self._run(notes, on_deferral=self.writer.start)
 
     def load_rest(self) -> None:
@@ -117,10 +122,17 @@ class Demo:
             self.writer.stop()
             self._wait_for_capture(self.writer.last_order())
             notes.append(f"{self.writer.commits:,} transactions, and {self.writer.rollbacks:,} rolled back")
-        with self._reporter.step("DAG run 3: the rest") as notes:
+        with self.run_step("the rest") as notes:
             # Spark's start takes longer than the comparison itself.
             self._lake_reader = self._start_lake_reader()
             self._run(notes)
+
+    @contextmanager
+    def run_step(self, what: str) -> Iterator[list[str]]:
+        """Say that the DAG is run once more, and at the end how long it took."""
+        self._started_runs += 1
+        with self._reporter.step(f"DAG run {self._started_runs}: {what}") as notes:
+            yield notes
 
     @contextmanager
     def _first_customers(self) -> Iterator[None]:
@@ -141,7 +153,7 @@ class Demo:
         The capture stands still during that while. So no table's first load can end in it, the changes of all that
         time belong to the first load, and the second run finds nothing: its sensor has to wait.
         """
-        while not over.wait(_POLL) and not any(self._airflow_home.glob(_STAGED)):
+        while not over.wait(_POLL) and not any(self._airflow_home.glob(STAGED)):
             pass
         self.sandbox.capture.hold()
         try:
@@ -159,7 +171,7 @@ class Demo:
             deferred.set()
             on_deferral()
 
-        summary = self._runner.run(note)
+        summary = self.runner.run(note)
         self.runs.append({**summary, "deferred": deferred.is_set()})
         if deferred.is_set():
             notes.append("the sensor waited in a trigger")
@@ -180,7 +192,7 @@ class Demo:
                 time.sleep(_POLL)
 
     def compare(self) -> list[dict[str, Any]]:
-        """Compare every table, and return what became of each.
+        """Compare every table, and return what became of each; the lake is read anew each time.
 
         :raises CommandError: if one side cannot be read
         """
@@ -191,6 +203,7 @@ class Demo:
             source = self._read_source()
             if reader.wait() != 0:
                 raise CommandError(f"the lake could not be read; see {self.logs / 'lake.log'}")
+            self._lake_reader = None
             events = self._read_events()
             totals = report.add_up(self.runs)
             results = []
@@ -208,7 +221,7 @@ class Demo:
         return results
 
     def _start_lake_reader(self) -> subprocess.Popen[str]:
-        self._export.mkdir()
+        self._export.mkdir(exist_ok=True)
         return self.children.start(
             [sys.executable, "-m", lake.__name__, str(self.warehouse), self.packages, str(self._export)],
             env=self._env,
@@ -242,105 +255,3 @@ def _result(table: str, totals: dict[str, Any], found: dict[str, Comparison]) ->
             f"{shape}: {example}" for shape, comparison in found.items() for example in comparison.examples
         ],
     }
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run the demo.
-
-    :return: 0 if source and lake are equal, else 1
-    :raises KeyboardInterrupt: on SIGINT or SIGTERM, when everything has ended
-    """
-    interrupted = threading.Event()
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        interrupted.set()
-        # A second Ctrl-C must not hinder the first one's clean-up.
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    for number in _SIGNALS:
-        signal.signal(number, interrupt)
-    try:
-        return _play(arguments)
-    except Exception as error:
-        # DuckDB makes an error of its own of an interrupt that comes while it works.
-        if interrupted.is_set():
-            raise KeyboardInterrupt from error
-        raise
-
-
-def _play(arguments: argparse.Namespace) -> int:
-    started = time.monotonic()
-    check_java()
-    if arguments.json:
-        _check_writable(Path(arguments.json))
-    reporter = report.Reporter()
-    with _folder(arguments.keep) as folder:
-        with Demo(folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
-            demo.prepare()
-            demo.load_first()
-            demo.load_changes()
-            demo.load_rest()
-            tables = demo.compare()
-        seconds = round(time.monotonic() - started, 1)
-        if arguments.json:
-            summary = {"tables": tables, "seconds": seconds, "runs": demo.runs}
-            Path(arguments.json).write_text(json.dumps(summary, indent=1) + "\n")
-        reporter.line()
-        for line in report.table_lines(tables):
-            reporter.line(line)
-        reporter.line()
-        if arguments.keep:
-            for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
-                reporter.line(line)
-        else:
-            reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
-        return conclude(tables, reporter, seconds)
-
-
-def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float) -> int:
-    """Say whether all is equal, and return the exit code."""
-    wrong = [table for table in tables if not table["equal"]]
-    for table in wrong:
-        for difference in table["differences"]:
-            reporter.line(f"{table['table']}: {difference}")
-    if wrong:
-        reporter.line(f"DIFFERENT: {', '.join(table['table'] for table in wrong)} ({seconds} s)")
-        return EXIT_DIFFERENT
-    reporter.line(f"Source and lake are equal. ({seconds} s)")
-    return EXIT_OK
-
-
-def _check_writable(summary: Path) -> None:
-    """Find out now, not after minutes, whether the summary can be written."""
-    if not summary.absolute().parent.is_dir():
-        raise CommandError(f"--json {summary}: there is no such folder")
-    try:
-        summary.open("a").close()
-    except OSError as error:
-        raise CommandError(f"--json {summary}: {error.strerror}") from error
-
-
-@contextmanager
-def _folder(keep: str | None) -> Iterator[Path]:
-    if keep is None:
-        folder = Path(tempfile.mkdtemp(prefix="mssql-cdc-demo-"))
-        try:
-            yield folder
-        except CommandError:
-            # Its message names a log in there.
-            raise
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        return
-    folder = Path(keep).absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(f"--keep {folder}: it exists and is not an empty folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"--keep {folder}: {error.strerror}") from error
-    yield folder

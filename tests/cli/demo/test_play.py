@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mssql_cdc.cli.demo import lake, play, shop
+from airflow_provider_mssql_cdc.cli.demo import command, lake, play, shop
 from airflow_provider_mssql_cdc.cli.demo.report import Reporter
 from tests.lake import add_catalog
 
@@ -47,9 +47,9 @@ def left_over(mark):
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
-def test_the_demo_loads_the_changing_shop_and_finds_both_sides_equal(tmp_path):
+def test_whatever_is_killed_the_demo_goes_on_and_finds_both_sides_equal(tmp_path):
     kept, summary = tmp_path / "kept", tmp_path / "summary.json"
-    process, mark = start_demo("--rows", "2000", "--json", str(summary), "--keep", str(kept))
+    process, mark = start_demo("--scenario", "crash", "--rows", "2000", "--json", str(summary), "--keep", str(kept))
     out, err = process.communicate()
     assert (process.returncode, err) == (0, ""), out + err
     assert left_over(mark) == []
@@ -61,11 +61,16 @@ def test_the_demo_loads_the_changing_shop_and_finds_both_sides_equal(tmp_path):
     for table in tables.values():
         assert table["differences"] == []
         assert table["history_events"] > 0
-        assert table["windows"] >= 2
-        assert table["events"] >= table["inserted"] + table["updated"] + table["deleted"] > 0
-    assert len(result["runs"]) == 3
-    assert result["runs"][1]["deferred"]
+    assert result["scenario"] == "crash"
+    # the first one and the last one; of those that were killed, what the lake has of them is told
+    first, last = result["runs"]
+    # the run that was killed after its commits counts, though its checkpoints never moved
+    windows = [window for table in last["tables"] for window in table["windows"]]
+    assert len(windows) == len(shop.TABLES)
+    assert all(window.removeprefix("(").partition(",")[0] > first["upto"] for window in windows)
     assert result["seconds"] > 0
+    log = (kept / "logs" / "airflow.log").read_text()
+    assert "ended without a receipt" in log
 
     lines = out.splitlines()
     assert any(line.startswith("Source and lake are equal.") for line in lines)
@@ -84,20 +89,33 @@ def clean_environment():
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
-def test_one_corrupted_cell_of_the_lake_makes_the_demo_fail(tmp_path, spark):
+def test_the_demo_loads_the_changing_shop_and_one_corrupted_cell_of_the_lake_makes_it_fail(tmp_path, spark):
     out = io.StringIO()
-    with play.Demo(tmp_path, rows=200, reporter=Reporter(out)) as demo:
+    reporter = Reporter(out)
+    with play.Demo(tmp_path, rows=2000, reporter=reporter) as demo:
         demo.prepare()
         demo.load_first()
+        demo.load_changes()
+        demo.load_rest()
+        equal = demo.compare()
         add_catalog(spark, "corrupted", demo.warehouse)
         spark.sql("UPDATE corrupted.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = 7")
-        tables = demo.compare()
-    assert {table["table"]: table["equal"] for table in tables} == {
+        corrupted = demo.compare()
+    assert command.conclude(equal, reporter, 1.0) == 0
+    assert {table["table"] for table in equal} == {table.full_name for table in shop.TABLES}
+    for table in equal:
+        assert table["differences"] == []
+        assert table["copied"] > 0
+        assert table["windows"] >= 2
+        assert table["events"] >= table["inserted"] + table["updated"] + table["deleted"] > 0
+    assert [run["deferred"] for run in demo.runs][1:2] == [True]
+    assert len(demo.runs) == 3
+    assert {table["table"]: table["equal"] for table in corrupted} == {
         table.full_name: table is not shop.ORDERS for table in shop.TABLES
     }
-    (difference,) = next(table["differences"] for table in tables if not table["equal"])
+    (difference,) = next(table["differences"] for table in corrupted if not table["equal"])
     assert difference.startswith("mirror: order_id 7: amount is Decimal(")
-    assert play.conclude(tables, Reporter(out), 1.0) == 1
+    assert command.conclude(corrupted, reporter, 1.0) == 1
     assert f"sales.orders: {difference}" in out.getvalue()
 
 

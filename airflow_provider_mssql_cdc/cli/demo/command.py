@@ -1,0 +1,127 @@
+"""The command ``mssql-cdc demo``: plays a scenario, compares, and says what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from airflow_provider_mssql_cdc.cli.demo import report
+from airflow_provider_mssql_cdc.cli.demo.crash import Crash
+from airflow_provider_mssql_cdc.cli.demo.play import Demo
+from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java
+from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
+
+SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash}
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo.
+
+    :return: 0 if source and lake are equal, else 1
+    :raises KeyboardInterrupt: on SIGINT or SIGTERM, when everything has ended
+    """
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        interrupted.set()
+        # A second Ctrl-C must not hinder the first one's clean-up.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in _SIGNALS:
+        signal.signal(number, interrupt)
+    try:
+        return _play(arguments)
+    except Exception as error:
+        # DuckDB makes an error of its own of an interrupt that comes while it works.
+        if interrupted.is_set():
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    check_java()
+    if arguments.json:
+        _check_writable(Path(arguments.json))
+    reporter = report.Reporter()
+    with _folder(arguments.keep) as folder:
+        with SCENARIOS[arguments.scenario](folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
+            demo.prepare()
+            demo.load_first()
+            demo.load_changes()
+            demo.load_rest()
+            tables = demo.compare()
+        seconds = round(time.monotonic() - started, 1)
+        if arguments.json:
+            summary = {"scenario": arguments.scenario, "tables": tables, "seconds": seconds, "runs": demo.runs}
+            Path(arguments.json).write_text(json.dumps(summary, indent=1) + "\n")
+        reporter.line()
+        for line in report.table_lines(tables):
+            reporter.line(line)
+        reporter.line()
+        if arguments.keep:
+            for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
+                reporter.line(line)
+        else:
+            reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
+        return conclude(tables, reporter, seconds)
+
+
+def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float) -> int:
+    """Say whether all is equal, and return the exit code."""
+    wrong = [table for table in tables if not table["equal"]]
+    for table in wrong:
+        for difference in table["differences"]:
+            reporter.line(f"{table['table']}: {difference}")
+    if wrong:
+        reporter.line(f"DIFFERENT: {', '.join(table['table'] for table in wrong)} ({seconds} s)")
+        return EXIT_DIFFERENT
+    reporter.line(f"Source and lake are equal. ({seconds} s)")
+    return EXIT_OK
+
+
+def _check_writable(summary: Path) -> None:
+    """Find out now, not after minutes, whether the summary can be written."""
+    if not summary.absolute().parent.is_dir():
+        raise CommandError(f"--json {summary}: there is no such folder")
+    try:
+        summary.open("a").close()
+    except OSError as error:
+        raise CommandError(f"--json {summary}: {error.strerror}") from error
+
+
+@contextmanager
+def _folder(keep: str | None) -> Iterator[Path]:
+    if keep is None:
+        folder = Path(tempfile.mkdtemp(prefix="mssql-cdc-demo-"))
+        try:
+            yield folder
+        except CommandError:
+            # Its message names a log in there.
+            raise
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    folder = Path(keep).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"--keep {folder}: it exists and is not an empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--keep {folder}: {error.strerror}") from error
+    yield folder

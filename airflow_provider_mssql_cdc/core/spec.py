@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import json
 import types
 import typing
@@ -315,6 +316,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
+_hints = functools.cache(typing.get_type_hints)
+
+
 def _typed(kind: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
@@ -329,6 +333,6 @@ def _typed(kind: Any, value: Any) -> Any:
         return {key: _typed(arguments[1], item) for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
         fields: Any = kind
-        hints = typing.get_type_hints(kind)
+        hints = _hints(kind)
         return fields(**{name: _typed(hints[name], value[name]) for name in hints if name in value})
     return kind(value) if kind is float else value

@@ -35,10 +35,12 @@ class FirstLoad:
     :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or none that
         have one
     :param vouched: the rows that the copy follows on stand for what a person said, not for what the marker says
+    :param lost_after: up to here the rows of before are complete; None where there are none
     """
 
     replaced: Marker | None = None
     vouched: bool = False
+    lost_after: Lsn | None = None
 
     @property
     def anew(self) -> bool:
@@ -100,7 +102,7 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
         return Done(marker, "empty", start)
     if is_gap(start, min_lsn):
         if sink.lost_after is not None:
-            return FirstLoad(marker)
+            return FirstLoad(marker, lost_after=start)
         raise gap(table, start, min_lsn, marker)
     return Load(Window(start, cut), marker)
 
@@ -116,7 +118,7 @@ def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn
             advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
         )
     if sink.read_through is None:
-        return FirstLoad(state.marker, vouched=True)
+        return FirstLoad(state.marker, vouched=True, lost_after=position)
     if position >= cut:
         return Done(None, "empty", position)
     if is_gap(position, min_lsn):

@@ -377,8 +377,8 @@ class TableLoad:
             return decision.marker.gaps if decision.marker else ()
         if not decision.anew:
             return ()
-        known, stood = (decision.replaced.gaps, decision.replaced.position) if decision.replaced else ((), None)
-        after = max(filter(None, (sink.lost_after, None if decision.vouched else stood)))
+        assert decision.lost_after is not None
+        known, after = decision.replaced.gaps if decision.replaced else (), decision.lost_after
         self._warn(f"{sink.name}: the changes from {after} to {window.after} are lost; loaded anew from there")
         # nothing is missing from a mirror that was replaced
         return () if sink.shape == MIRROR else (*known, Gap(after, window.after))

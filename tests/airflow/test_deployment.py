@@ -77,6 +77,8 @@ def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
             # a watcher starts a run
             clock.days_ago = 1
             airflow.run("dags", "unpause", "shop_on_change")
+            # a watcher begins when its file is parsed, which is a matter of minutes
+            airflow.run("dags", "reserialize")
             change(server, "yesterday")
             airflow.wait_for("the watcher's run", lambda: finished(airflow, "shop_on_change", 1))
             assert {kind for _, kind in runs(airflow, "shop_on_change")} == {"asset_triggered"}

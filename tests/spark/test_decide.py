@@ -139,7 +139,9 @@ def test_a_gap_behind_which_nothing_is_to_be_loaded_is_none():
 
 
 def test_a_gap_is_closed_by_a_new_copy_where_that_is_asked_for():
-    assert decided(sink(lost_after=10), marker(10), min_lsn=30) == FirstLoad(marker(10))
+    assert decided(sink(lost_after=10), marker(10), min_lsn=30) == FirstLoad(marker(10), lost_after=lsn(10))
+    # it was rolled back since: what had been loaded behind its marker is lost, too
+    assert decided(sink(lost_after=20), marker(10), min_lsn=30) == FirstLoad(marker(10), lost_after=lsn(10))
 
 
 def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
@@ -185,7 +187,7 @@ def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
 @pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
 def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
     word = sink(lost_after=10, vouched="word")
-    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, vouched=True)
+    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, vouched=True, lost_after=lsn(10))
     with pytest.raises(TargetError, match="is missing, although"):
         decided(word, None, exists=False, is_empty=True)
 

@@ -158,9 +158,10 @@ def explain(text: str, kind: str, table: str, login: str | None) -> JobError:
 def _no_catalog(name: str, table: str) -> JobError:
     return JobError(
         TargetError.__name__,
-        f"{table}: catalog {name} is not configured in Spark. Set conf "
+        f"{table}: catalog {name} is not configured in Spark. For Iceberg set conf "
         f"spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog, and what it needs: "
-        f"spark.sql.catalog.{name}.type, and .warehouse or .uri.",
+        f"spark.sql.catalog.{name}.type, and .warehouse or .uri; for Delta "
+        f"spark.sql.catalog.{name}=org.apache.spark.sql.delta.catalog.DeltaCatalog.",
         TargetError.permanent,
     )
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ COMPONENTS = {
     "dag-processor": (),
     "triggerer": ("--skip-serve-logs",),
 }
+WRITERS = ("scheduler", "dag-processor", "triggerer")
 
 
 class Deployment:
@@ -44,7 +45,7 @@ class Deployment:
             "AIRFLOW__CORE__PARALLELISM": "2",
             "AIRFLOW__CORE__FERNET_KEY": "",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=120",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=30",
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(16),
@@ -62,29 +63,49 @@ class Deployment:
         self.home.mkdir(parents=True)
         self.run("db", "migrate")
         try:
-            for name, arguments in COMPONENTS.items():
-                with (self.home / f"{name}.log").open("wb") as log:
-                    self._processes[name] = subprocess.Popen(
-                        [sys.executable, "-m", "airflow", name, *arguments],
-                        env=self.environment,
-                        cwd=self.home,
-                        stdout=log,
-                        stderr=subprocess.STDOUT,
-                        start_new_session=True,
-                    )
+            self._start(COMPONENTS)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stop(COMPONENTS)
+
+    def _start(self, names: Iterable[str]) -> None:
+        for name in names:
+            with (self.home / f"{name}.log").open("ab") as log:
+                self._processes[name] = subprocess.Popen(
+                    [sys.executable, "-m", "airflow", name, *COMPONENTS[name]],
+                    env=self.environment,
+                    cwd=self.home,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+
+    def _stop(self, names: Iterable[str]) -> None:
+        processes = [self._processes.pop(name) for name in names if name in self._processes]
         for how in (signal.SIGTERM, signal.SIGKILL):
-            for process in self._processes.values():
+            for process in processes:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, how)
-            for process in self._processes.values():
+            for process in processes:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(15)
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Stop meanwhile what writes to the database by itself.
+
+        SQLite refuses a transaction at once that has read what another one changed since; commands of Airflow that
+        read much before they write do not try again.
+        """
+        self._stop(WRITERS)
+        try:
+            yield
+        finally:
+            self._start(WRITERS)
 
     def run(self, *arguments: str) -> str:
         """Run an ``airflow`` command and return what it prints."""

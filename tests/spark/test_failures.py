@@ -48,8 +48,9 @@ DISK = (
     "1 more\nCaused by: java.io.IOException: No space left on device\n\t... 43 more\n"
 )
 NOT_CONFIGURED = (
-    "catalog LAKE is not configured in Spark. Set conf spark.sql.catalog.LAKE=org.apache.iceberg.spark.SparkCatalog, "
-    "and what it needs: spark.sql.catalog.LAKE.type, and .warehouse or .uri."
+    "catalog LAKE is not configured in Spark. For Iceberg set conf "
+    "spark.sql.catalog.LAKE=org.apache.iceberg.spark.SparkCatalog, and what it needs: spark.sql.catalog.LAKE.type, and "
+    ".warehouse or .uri; for Delta spark.sql.catalog.LAKE=org.apache.spark.sql.delta.catalog.DeltaCatalog."
 )
 MKDIRS = "Mkdirs failed to create file:/nowhere/x (exists=false, cwd=file:/tmp)"
 DENIED = "The SELECT permission was denied on the object 'dbo_t_CT', database 'sh]op', schema 'cdc'."

@@ -9,8 +9,9 @@ import pytest
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from tests.conftest import TARGET_PASSWORD, TARGET_USER
 from tests.spark.model import lsn
-from tests.spark.tables import COLUMNS, changes, commit_one_after_the_other, contents, frame, load, marker
+from tests.spark.tables import COLUMNS, changes, commit_one_after_the_other, contents, frame, load, marker, race
 
 pytestmark = pytest.mark.xdist_group("formats")
 
@@ -25,6 +26,31 @@ def table(spark, namespace):
     make().create(COLUMNS)
     yield make
     spark.sql(f"DROP TABLE IF EXISTS lake.{namespace}.t PURGE")
+
+
+@pytest.fixture
+def table_of_jdbc_catalog(spark, namespace, postgresql, tmp_path):
+    """The same in a catalog that a database keeps."""
+    database = "catalogs"
+    if not postgresql.sql(f"SELECT 1 FROM pg_database WHERE datname = '{database}'", "postgres"):
+        postgresql.sql(f"CREATE DATABASE {database}", "postgres")
+    settings = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "jdbc",
+        ".uri": f"jdbc:postgresql://127.0.0.1:{postgresql.port}/{database}",
+        ".jdbc.user": TARGET_USER,
+        ".jdbc.password": TARGET_PASSWORD,
+        ".jdbc.schema-version": "V1",
+        ".warehouse": str(tmp_path),
+    }
+
+    def make(spec_id="spec"):
+        session = table_session(spark)
+        for name, value in settings.items():
+            session.conf.set(f"spark.sql.catalog.kept{name}", value)
+        return IcebergTable(session, ("kept", namespace, "t"), spec_id)
+
+    return make
 
 
 def branches(target):
@@ -59,6 +85,24 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
     assert contents(two) == [*first, (2, "one", 2)]
     assert branches(two) == ["main"]
     assert two.moved_by().startswith("append of application ")
+
+
+def test_a_jdbc_catalog(table_of_jdbc_catalog):
+    new = table_of_jdbc_catalog
+    assert not new().state().exists
+    new().create(COLUMNS)
+    target = new()
+    assert target.commit(target.state(), Append(frame(target, [(1, "a", 1), (9, "gone", 9)])), marker(1))
+    target = new()
+    rows = changes(target, [(1, "b", 1, "U", 1), (9, "gone", 9, "D", 2)])
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+    targets = [new(f"job{n}") for n in range(3)]
+
+    winner = race(targets, [target.state() for target in targets])
+
+    assert contents(new()) == sorted([(1, "b", 1), (winner, "row", 1)])
+    assert new().state().marker == marker(10 + winner)
+    assert branches(new()) == ["main"]
 
 
 class AtTheSameInstant(IcebergTable):

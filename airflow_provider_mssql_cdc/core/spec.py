@@ -316,7 +316,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_hints = functools.cache(typing.get_type_hints)
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _typed(kind: Any, value: Any) -> Any:
@@ -333,6 +335,6 @@ def _typed(kind: Any, value: Any) -> Any:
         return {key: _typed(arguments[1], item) for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
         fields: Any = kind
-        hints = _hints(kind)
+        hints = _hints(fields)
         return fields(**{name: _typed(hints[name], value[name]) for name in hints if name in value})
     return kind(value) if kind is float else value

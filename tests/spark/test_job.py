@@ -742,7 +742,9 @@ def test_a_catalog_that_is_not_configured_is_named(orders):
 
     receipt = orders.load(dataclasses.replace(table, sinks=sinks))
 
-    assert error(receipt).message.startswith("dbo.orders: catalog nowhere is not configured in Spark. For Iceberg set conf spark.")
+    assert error(receipt).message.startswith(
+        "dbo.orders: catalog nowhere is not configured in Spark. For Iceberg set conf spark."
+    )
     assert (error(receipt).kind, error(receipt).permanent) == ("TargetError", True)
 
 

@@ -391,6 +391,7 @@ class World:
                 job,
                 credentials=lambda _: nobody,
                 target_credentials=lambda _: nobody,
+                salt=lambda _: None,
                 table_session=lambda _: None,
                 Source=lambda *_: JobSource(world),
                 _application_id=lambda _: "",

@@ -374,6 +374,16 @@ def test_health_of_a_stopped_capture_job(shop: Source) -> None:
         assert (hook.agent_health().agent, hook.agent_health().capture_job) == (Running.RUNNING, Running.RUNNING)
 
 
+def test_health_that_a_login_cannot_see_is_unknown(shop: Source) -> None:
+    login, password = f"blind_{shop.name}", "Reader-pw-12345"
+    shop.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{password}'")
+    shop.sql(f"CREATE USER [{login}] FOR LOGIN [{login}]")
+    with shop.hook(login, password) as hook:
+        health = hook.agent_health()
+    assert (health.agent, health.capture_job) == (Running.UNKNOWN, Running.UNKNOWN)
+    assert "a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity" in health.detail
+
+
 def test_wrong_password_and_unknown_database(source: Source) -> None:
     with pytest.raises(LoginError) as refused:
         source.hook(password="c4nary-wrong").max_lsn()

@@ -75,6 +75,21 @@ def test_a_limit_admits_the_first_transaction(group: Group) -> None:
     assert plan.upto == first
 
 
+def test_a_renamed_table_is_another_one(group: Group) -> None:
+    position = group.loaded(A, B)
+    group.source.sql("EXEC sp_rename 'dbo.a', 'c'")
+    group.change("INSERT INTO dbo.c (id) VALUES (2)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    (spec,) = plan.specs
+    assert (spec.name, spec.instance.name) == (TableName("dbo", "c"), "dbo_a")
+    assert [(sink.read_through, sink.table[-1]) for sink in spec.sinks] == [(None, "dbo_c")]
+    assert (list(plan.quiet), plan.failures) == ([B], {})
+    left = group.checkpoint(A)
+    assert left is not None
+    assert left.position == position
+
+
 @pytest.mark.parametrize("resnapshot", [False, True])
 def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: Group, resnapshot: bool) -> None:
     position = group.loaded(A, B)

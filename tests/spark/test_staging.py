@@ -1,5 +1,6 @@
 """Masks of any width, row numbers, and the server's local times."""
 
+import dataclasses
 import datetime
 import shutil
 from zoneinfo import ZoneInfo
@@ -55,6 +56,18 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
         f"WHERE [__$operation] <> 3 OR {mask} IS NULL OR {byte} - 0, 1)) & 5 <> 0"
         f" OR {byte} - 1, 1)) & 1 <> 0 OR {byte} - 2, 1)) & 1 <> 0"
     )
+
+
+def test_rows_of_a_change_table_without_command_ids_are_ordered_by_what_there_is():
+    spec = model.table_spec()
+    instance = dataclasses.replace(spec.instance, has_command_id=False)
+    part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
+
+    query = slice_sql(instance, spec.schema, map_columns(spec.name, spec.schema), part, history=True)
+
+    assert "[__$command_id]" not in query
+    assert "CAST(NULL AS int) AS command_id" in query
+    assert "ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY [__$seqval], [__$operation])" in query
 
 
 def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):

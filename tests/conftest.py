@@ -90,7 +90,7 @@ def airflow_db() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """One Spark for the tests of a process that take this; xdist groups keep those of a group in one process."""
+    """One Spark for the tests of a process that take this: one for each worker, which takes a module as a whole."""
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 OPERATIONS = {1: "D", 2: "I", 3: "B", 4: "U"}
 NET = ("net", "net_mask", "net_merge")

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from tests.spark.tables import COLUMNS, changes, contents, frame, light_session, load, marker
 
-pytestmark = pytest.mark.xdist_group("formats")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 class Later(DeltaTable):

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 from tests.spark.drawn import MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 def only_key_changes(rows):

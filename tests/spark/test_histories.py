@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.spark.loads import Loads, check, prepare, write
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 HISTORIES = 200
 

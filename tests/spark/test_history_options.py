@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
 from tests.spark.origin import Origin
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 COLUMNS = ("id", "note", "doc", "old")
 DATA = ("id", "note", "doc")

@@ -22,7 +22,7 @@ from tests.spark.tables import (
     race,
 )
 
-pytestmark = pytest.mark.xdist_group("formats")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from tests.conftest import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 def rows(origin, name, columns):

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 from tests import histories
 from tests.spark.loads import Loads, check, prepare, write
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 BEFORE, AFTER = "before", "after"
 

@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_
 from tests.spark.origin import Origin, positions
 from tests.spark.tables import COLUMNS, changes, frame, load, marker, race
 
-pytestmark = pytest.mark.xdist_group("formats")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.spark.origin import positions
 from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker
 from tests.spark.test_types import TYPES, expected
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 LONGEST = "ä" * 31 + "x"
 """A name of 63 bytes."""

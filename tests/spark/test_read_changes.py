@@ -23,7 +23,7 @@ from tests.spark.origin import Origin
 
 README = Path(__file__).parents[2] / "README.md"
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 OPERATIONS = {1: "D", 2: "I", 3: "B", 4: "U", 5: "M"}
 WAYS = {

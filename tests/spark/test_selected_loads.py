@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.spark.source import Source
 from tests.conftest import SALT, SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 SHAPES = ("mirror", "history", "scd2", "transactions")
 README = Path(__file__).parents[2] / "README.md"

@@ -27,7 +27,7 @@ from tests.conftest import SALT
 from tests.spark import model
 from tests.spark.drawn import SPEC, before, draw, few, frame, seeds
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 FILTER = (("name", "<", "z"), ("id", "not in", (5,)))
 CHOICE = Choice(("H", "id", "doc"), FILTER, {"id": "row id", "doc": "text"}, {"id": "hash"})

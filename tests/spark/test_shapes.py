@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from tests.spark.origin import Origin, positions
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 SHAPES = ("mirror", "history", "scd2")
 COLUMNS = ("id", "note", "doc")

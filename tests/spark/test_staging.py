@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 
 @pytest.mark.parametrize("count", [9, 17, 300])

@@ -22,7 +22,7 @@ from tests.spark.tables import (
     race,
 )
 
-pytestmark = pytest.mark.xdist_group("formats")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 COMPACT = {
     "iceberg": "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",

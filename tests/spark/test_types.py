@@ -7,7 +7,7 @@ import pytest
 
 from tests.spark.origin import positions
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 U = datetime.UTC
 D = datetime.datetime

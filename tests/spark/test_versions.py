@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.spark.writes import first_rows
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group(__name__)
 
 VERSIONS = (
     DDL + ", _from_lsn STRING, _to_lsn STRING, _from_ts TIMESTAMP_NTZ, _to_ts TIMESTAMP_NTZ, _unknown ARRAY<STRING>"

@@ -105,6 +105,8 @@ class Source:
         self.commits = {p: c for p, c in self.commits.items() if p <= last}
         self.rows = {table: self.at(table, last) for table in TABLES}
         self.captured, self.position = min(self.captured, last), last
+        # what was purged since is there again
+        self.min_lsn = min(self.min_lsn, last)
         self.clock += 100
         if fork:
             self.fork = f"fork {self.clock}"

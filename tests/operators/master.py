@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import os
+import re
 import stat
 import threading
 from collections.abc import Callable
@@ -124,3 +125,10 @@ def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
         vouched=sink.vouched,
     )
     return SinkReceipt(sink.shape, sink.expects, marker, "loaded", spec.upto)
+
+
+def properties(submission: str) -> str:
+    """Return what the properties file holds that a submission names."""
+    path = re.search(r"--properties-file (\S+)", submission)
+    assert path is not None
+    return Path(path[1]).read_text()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, to_json
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from tests.operators.master import write_receipt
+from tests.operators.master import properties, write_receipt
 from tests.operators.test_retries import Task, task
 
 __all__ = ["task"]
@@ -29,21 +27,19 @@ def test_the_targets_login_goes_by_the_properties_file_alone(
     told: list[tuple[JobSpec, str]] = []
 
     def job(spec: JobSpec) -> None:
-        path = re.search(r"--properties-file (\S+)", task.master.submissions[0])
-        assert path is not None
-        told.append((spec, Path(path[1]).read_text()))
+        told.append((spec, properties(task.master.submissions[0])))
         write_receipt(spec)
 
     task.master.job = job
     summary = task.run(target=ADDRESS)
 
-    spec, properties = told[0]
+    spec, told_by_file = told[0]
     assert spec.database == DatabaseSpec("pg.example", 5432, "db", {"sslmode": "verify-full"})
     assert {(sink.format, sink.table) for table in spec.tables for sink in table.sinks} == {
         ("postgresql", ("warehouse", "my shop", "dbo_a")),
         ("postgresql", ("warehouse", "my shop", "dbo_b")),
     }
-    assert f"spark.mssql_cdc.target_user=loader\nspark.mssql_cdc.target_password={CANARY}\n" in properties
+    assert f"spark.mssql_cdc.target_user=loader\nspark.mssql_cdc.target_password={CANARY}\n" in told_by_file
     seen = [to_json(spec), str(summary), caplog.text, *task.master.submissions, str(task.state), str(task.emitted)]
     assert [text for text in seen if CANARY in text] == []
     assert {row["status"] for row in task.rows.values()} == {"loaded"}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from airflow_provider_mssql_cdc.operators.planning import RunPlan, plan_load
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from tests.hooks.source import TARGET, Source
 from tests.operators.group import A, B, Group
-from tests.operators.master import write_receipt
+from tests.operators.master import properties, write_receipt
 from tests.operators.test_retries import Task, task
 
 __all__ = ["task"]
@@ -47,19 +45,17 @@ def test_the_salt_goes_by_the_properties_file_alone(
     told: list[tuple[JobSpec, str]] = []
 
     def job(spec: JobSpec) -> None:
-        path = re.search(r"--properties-file (\S+)", task.master.submissions[0])
-        assert path is not None
-        told.append((spec, Path(path[1]).read_text()))
+        told.append((spec, properties(task.master.submissions[0])))
         write_receipt(spec)
 
     task.master.job = job
     task.group.store.delete(task.group.source.identity(A))
     summary = task.run(masks={"dbo.a": {"ID": "hash"}}, renames={"dbo.a": {"v": "value"}}, salt_conn_id="pepper")
 
-    spec, properties = told[0]
+    spec, told_by_file = told[0]
     (table,) = spec.tables
     assert table.selection.describe() == ("v renamed to value", "id masked by hash", f"salt {salt_check(SALT)}")
-    assert f"spark.mssql_cdc.salt={SALT.replace(' ', chr(92) + 'u0020')}\n" in properties
+    assert f"spark.mssql_cdc.salt={SALT.replace(' ', chr(92) + 'u0020')}\n" in told_by_file
     seen = [to_json(spec), str(summary), caplog.text, *task.master.submissions, str(task.state), str(task.emitted)]
     assert [text for text in seen if "s4lt-c4nary" in text] == []
     stored = task.group.checkpoint(A)

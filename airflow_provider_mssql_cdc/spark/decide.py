@@ -45,7 +45,7 @@ class FirstLoad:
     @property
     def anew(self) -> bool:
         """Whether there are rows of before a gap."""
-        return self.vouched or self.replaced is not None
+        return self.lost_after is not None
 
 
 @dataclass(frozen=True, slots=True)

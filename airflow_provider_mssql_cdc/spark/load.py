@@ -375,9 +375,8 @@ class TableLoad:
         """Return what a history lacks: what it lacked before, and what is lost between that and a new copy."""
         if isinstance(decision, Load):
             return decision.marker.gaps if decision.marker else ()
-        if not decision.anew:
+        if decision.lost_after is None:
             return ()
-        assert decision.lost_after is not None
         known, after = decision.replaced.gaps if decision.replaced else (), decision.lost_after
         self._warn(f"{sink.name}: the changes from {after} to {window.after} are lost; loaded anew from there")
         # nothing is missing from a mirror that was replaced

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil
 
@@ -27,6 +26,7 @@ class Crash(Demo):
             self._run_until_killed(_RECEIPT, self.runner.kill)
         with self._reporter.step("Airflow again"):
             self.start_airflow()
+            self.runner.wait_until_ready()
 
     def _run_until_killed(
         self, sign: str, kill: Callable[[], None], on_deferral: Callable[[], None] = lambda: None
@@ -38,11 +38,11 @@ class Crash(Demo):
         :param on_deferral: called when the sensor waits
         :raises CommandError: if the run ended before there was anything to kill, or failed for another reason
         """
-        before, over, killed = set(self._files(sign)), threading.Event(), threading.Event()
+        before, over, killed = set(self._airflow_home.glob(sign)), threading.Event(), threading.Event()
 
         def watch() -> None:
             while not over.wait(_POLL):
-                if set(self._files(sign)) - before:
+                if set(self._airflow_home.glob(sign)) - before:
                     killed.set()
                     kill()
                     return
@@ -59,9 +59,6 @@ class Crash(Demo):
         finally:
             over.set()
             watcher.join()
-
-    def _files(self, pattern: str) -> list[Path]:
-        return list(self._airflow_home.glob(pattern))
 
     def _kill_spark(self) -> None:
         for process in psutil.Process(self.runner.pid).children(recursive=True):

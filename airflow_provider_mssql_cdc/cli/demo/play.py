@@ -71,7 +71,7 @@ class Demo:
                 }
             )
             self._dags = dags
-            self._begin_airflow()
+            self.start_airflow()
             self._stack = stack.pop_all()
         return self
 
@@ -92,11 +92,7 @@ class Demo:
         )
 
     def start_airflow(self) -> None:
-        """Start the process that runs the DAG, and wait until it is ready."""
-        self._begin_airflow()
-        self.packages = self.runner.wait_until_ready()["packages"]
-
-    def _begin_airflow(self) -> None:
+        """Start the process that runs the DAG, without waiting for it."""
         self.runner = airflow_home.DagRunner(self.children, self._env, self._dags, self.logs / "airflow.log")
 
     def prepare(self) -> None:

@@ -29,6 +29,13 @@ _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
 ROOT = Path(os.environ.setdefault("MSSQL_CDC_TEST_ROOT", tempfile.mkdtemp(prefix="mssql_cdc_tests-")))
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 
+LIGHT_JAVA = (
+    # where data are few most of the CPU goes into compiling and loading classes: compile once, lightly, keep what is
+    # compiled (the code cache of level 1 alone is small), and trust the jars
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn400m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
 os.environ.update(
     {
         "AIRFLOW_HOME": str(HOME),
@@ -51,9 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if _OWNER:
         (ROOT / "spark").mkdir()
         (ROOT / "spark" / "spark-env.sh").write_text(f'echo "$PPID" >> "{ROOT}/spark-starts"\n')
-        # compiling once and lightly takes half the CPU where data are few
         (ROOT / "spark" / "spark-defaults.conf").write_text(
-            "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+            f"spark.driver.extraJavaOptions {LIGHT_JAVA} -Djava.io.tmpdir={ROOT}\nspark.local.dir {ROOT}\n"
         )
 
 
@@ -118,6 +124,9 @@ def spark(tmp_path_factory):
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        # for a few rows quicker than generating code; the demo's and the operators' Spark jobs do generate it
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )

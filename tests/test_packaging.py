@@ -22,7 +22,10 @@ def clean_python(tmp_path_factory):
     (wheel,) = folder.glob("*.whl")
     subprocess.run([uv, "venv", "--python", sys.executable, folder / "venv"], check=True, capture_output=True)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run([uv, "pip", "install", "--python", python, wheel], check=True, capture_output=True, cwd=folder)
+    install = [uv, "pip", "install", "--python", python, wheel]
+    # `uv run` has all of it in its cache, but would build Spark's source distribution again
+    if subprocess.run([*install, "--offline"], capture_output=True, cwd=folder).returncode:
+        subprocess.run(install, check=True, capture_output=True, cwd=folder)
     return python
 
 

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 import psycopg
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.spec import Marker
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, State
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
@@ -25,17 +24,6 @@ DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
 
 Table = IcebergTable | DeltaTable | ParquetTable | PostgresqlTable
 Maker = Callable[..., Table]
-
-
-def light_session(spark: SparkSession) -> SparkSession:
-    """Return a table's session that interprets expressions: for a few rows that is quicker than generating code.
-
-    Whole loads, elsewhere, run the code that Spark generates.
-    """
-    session = table_session(spark)
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return session
 
 
 def marker(position: int) -> Marker:

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
+from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
-from tests.spark.tables import COLUMNS, changes, contents, frame, light_session, load, marker
+from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -32,7 +33,7 @@ def table(spark, tmp_path):
     """Return a maker of target objects for one table that was made."""
 
     def make(spec_id="spec", kind=DeltaTable):
-        return kind(light_session(spark), (f"file://{tmp_path}", "t"), spec_id)
+        return kind(table_session(spark), (f"file://{tmp_path}", "t"), spec_id)
 
     make().create(COLUMNS)
     return make
@@ -50,13 +51,13 @@ def sql(target, statement):
 
 def test_a_table_of_the_catalog(spark, namespace):
     name = ("spark_catalog", namespace[:40], "orders_of_today")
-    target = DeltaTable(light_session(spark), name, "spec")
+    target = DeltaTable(table_session(spark), name, "spec")
     assert not target.state().exists
     target.create(COLUMNS)
 
     load(target, 1, [(1, "a", 1)])
 
-    other = DeltaTable(light_session(spark), name, "other")
+    other = DeltaTable(table_session(spark), name, "other")
     assert contents(other) == [(1, "a", 1)]
     assert other.state().marker == marker(1)
     assert other.name == ".".join(name)
@@ -65,7 +66,7 @@ def test_a_table_of_the_catalog(spark, namespace):
 
 def test_partitions_and_properties_are_those_given(spark, tmp_path):
     target = DeltaTable(
-        light_session(spark),
+        table_session(spark),
         (f"file://{tmp_path}", "t"),
         "spec",
         partition_by=["s"],

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.conftest import TARGET_PASSWORD, TARGET_USER
@@ -16,7 +17,6 @@ from tests.spark.tables import (
     commit_one_after_the_other,
     contents,
     frame,
-    light_session,
     load,
     marker,
     race,
@@ -30,7 +30,7 @@ def table(spark, namespace):
     """Return a maker of target objects, each with a session of its own, for one table."""
 
     def make(spec_id="spec"):
-        return IcebergTable(light_session(spark), ("lake", namespace, "t"), spec_id)
+        return IcebergTable(table_session(spark), ("lake", namespace, "t"), spec_id)
 
     make().create(COLUMNS)
     yield make
@@ -54,7 +54,7 @@ def table_of_jdbc_catalog(spark, namespace, postgresql, tmp_path):
     }
 
     def make(spec_id="spec"):
-        session = light_session(spark)
+        session = table_session(spark)
         for name, value in settings.items():
             session.conf.set(f"spark.sql.catalog.kept{name}", value)
         return IcebergTable(session, ("kept", namespace, "t"), spec_id)
@@ -132,7 +132,7 @@ def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first
     name, barrier, won = table()._name, threading.Barrier(2), {}
 
     def run(number):
-        target = AtTheSameInstant(light_session(spark), name, f"job{number}")
+        target = AtTheSameInstant(table_session(spark), name, f"job{number}")
         target.barrier = barrier
         state = target.state()
         won[number] = target.commit(state, Append(frame(target, [(number, "row", 1)])), marker(10 + number))

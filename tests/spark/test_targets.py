@@ -4,7 +4,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.spark.session import target_credentials
+from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
@@ -16,7 +16,6 @@ from tests.spark.tables import (
     commit_one_after_the_other,
     contents,
     frame,
-    light_session,
     load,
     marker,
     race,
@@ -56,7 +55,7 @@ def new(request, spark, namespace, format_, tmp_path):
     server = request.getfixturevalue("postgresql") if format_ == "postgresql" else None
 
     def make(spec_id="spec"):
-        session = light_session(spark)
+        session = table_session(spark)
         if server is not None:
             name = ("warehouse", namespace, 't "x" % {sinks}')
             secret = target_credentials(session)

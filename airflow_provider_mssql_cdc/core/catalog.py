@@ -99,7 +99,7 @@ def instance(
         create_date=created,
         start_lsn=mark,
         min_lsn=mark,
-        columns=tuple(sorted(map(_column, captured), key=lambda column: column.ordinal)),
+        columns=captured_columns(rows),
         index_key=_names(rows, INDEX),
         primary_key=_names(rows, PRIMARY),
         uncaptured=_names(rows, UNCAPTURED),
@@ -107,6 +107,14 @@ def instance(
         role=role,
         has_command_id=bool(_names(rows, COMMAND_ID)),
     )
+
+
+def captured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return the columns of a capture instance, in the order of the change table.
+
+    :param rows: of the statement, those with the object id of its change table
+    """
+    return tuple(sorted((_column(row) for row in rows if row[0] == COLUMN), key=lambda column: column.ordinal))
 
 
 def _column(row: Row) -> Column:

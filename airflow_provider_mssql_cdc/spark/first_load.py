@@ -81,6 +81,7 @@ def copy_table(
     :param folder: for the rows; must not exist yet
     :param salt: of hashes
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
+    :raises SchemaChangedError: if captured columns were changed meanwhile: events up to the end would lack values
     """
     low = low_position(table, source.state(table.instance))
     targets = [
@@ -94,6 +95,7 @@ def copy_table(
         rows = rows.where(fulfils(mappings, table.selection))
     files = write_rows(with_salt(rows, mappings, salt).select(*targets), folder)
     high = _captured_position(source, table, source.progress(), capture_timeout)
+    source.check_columns(table)
     return Copy(files, low, high, files.rows().count())
 
 

@@ -33,10 +33,6 @@ from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
 _INSTANCE = (
     "name STRING, source_object_id INT, source_schema STRING, source_table STRING, created STRING, start_lsn BINARY"
 )
-_PARTS = (
-    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
-    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN"
-)
 
 
 def read_changes(
@@ -171,7 +167,7 @@ def _instance(source: Source, table: str, wanted: str | None, window: Window) ->
         + (f" AND ct.capture_instance = {literal(wanted)}" if wanted else ""),
         f"{_INSTANCE}, object_id INT",
     )
-    parts = source.rows(catalog.columns(f"= OBJECT_ID({literal(table)})"), _PARTS) if rows else []
+    parts = source.parts(f"= OBJECT_ID({literal(table)})") if rows else []
     instances = [
         instance
         for row in rows

@@ -9,13 +9,19 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, SAME_TIME, Witness
-from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError, SchemaChangedError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import SourceSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 
 log = logging.getLogger(__name__)
+
+_PARTS = (
+    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
+    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN"
+)
 
 _DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 
@@ -128,6 +134,30 @@ class Source:
             None if min_lsn is None or min_lsn.is_zero else min_lsn,
             _lsn(rows[0]["max_lsn"]),
         )
+
+    def parts(self, tables: str) -> list[Row]:
+        """Return what the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
+
+        :param tables: T-SQL behind ``source_object_id``: which source tables are meant
+        """
+        return self.rows(catalog.columns(tables), _PARTS)
+
+    def check_columns(self, table: TableSpec) -> None:
+        """Prove that the captured columns are still those that were planned.
+
+        :raises SchemaChangedError: with both column lists; what was captured since a column was dropped from the
+            source is NULL there (docs: sys.sp_cdc_enable_table)
+        """
+        instance, planned = table.instance, table.schema
+        parts = [p for p in self.parts(f"= {instance.source_object_id}") if p["object_id"] == instance.object_id]
+        now = TableSchema(catalog.captured_columns(parts), planned.key)
+        if now.hash != planned.hash:
+            raise SchemaChangedError(
+                "captured columns were changed while the table was copied.\n"
+                f"  planned: {', '.join(planned.describe())}\n  now:     {', '.join(now.describe())}\n",
+                table=str(table.name),
+                advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
+            )
 
     def witness(self, position: Lsn) -> Witness | None:
         """Return the largest mapped LSN at or below the position and its time, None if there is none."""

@@ -10,7 +10,12 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, MarkerMovedError, RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    InstanceChangedError,
+    MarkerMovedError,
+    RestoredError,
+    SchemaChangedError,
+)
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import Gap, JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.window import Window
@@ -659,19 +664,19 @@ def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_
     assert (found.now, found.max_lsn, found.max_time) == (clock[0], newest, clock[0])
 
 
-class LostMeanwhile(Source):
-    """The table's capture ends while a first load waits for it."""
+class Meanwhile(Source):
+    """Something is done to the table after it was copied, while the first load waits for the capture."""
 
     origin: Origin
+    statement: str
     looks = 0
 
     def progress(self):
         found = super().progress()
         self.looks += 1
         if self.looks == 2:
-            self.origin.sql(
-                "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'"
-            )
+            self.origin.sql(self.statement)
+        self.origin.scan()
         return found
 
 
@@ -683,18 +688,30 @@ def login_of(origin) -> Credentials:
     return Credentials(login, "Secret-1")
 
 
-def test_a_first_load_whose_capture_ends_does_not_wait_for_it(spark, origin, tmp_path):
+@pytest.mark.parametrize(
+    ("statement", "kind", "said"),
+    [
+        (
+            "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N't', @capture_instance = N'all'",
+            InstanceChangedError,
+            "was dropped, or enabled anew",
+        ),
+        ("ALTER TABLE dbo.t DROP COLUMN v", SchemaChangedError, r"now:     id int\(4,10,0\) NOT NULL KEY\n"),
+        ("ALTER TABLE dbo.t ALTER COLUMN v bigint", SchemaChangedError, "now: .* v bigint"),
+    ],
+)
+def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_path, statement, kind, said):
     login = login_of(origin)
-    origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+    origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int)")
     origin.enable("dbo.t")
-    origin.sql("INSERT INTO dbo.t VALUES (1)")
+    origin.sql("INSERT INTO dbo.t VALUES (1, 10)")
     table = origin.table("dbo.t")
     job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
-    source = LostMeanwhile(session, job.source, login)
-    source.origin = origin
+    source = Meanwhile(session, job.source, login)
+    source.origin, source.statement = origin, statement
     mappings = map_columns(table.name, table.schema)
 
-    with pytest.raises(InstanceChangedError, match="was dropped, or enabled anew"):
+    with pytest.raises(kind, match=said):
         copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=1, capture_timeout=3)
 
 

@@ -1,5 +1,7 @@
 """The servers of the Spark tests."""
 
+import uuid
+
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
@@ -9,9 +11,9 @@ from tests.spark.origin import Origin
 
 
 @pytest.fixture
-def namespace(request):
+def namespace():
     """A namespace of the lake for this test alone."""
-    return "t" + request.node.nodeid.encode().hex()[-60:]
+    return f"t{uuid.uuid4().hex}"
 
 
 @pytest.fixture(scope="session")

@@ -317,6 +317,49 @@ def test_several_windows_are_read_with_no_more_connections_than_one(spark, order
     assert [row["_n"] for row in sorted(found, key=lambda row: (row["_lsn"], row["_seq"]))] == [r["_n"] for r in found]
 
 
+def test_what_ends_within_a_slice_is_not_loaded_by_halves(orders):
+    """First a connection that ends, then a cleanup that comes between the count of the rows and their read."""
+
+    def reads_rows(text):
+        return "ROW_NUMBER()" in text and "cdc].[dbo_orders_CT" in text
+
+    def load(loaded):
+        return orders.load(orders.table("dbo.orders", shapes=["mirror"], at=positions(loaded) if loaded else None))
+
+    first, before = load(None), rows(orders, "dbo.orders", "id, note, doc")
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
+    orders.wait_captured()
+    with orders.sandbox.faults.drop(reads_rows, rows=20) as dropped:
+        failed = load(first)
+    held = mirror(orders, "dbo.orders", "id", "note", "doc")
+    second, after = load(first), rows(orders, "dbo.orders", "id, note, doc")
+
+    assert dropped.count > 0
+    assert error(failed).kind == "SqlServerError"
+    assert not error(failed).permanent
+    assert held == before
+    assert error(second) is None
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == after
+
+    for value in ("y", "z"):
+        orders.sql(f"UPDATE dbo.orders SET note = N'{value}' WHERE id < 50")
+        orders.wait_captured()
+    low, purged = orders.max_lsn(), []
+
+    def purges(text):
+        if reads_rows(text) and not purged:
+            purged.append(text)
+            orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {low}")
+        return False
+
+    with orders.sandbox.faults.delay(purges, seconds=0):
+        failed = load(second)
+
+    assert purged
+    assert error(failed).kind == "GapError"
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == after
+
+
 @pytest.mark.parametrize("word", [None, "word"])
 def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     first = orders.load(orders.table("dbo.orders"))

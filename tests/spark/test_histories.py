@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import threading
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -39,8 +42,84 @@ def test_two_hundred_histories_with_random_cuts(live):
     # a second load of the same window changes nothing
     again = run(live.spark, dataclasses.replace(spec, id=uuid.uuid4().hex[:12]))
     assert {sink.outcome for table in again.tables for sink in table.sinks} <= {"already", "empty"}
-    while loads.load(max_transactions=300)[1] is not None:
-        pass
+    with watched(loads, "flags") as found:
+        while loads.load(max_transactions=150)[1] is not None:
+            found.at_rest()
+    assert len(found.moments) > 3
+    assert found.seen <= set(found.moments)
+    check(loads, models)
+
+
+class Watch:
+    """What a reader finds in a table's mirror and history while loads go on, and what they hold between the loads."""
+
+    def __init__(self, loads: Loads, table: str) -> None:
+        self._loads, self._table = loads, table
+        self.seen: set[int] = set()
+        self.moments: list[int] = []
+        self.ended = threading.Event()
+        self.at_rest()
+
+    def at_rest(self) -> None:
+        self.moments += self._contents()
+
+    def read(self) -> None:
+        while not self.ended.is_set():
+            self.seen.update(self._contents())
+
+    def _contents(self) -> list[int]:
+        mirror, history = self._loads.mirror(self._table), self._loads.history(self._table)
+        return [hash(("mirror", *mirror)), hash(("history", *history))]
+
+
+@contextmanager
+def watched(loads: Loads, table: str) -> Iterator[Watch]:
+    """Query a table all the time, in a thread of its own."""
+    watch = Watch(loads, table)
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(watch.read)
+        try:
+            yield watch
+        finally:
+            watch.ended.set()
+        reader.result()
+
+
+def test_the_list_of_tables_may_change(live):
+    rng = random.Random(3)
+    models = [histories.Model(h) for h in range(5)]
+    prepare(live)
+
+    def load(*tables, failing=()):
+        write(live, models, rng, 20)
+        live.wait_captured()
+        loads.take(*tables)
+        _, receipt = loads.load(failing=failing)
+        return {table.name.table: [sink.outcome for sink in table.sinks] for table in receipt.tables}
+
+    def contents(table):
+        return loads.mirror(table), loads.history(table)
+
+    loads = Loads(live, ("mirror", "history"))
+    assert load("flags") == {"flags": ["first_load"] * 2}
+
+    # a table that is added begins by itself, and the others go on
+    assert load("flags", "items") == {"flags": ["loaded"] * 2, "items": ["first_load"] * 2}
+    check(loads, models)
+
+    # one that is removed is left alone
+    left = contents("flags")
+    assert load("items") == {"items": ["loaded"] * 2}
+    check(loads, models)
+    assert contents("flags") == left
+
+    # one that cannot be loaded does not hold up the other, which had been away
+    left = contents("items")
+    live.spark.sql(f"ALTER TABLE {live.sql_name('lab.items', 'mirror')} RENAME COLUMN amount TO amounts").collect()
+    assert load("flags", "items", failing=("items",)) == {"flags": ["loaded"] * 2, "items": []}
+    live.spark.sql(f"ALTER TABLE {live.sql_name('lab.items', 'mirror')} RENAME COLUMN amounts TO amount").collect()
+    assert contents("items") == left
+    assert load("flags", "items") == {"flags": ["loaded"] * 2, "items": ["loaded"] * 2}
     check(loads, models)
 
 

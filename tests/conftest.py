@@ -8,11 +8,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-SPARK_STARTS = 40
-"""How many times the whole suite may start Spark."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_STARTS = int(os.environ.get("MSSQL_CDC_TEST_SPARK_STARTS", "40"))
+"""How many times a run may start Spark."""
 
 SPARK_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
@@ -97,10 +101,16 @@ def airflow_db() -> Path:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """One Spark for the tests of a process that take this: one for each worker, which takes a module as a whole."""
+    session = spark_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+def spark_session(folder: Path) -> SparkSession:
+    """Start Spark, with catalogs whose tables lie in the folder."""
     from pyspark.sql import SparkSession
 
-    folder = tmp_path_factory.mktemp("spark")
-    session = (
+    return (
         SparkSession.builder.master("local[2]")
         .appName("tests")
         .config("spark.jars.packages", ",".join(SPARK_PACKAGES))
@@ -130,5 +140,3 @@ def spark(tmp_path_factory):
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )
-    yield session
-    session.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import uuid
 
 from airflow.models.connection import Connection
 
@@ -14,7 +13,7 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, plan_load
+from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.core.test_checkpoint import Variables
@@ -30,7 +29,8 @@ class Loads:
     def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
         self.origin, self.shapes = origin, shapes
         self.store = CheckpointStore(Variables())
-        place = f"+file://{origin.work_dir}" if origin.format != "iceberg" else f"://lake/{origin.namespace}"
+        catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
+        place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
             connection="lab",
             patterns=(),
@@ -62,17 +62,9 @@ class Loads:
         :param failing: the tables that the job cannot load
         """
         request = dataclasses.replace(self.request, max_transactions=max_transactions)
-        hook = MsSqlCdcHook(connection=self.connection)
-        try:
-            plan = plan_load(hook, self.store, request, None)
-        finally:
-            hook.close()
-        assert plan.failures == {}
-        assert plan.upto is not None
-        spec = receipt = None
-        if plan.specs:
-            spec = self.origin.spec(*plan.specs, upto=plan.upto)
-            spec = dataclasses.replace(spec, id=uuid.uuid4().hex[:12])
+        plan, spec = self.plan(request)
+        receipt = None
+        if spec is not None:
             receipt = run(self.origin.spark, from_json(JobSpec, to_json(spec)))
             assert [
                 (t.name.table, t.error) for t in receipt.tables if (t.error is None) == (t.name.table in failing)
@@ -81,6 +73,17 @@ class Loads:
             for written in Outcome(plan, spec, receipt).checkpoints(request, datetime.datetime.now(datetime.UTC)):
                 self.store.save(written)
         return spec, receipt
+
+    def plan(self, request: Request | None = None) -> tuple[RunPlan, JobSpec | None]:
+        """Plan a run; with the job's spec, None if there is nothing to load."""
+        hook = MsSqlCdcHook(connection=self.connection)
+        try:
+            plan = plan_load(hook, self.store, request or self.request, None)
+        finally:
+            hook.close()
+        assert plan.failures == {}
+        assert plan.upto is not None
+        return plan, self.origin.spec(*plan.specs, upto=plan.upto) if plan.specs else None
 
     def mirror(self, table: str) -> list[tuple]:
         rows = self.origin.lake(f"lab.{table}")

@@ -14,50 +14,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.spark import files, job, load, staging
-from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
-from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 from tests import histories
+from tests.spark.kill_points import AFTER, BEFORE, POINTS, SHAPES
 from tests.spark.loads import Loads, check, prepare, write
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
-
-BEFORE, AFTER = "before", "after"
-
-COPIED = (load, "copy_table", AFTER)
-AFTER_PLAN = (load.TableLoad, "stage_windows", BEFORE)
-READ = (staging, "write_rows", AFTER)
-STAGED = (load.TableLoad, "stage_windows", AFTER)
-ONE_SINK_COMMITTED = (load.TableLoad, "_settle", AFTER)
-CLEANING_UP = (job, "_remove_staged", BEFORE)
-NO_RECEIPT = (files, "write_text", BEFORE)
-
-POINTS = {
-    "iceberg": {
-        "first load, copied": COPIED,
-        "after the plan": AFTER_PLAN,
-        "read, not counted": READ,
-        "staged": STAGED,
-        "branch made": (IcebergTable, "_write", BEFORE),
-        "branch written, main not moved": (IcebergTable, "_fast_forward", BEFORE),
-        "main moved, properties not": (IcebergTable, "_fast_forward", AFTER),
-        "one shape committed": ONE_SINK_COMMITTED,
-        "in the clean-up": CLEANING_UP,
-        "no receipt": NO_RECEIPT,
-    },
-    "delta": {
-        "about to commit": (DeltaTable, "_write", BEFORE),
-        "committed": (DeltaTable, "_write", AFTER),
-        "in the clean-up": CLEANING_UP,
-    },
-    "parquet": {
-        "files written, no manifest": (ParquetTable, "_make", BEFORE),
-        "committed": (ParquetTable, "_make", AFTER),
-        "in the clean-up": CLEANING_UP,
-    },
-}
-SHAPES = {"iceberg": ("mirror", "history", "scd2"), "delta": ("mirror", "history", "scd2"), "parquet": ("history",)}
 
 
 class Stop:
@@ -105,10 +66,12 @@ class Stop:
 
 
 @pytest.mark.parametrize("format_", POINTS)
-def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_):
+def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, request):
     rng = random.Random(11)
     models = [histories.Model(h) for h in range(8)]
     live.format = format_
+    if format_ == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
     prepare(live)
     write(live, models, rng, 20)
     live.wait_captured()

@@ -99,7 +99,9 @@ def test_the_demo_loads_the_changing_shop_and_one_corrupted_cell_of_the_lake_mak
         demo.load_rest()
         equal = demo.compare()
         add_catalog(spark, "corrupted", demo.warehouse)
-        spark.sql("UPDATE corrupted.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = 7")
+        orders = spark.table("corrupted.shop.sales_orders")
+        order_id = orders.where("amount IS NOT NULL").agg({"order_id": "min"}).first()[0]
+        spark.sql(f"UPDATE corrupted.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = {order_id}")
         corrupted = demo.compare()
     assert command.conclude(equal, reporter, 1.0) == 0
     assert {table["table"] for table in equal} == {table.full_name for table in shop.TABLES}
@@ -114,7 +116,7 @@ def test_the_demo_loads_the_changing_shop_and_one_corrupted_cell_of_the_lake_mak
         table.full_name: table is not shop.ORDERS for table in shop.TABLES
     }
     (difference,) = next(table["differences"] for table in corrupted if not table["equal"])
-    assert difference.startswith("mirror: order_id 7: amount is Decimal(")
+    assert difference.startswith(f"mirror: order_id {order_id}: amount is Decimal(")
     assert command.conclude(corrupted, reporter, 1.0) == 1
     assert f"sales.orders: {difference}" in out.getvalue()
 

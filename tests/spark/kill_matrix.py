@@ -1,0 +1,87 @@
+"""Loads whose processes are killed at every point, into every target; then repeated, and compared with the model.
+
+It takes most of an hour and a Spark start for each kill, so that it is no part of the test command.
+``MSSQL_CDC_TEST_SPARK_STARTS=100 uv run pytest -n 0 tests/spark/kill_matrix.py`` writes what it found to
+``docs/kills.md``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.spec import to_json
+from tests import histories
+from tests.spark.kill_points import EVERYWHERE, POINTS, SHAPES
+from tests.spark.loads import Loads, check, prepare, write
+from tests.spark.victim import JVM, TASK
+
+pytestmark = pytest.mark.timeout(3600)
+
+ROOT = Path(__file__).parents[2]
+PROCESSES = (TASK, JVM)
+Found = dict[tuple[str, str], dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def found() -> Iterator[Found]:
+    """What each format and point came to, by the process that was killed."""
+    results: Found = {}
+    yield results
+    lines = [
+        "# Loads that are killed",
+        "",
+        "Each line is a point of a load at which a process was ended by SIGKILL: the *task*, a process that runs the",
+        "job with Spark's driver in it, or its *JVM* alone. Then the load was repeated, and all targets were compared",
+        f"in full with a model in plain Python. Written on {datetime.date.today()} by",
+        "`MSSQL_CDC_TEST_SPARK_STARTS=100 uv run pytest -n 0 tests/spark/kill_matrix.py`.",
+        "",
+        f"| Target | Killed | {' | '.join(PROCESSES)} |",
+        "| --- | --- |" + " --- |" * len(PROCESSES),
+    ]
+    for (format_, point), by_process in sorted(results.items()):
+        lines.append(f"| {format_} | {point} | {' | '.join(by_process.get(p, 'not run') for p in PROCESSES)} |")
+    (ROOT / "docs" / "kills.md").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("format_", POINTS)
+def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, process):
+    rng = random.Random(11)
+    models = [histories.Model(h) for h in range(8)]
+    live.format = format_
+    if format_ == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
+    prepare(live)
+    write(live, models, rng, 20)
+    loads = Loads(live, SHAPES[format_], tables=("parts",))
+    warehouse = Path(live.spark.conf.get("spark.sql.catalog.lake.warehouse"))
+    # the first of them stops a first load
+    for point in {**EVERYWHERE, **POINTS[format_]}:
+        write(live, models, rng, 15)
+        live.wait_captured()
+        _, spec = loads.plan()
+        folder = tmp_path / point.replace(" ", "_")
+        folder.mkdir()
+        (folder / "spec.json").write_text(to_json(spec))
+        arguments = [str(folder / "spec.json"), str(warehouse.parent), format_, point, process]
+        with (folder / "log").open("wb") as log:
+            ended = subprocess.run(
+                [sys.executable, "-m", "tests.spark.victim", *arguments],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        assert (folder / "killed").exists(), (folder / "log").read_text()[-3000:]
+        assert (ended.returncode == -9) == (process == TASK)
+        results = found.setdefault((format_, point), {})
+        results[process] = "differs"
+        loads.load()
+        check(loads, models)
+        results[process] = "equal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -12,9 +13,12 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.conftest import LIGHT_JAVA
 
 COMPONENTS = {
     "api-server": ("--host", "127.0.0.1", "--workers", "1"),
@@ -35,7 +39,7 @@ class Deployment:
 
     def __init__(self, home: Path, dags: Path, variables: Mapping[str, str]) -> None:
         port = _free_port()
-        self.home = home
+        self.home, self._api = home, f"http://127.0.0.1:{port}/api/v2"
         self.environment = {
             **os.environ,
             "AIRFLOW_HOME": str(home),
@@ -47,13 +51,15 @@ class Deployment:
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=30",
             "AIRFLOW__API__PORT": str(port),
+            # only this machine can reach it, and only for this test
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(16),
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             # the files do not change
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
             # these Spark jobs are too short to be worth the second compiler
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JDK_JAVA_OPTIONS": LIGHT_JAVA,
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
             **variables,
         }
@@ -118,6 +124,28 @@ class Deployment:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def set_paused(self, dag_id: str, is_paused: bool) -> None:
+        """Pause or unpause a DAG."""
+        self._call("PATCH", f"/dags/{dag_id}", {"is_paused": is_paused})
+
+    def trigger(self, dag_id: str) -> None:
+        """Start a run of a DAG."""
+        self._call("POST", f"/dags/{dag_id}/dagRuns", {"logical_date": None})
+
+    def _call(self, method: str, path: str, body: dict[str, Any]) -> None:
+        """Ask the API server, as the user interface does; a command of its own would take seconds to start."""
+        request = urllib.request.Request(
+            self._api + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=60):
+            pass
+
+    def is_up(self) -> bool:
+        """Whether the API server answers."""
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self._api}/version", timeout=60):
+            return True
+        return False
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Ask the metadata database."""

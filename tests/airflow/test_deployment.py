@@ -60,11 +60,12 @@ def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
         with Deployment(tmp_path / "airflow", DAGS, variables) as airflow:
             # the first load wakes the sensor at once
             airflow.wait_for("the DAGs", lambda: len(airflow.query("SELECT 1 FROM dag WHERE is_stale = 0")) == 3)
-            airflow.run("dags", "unpause", "shop_incremental")
+            airflow.wait_for("the API", airflow.is_up)
+            airflow.set_paused("shop_incremental", False)
             airflow.wait_for("the first load", lambda: finished(airflow, "shop_incremental", 1))
 
             # without changes it defers, and a change lets it go on
-            airflow.run("dags", "trigger", "shop_incremental")
+            airflow.trigger("shop_incremental")
             airflow.wait_for(
                 "the deferral",
                 lambda: airflow.query("SELECT 1 FROM task_instance WHERE task_id = 'wait' AND state = 'deferred'"),
@@ -72,23 +73,23 @@ def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
             clock.days_ago = 2
             change(server, "two days ago")
             airflow.wait_for("the second load", lambda: finished(airflow, "shop_incremental", 2))
-            airflow.run("dags", "pause", "shop_incremental")
+            airflow.set_paused("shop_incremental", True)
 
             # a watcher starts a run
             clock.days_ago = 1
-            airflow.run("dags", "unpause", "shop_on_change")
+            airflow.set_paused("shop_on_change", False)
             # a watcher begins when its file is parsed, which is a matter of minutes
             airflow.run("dags", "reserialize")
             change(server, "yesterday")
             airflow.wait_for("the watcher's run", lambda: finished(airflow, "shop_on_change", 1))
             assert {kind for _, kind in runs(airflow, "shop_on_change")} == {"asset_triggered"}
-            airflow.run("dags", "pause", "shop_on_change")
+            airflow.set_paused("shop_on_change", True)
 
             # the schedule replays yesterday by itself, and finds nothing missing
             clock.days_ago = 0
             change(server, "today")
             before = history(spark, warehouse, "sales_customers")
-            airflow.run("dags", "unpause", "shop_replay")
+            airflow.set_paused("shop_replay", False)
             airflow.wait_for("the schedule's replay", lambda: finished(airflow, "shop_replay", 1))
             assert {kind for _, kind in runs(airflow, "shop_replay")} == {"scheduled"}
             assert history(spark, warehouse, "sales_customers") == before

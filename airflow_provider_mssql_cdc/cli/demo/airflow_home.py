@@ -40,8 +40,9 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), inherited.get("PATH", os.defpath))),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Each JVM lives for less than a minute: what the second compiler would save comes too late.
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Each JVM lives for less than a minute: what the second compiler would save comes too late. The code cache of
+        # the first one alone is too small for Spark.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         **extra,
     }
 

@@ -72,9 +72,9 @@ class Origin:
             f" WHERE capture_instance = N'{chosen}'"
         )[0]
         columns = self.sql(
-            "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(s.system_type_id) AS type_name,"
-            " s.max_length, s.precision, s.scale, s.is_nullable, s.collation_name, c.is_computed"
-            " FROM cdc.captured_columns c"
+            "SELECT c.column_ordinal, c.column_id, c.column_name, TYPE_NAME(t.system_type_id) AS type_name,"
+            " t.max_length, t.precision, t.scale, s.is_nullable, t.collation_name, c.is_computed"
+            " FROM cdc.captured_columns c JOIN sys.columns t ON t.object_id = c.object_id AND t.name = c.column_name"
             f" JOIN sys.columns s ON s.object_id = {row['source_object_id']} AND s.column_id = c.column_id"
             f" WHERE c.object_id = {row['object_id']}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -62,5 +63,7 @@ class Crash(Demo):
 
     def _kill_spark(self) -> None:
         for process in psutil.Process(self.runner.pid).children(recursive=True):
-            if _SPARK in process.cmdline():
-                process.kill()
+            # one that has just ended by itself has no command line any more
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if _SPARK in process.cmdline():
+                    process.kill()

@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.spark.reader import raw_schema
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from tests.spark import model
+from tests.spark.rows import local
 
 SPEC = model.table_spec()
 MAPPINGS = map_columns(SPEC.name, SPEC.schema)
@@ -43,9 +44,9 @@ def frame(session, rows, mappings=MAPPINGS):
     while 0 < half < len(rows) and rows[half][0] == rows[half - 1][0]:
         half += 1
     parts = [rows[:half][::-1], rows[half:][::-1]]
-    frames = [session.createDataFrame(part, raw_schema(mappings)).coalesce(1) for part in parts if part]
+    frames = [local(session, part, raw_schema(mappings)).coalesce(1) for part in parts if part]
     if not frames:
-        return session.createDataFrame([], raw_schema(mappings))
+        return local(session, [], raw_schema(mappings))
     return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
 
 
@@ -56,4 +57,4 @@ def before(captures, cut):
 
 def copied(session, rows):
     """Rows as they are copied from the table."""
-    return session.createDataFrame(rows, DDL)
+    return local(session, rows, DDL)

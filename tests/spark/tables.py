@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from tests.spark.model import lsn
+from tests.spark.rows import local
 
 COLUMNS = (TargetColumn("id", "INT", "{}"), TargetColumn("a `b.c", "STRING", "{}"), TargetColumn("s", "SMALLINT", "{}"))
 DDL = "id INT, `a ``b.c` STRING, s SMALLINT"
@@ -45,12 +46,12 @@ def marker(position: int) -> Marker:
 
 def frame(target: Table, rows: list[tuple]) -> DataFrame:
     """Return rows for an append."""
-    return target._session.createDataFrame(rows, DDL)
+    return local(target._session, rows, DDL)
 
 
 def changes(target: Table, rows: list[tuple]) -> DataFrame:
     """Return rows for a merge."""
-    return target._session.createDataFrame(rows, DDL + ", _op STRING, _n BIGINT")
+    return local(target._session, rows, DDL + ", _op STRING, _n BIGINT")
 
 
 def contents(target: Table) -> list[tuple]:

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -54,7 +55,7 @@ def drawn(spark, folder, captures, low, high):
     raw = frame(session, model.raw_rows(captures, low, high))
     staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
     shape = dataclasses.replace(SHAPE, scratch=str(folder / "resolved"))
-    known = session.createDataFrame([(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
+    known = local(session, [(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
     return shape, staged, window, known
 
 

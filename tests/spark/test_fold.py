@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 from tests.spark.drawn import MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -33,7 +34,7 @@ def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory
     path = str(tmp_path_factory.mktemp("staged") / "events")
     staged = stage(frame(session, rows), SPEC.schema, MAPPINGS, [window], path, history=False)
     start = before(captures, low)
-    known = session.createDataFrame(start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
+    known = local(session, start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
     changes = SHAPE.mirror_changes(staged, window, known).collect()
 
@@ -57,7 +58,8 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     rows = model.raw_rows(captures, low, high)
     path = str(tmp_path_factory.mktemp("staged") / "events")
     staged = stage(frame(session, rows), SPEC.schema, MAPPINGS, [window], path, history=True)
-    known = session.createDataFrame(
+    known = local(
+        session,
         [(*row, []) for row in before(captures, low)],
         "h INT, id INT, name STRING, doc STRING, `old text` STRING, _unknown ARRAY<STRING>",
     )
@@ -100,7 +102,7 @@ def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path
     folder = tmp_path_factory.mktemp("staged")
     shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
     start = [row[:3] for row in before(captures, low)]
-    held = session.createDataFrame(start, "h INT, id INT, name STRING")
+    held = local(session, start, "h INT, id INT, name STRING")
 
     changes = shape.mirror_changes(staged, window, held)
 
@@ -124,7 +126,7 @@ def test_a_scan_that_meets_rows_on_the_move_loses_none(spark, tmp_path_factory, 
     folder, random = tmp_path_factory.mktemp("staged"), Random(seed)
     shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
     scanned = [row[:3] for capture in captures for row in capture.scanned(random, low, high)]
-    copied = session.createDataFrame(scanned, "h INT, id INT, name STRING")
+    copied = local(session, scanned, "h INT, id INT, name STRING")
 
     found = shape.mirror_rows(staged, window, copied).collect()
 
@@ -146,8 +148,8 @@ def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
             for n, operation, id_ in ((1, 3, 1), (1, 4, 2), (2, 3, 2), (2, 4, 3))
         ]
         shape, staged = staged_as(WITHOUT_LOBS, session, tmp_path / str(len(copied)), [r for _, r in moved], window)
-        frame = session.createDataFrame(
-            [(h, id_, "x") for h, ids in enumerate(copied) for id_ in ids], "h INT, id INT, name STRING"
+        frame = local(
+            session, [(h, id_, "x") for h, ids in enumerate(copied) for id_ in ids], "h INT, id INT, name STRING"
         )
         return sorted(map(tuple, shape.mirror_rows(staged, window, frame).collect()))
 
@@ -163,7 +165,8 @@ def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_fa
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     rows = model.raw_rows(captures, low, high)
     shape, staged = staged_as(PASSED_ON, session, tmp_path_factory.mktemp("staged"), rows, window)
-    known = session.createDataFrame(
+    known = local(
+        session,
         [(*row, []) for row in before(captures, low)],
         "h INT, id INT, name STRING, doc STRING, `old text` STRING, _unknown ARRAY<STRING>",
     )
@@ -222,7 +225,7 @@ def with_one_row_each(session, folder, cases, window):
         for n, (operation, name, *moved) in enumerate(rows, 1)
     ]
     changed.sort(key=lambda row: row[0])
-    held = session.createDataFrame([(h, 2, "b") for h in range(len(cases))], "h INT, id INT, name STRING")
+    held = local(session, [(h, 2, "b") for h in range(len(cases))], "h INT, id INT, name STRING")
     return *staged_as(WITHOUT_LOBS, session, folder, changed, window), held
 
 
@@ -261,9 +264,7 @@ def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
         place = (model.lsn(position).value, command, model.lsn(command).value)
         return (*place, operation, bits, command, None, 1, 2, name, doc, text)
 
-    held = session.createDataFrame(
-        [(1, 2, "b", "doc", "text")], "h INT, id INT, name STRING, doc STRING, `old text` STRING"
-    )
+    held = local(session, [(1, 2, "b", "doc", "text")], "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
     def left(number, *rows):
         shape, staged = staged_as(PASSED_ON, session, tmp_path / str(number), list(rows), window)
@@ -297,7 +298,7 @@ def test_a_mirror_with_lobs_under_a_key_of_the_users_choice_is_right_or_refused(
     rows = model.raw_rows([capture], low, high)
     shape, staged = staged_as(PASSED_ON, session, tmp_path, rows, window)
     start = before([capture], low)
-    held = session.createDataFrame(start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
+    held = local(session, start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
     try:
         found = shape.mirror_changes(staged, window, held).collect()
     except TargetError:
@@ -454,14 +455,14 @@ def test_a_new_mirror_of_a_table_without_lobs(spark, tmp_path):
         for at, command, op, *row in changes
     ]
     staged = stage(
-        session.createDataFrame(raw, raw_schema(mappings)).coalesce(1),
+        local(session, raw, raw_schema(mappings)).coalesce(1),
         spec.schema,
         mappings,
         [window],
         str(tmp_path / "events"),
         history=False,
     )
-    copy = session.createDataFrame([(2, 2), (3, 3), (4, 4)], "id INT, n INT")
+    copy = local(session, [(2, 2), (3, 3), (4, 4)], "id INT, n INT")
 
     found = TableShape(spec, mappings, "UTC").mirror_rows(staged, window, copy).collect()
 

@@ -26,6 +26,7 @@ from airflow_provider_mssql_cdc.spark.versions import next_versions
 from tests.conftest import SALT
 from tests.spark import model
 from tests.spark.drawn import SPEC, before, draw, few, frame, seeds
+from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -96,8 +97,10 @@ def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark
     folder = str(tmp_path_factory.mktemp("staged") / "events")
     staged = stage(raw, spec.schema, mappings, [window], folder, history=True, selection=spec.selection, salt=SALT)
     start = view(captures, low)
-    known = session.createDataFrame(
-        [(*shown(row), row[3], []) for row in start], "h INT, `row id` STRING, text STRING, _unknown ARRAY<STRING>"
+    known = local(
+        session,
+        [(*shown(row), row[3], []) for row in start],
+        "h INT, `row id` STRING, text STRING, _unknown ARRAY<STRING>",
     )
     expected = events(captures, low, high)
 
@@ -128,7 +131,8 @@ def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark
         captured = {"D": (1, 3), "I": (2, 4), "B": (3,), "U": (4,)}[e["_op"]]
         assert e["_seq"] in [numbers.get((*identity[:2], operation)) for operation in captured]
 
-    held = session.createDataFrame(
+    held = local(
+        session,
         [(*shown(row), row[3], str(model.lsn(3)), None, None, None, []) for row in start],
         "h INT, `row id` STRING, text STRING, _from_lsn STRING, _to_lsn STRING, _from_ts TIMESTAMP_NTZ,"
         " _to_ts TIMESTAMP_NTZ, _unknown ARRAY<STRING>",
@@ -166,7 +170,7 @@ def test_a_mirror_becomes_what_the_filter_leaves_at_the_cut(spark, tmp_path_fact
     )  # fmt: skip
     start = [(*shown(row), hashed(row[2])) for row in view(captures, low)]
 
-    changes = shape.mirror_changes(staged, window, session.createDataFrame(start, "h INT, id STRING, n STRING"))
+    changes = shape.mirror_changes(staged, window, local(session, start, "h INT, id STRING, n STRING"))
 
     mirror = {row[:2]: row for row in start}
     for row in changes.collect():
@@ -240,6 +244,6 @@ def test_values_are_compared_as_their_types_order_them(spark):
             asked.append(fulfils([mapping], selection).alias(f"{number} {operator}"))
             expected.append(operator in holds)
 
-    (found,) = table_session(spark).createDataFrame([tuple(row)], ", ".join(types)).select(*asked).collect()
+    (found,) = local(table_session(spark), [tuple(row)], ", ".join(types)).select(*asked).collect()
 
     assert found.asDict() == dict(zip(found.asDict(), expected, strict=True))

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
+from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -32,7 +33,7 @@ def test_the_mask_of_a_wide_table_names_its_columns(spark, tmp_path, count):
     ]
     window = Window(model.lsn(1), model.lsn(20))
 
-    raw = table_session(spark).createDataFrame(rows, raw_schema(mappings)).coalesce(1)
+    raw = local(table_session(spark), rows, raw_schema(mappings)).coalesce(1)
     staged = stage(raw, spec.schema, mappings, [window], str(tmp_path / "events"), history=True)
 
     found = {row["_command_id"]: row for row in staged.rows(window).collect()}
@@ -74,7 +75,7 @@ def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)
     row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, 1, 1, None, None, None)
-    raw = table_session(spark).createDataFrame([row], raw_schema(mappings)).coalesce(1)
+    raw = local(table_session(spark), [row], raw_schema(mappings)).coalesce(1)
     window, folder = Window(model.lsn(1), model.lsn(20)), tmp_path / "a b%20c+d#é" / "events"
 
     staged = stage(raw, spec.schema, mappings, [window], str(folder), history=True)
@@ -107,7 +108,7 @@ def test_operations_that_no_change_table_has_are_an_error(spark, tmp_path):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)
     row = (model.lsn(10).value, 1, model.lsn(5).value, 5, b"\x1f", 1, None, 1, 1, None, None, None)
-    raw = table_session(spark).createDataFrame([row], raw_schema(mappings))
+    raw = local(table_session(spark), [row], raw_schema(mappings))
 
     with pytest.raises(Exception, match=r"__\$operation 5"):
         stage(raw, spec.schema, mappings, [Window(model.lsn(1), model.lsn(20))], str(tmp_path / "events"), history=True)
@@ -119,7 +120,7 @@ def test_local_times_become_instants_but_for_repeated_and_missing_ones(spark, zo
     start = datetime.datetime(2025, 1, 1)
     times = [start + datetime.timedelta(minutes=15 * n) for n in range(4 * 24 * 400)]
 
-    frame = session.createDataFrame([(time,) for time in times], "t TIMESTAMP_NTZ")
+    frame = local(session, [(time,) for time in times], "t TIMESTAMP_NTZ")
     rows = frame.select("t", F.unix_micros(to_utc(F.col("t"), zone)).alias("u")).collect()
 
     def instant(time):

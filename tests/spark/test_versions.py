@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versi
 from airflow_provider_mssql_cdc.spark.writes import first_rows
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -78,7 +79,7 @@ def test_versions_are_the_states_that_each_transaction_left(spark, tmp_path_fact
     window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
     now = [(*row, EARLIER, None, None, None, []) for row in before(captures, low)]
     closed = [(*row, LONG_AGO, EARLIER, None, None, ["doc"]) for row in before(captures, low)]
-    held = session.createDataFrame([*now, *closed], VERSIONS)
+    held = local(session, [*now, *closed], VERSIONS)
 
     events = SHAPE.events(staged, window, SHAPE.known_in_versions(still_open(held)))
     merge = next_versions(SHAPE, events, held)
@@ -131,7 +132,7 @@ def test_after_a_gap_what_vanished_or_differs_ends_at_low(spark, tmp_path_factor
 
     events = SHAPE.events(staged, window, SHAPE.known_in_copy(copy, staged, window))
     stay, _ = SHAPE.first_rows(copy, events)
-    merge = versions_anew(SHAPE, stay, model.lsn(low), events, session.createDataFrame(held, VERSIONS))
+    merge = versions_anew(SHAPE, stay, model.lsn(low), events, local(session, held, VERSIONS))
     found = {row[:2] + row[5:6]: row for row in applied(held, merge.rows.collect())}
 
     ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
@@ -165,7 +166,7 @@ def test_a_mirror_keeps_deleted_rows_as_they_were_whatever_the_windows(spark, tm
     session = table_session(spark)
     gone = (9999, 1, "gone", None, None)
     start = [*((*row, None) for row in before(captures, low)), (*gone, time_of(1))]
-    held = session.createDataFrame(start, DDL + ", _deleted_at TIMESTAMP_NTZ")
+    held = local(session, start, DDL + ", _deleted_at TIMESTAMP_NTZ")
     window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
 
     soft = SHAPE.mirror_changes(staged, window, held, "soft").collect()
@@ -213,7 +214,8 @@ def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes
         (1, 7, "vanished", None, None),
         (1, 8, "deleted before", None, None),
     ]
-    held = session.createDataFrame(
+    held = local(
+        session,
         [(*row, time_of(3) if row[1] == 8 else None) for row in old] if deleted else old,
         DDL + (", _deleted_at TIMESTAMP_NTZ" if deleted else ""),
     )

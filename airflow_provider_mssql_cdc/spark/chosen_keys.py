@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
@@ -21,6 +21,9 @@ from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, renamed, s
 _SIGN, _NET, _SUM, _CAME, _WENT, _LEFT, _HELD, _NUMBER, _THROUGH, _MOVED = (
     TEMPORARY + name for name in ("sign", "net", "sum", "came", "went", "left", "held", "number", "through", "moved")
 )
+_EXAMPLES = 3
+"""Keys that an error names."""
+
 # A row that goes through a key, coming and going within one transaction, leaves what was there as it was: either it was
 # another row with the same image that went, or nothing was there.
 
@@ -48,9 +51,7 @@ class ChosenKey:
         :raises TargetError: if a column's value is not sure, since a row with the same other columns had the key too
         """
         by_key = self._beside_held(events, held)
-        self._refuse_several(by_key.where(F.col(_LEFT) > 1))
-        if self.has_lobs:
-            self._refuse_unsure(by_key.where(_THROUGH))
+        self._refuse(by_key)
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 
     def first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -157,25 +158,32 @@ class ChosenKey:
     def _key(self) -> list[Column]:
         return [column(name) for name in self.key]
 
-    def _examples(self, rows: DataFrame) -> str:
-        found = rows.select(*self._key()).limit(3).collect()
-        return "; ".join(", ".join(f"{name}={row[name]!r}" for name in self.key) for row in found)
+    def _examples(self, rows: Sequence[Row]) -> str:
+        return "; ".join(", ".join(f"{name}={row[name]!r}" for name in self.key) for row in rows)
 
-    def _refuse_several(self, rows: DataFrame) -> None:
-        if examples := self._examples(rows):
-            raise KeyRequiredError(
-                f"the key {list(self.key)} is not unique: several rows have {examples}.",
-                table=str(self.table),
-                advice="Name columns with keys={..} that identify a row.",
-            )
-
-    def _refuse_unsure(self, rows: DataFrame) -> None:
-        if examples := self._examples(rows):
+    def _refuse(self, by_key: DataFrame) -> None:
+        """Refuse keys of which several rows are left, and those of which it is not sure which one is."""
+        several = F.col(_LEFT) > 1
+        bad = by_key.where(several | F.col(_THROUGH) if self.has_lobs else several)
+        found = bad.select(*self._key(), several.alias(_SUM)).orderBy(F.desc(_SUM)).limit(_EXAMPLES).collect()
+        self._refuse_rows([row for row in found if row[_SUM]])
+        if found:
             raise TargetError(
-                f"two rows that differ at most in columns that CDC leaves out had the key {examples} within one "
-                "transaction, so that it is not sure which one is left.",
+                f"two rows that differ at most in columns that CDC leaves out had the key {self._examples(found)} "
+                "within one transaction, so that it is not sure which one is left.",
                 table=str(self.table),
                 advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
+            )
+
+    def _refuse_several(self, rows: DataFrame) -> None:
+        self._refuse_rows(rows.select(*self._key()).limit(_EXAMPLES).collect())
+
+    def _refuse_rows(self, rows: Sequence[Row]) -> None:
+        if rows:
+            raise KeyRequiredError(
+                f"the key {list(self.key)} is not unique: several rows have {self._examples(rows)}.",
+                table=str(self.table),
+                advice="Name columns with keys={..} that identify a row.",
             )
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,9 +26,6 @@ SPARK_PACKAGES = (
     "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
     "org.postgresql:postgresql:42.7.14",
 )
-SPARK_USER, SPARK_PASSWORD = "reader", "canary-S3cret!"
-TARGET_USER, TARGET_PASSWORD = "loader", "other-canary-S3cret!"
-SALT = "salt-canary-S3cret!"
 
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark import postgres
 from tests.spark.origin import Origin
 

@@ -17,7 +17,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
-from tests.conftest import TARGET_PASSWORD, TARGET_USER
+from tests.logins import TARGET_PASSWORD, TARGET_USER
 
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "shared_buffers": "32MB"}
 
@@ -93,16 +93,22 @@ class Postgres:
             raise RuntimeError(f"{name} failed: {done.stderr or (log.read_text() if log.exists() else '')}")
 
 
+def installed() -> Path | None:
+    """Return the folder of PostgreSQL's programs, None where there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    binary = shutil.which("initdb") or (found[-1] if found else None)
+    return None if binary is None else Path(binary).parent
+
+
 @contextlib.contextmanager
 def running() -> Iterator[Postgres]:
     """Run a server, or skip the test where PostgreSQL is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    binary = shutil.which("initdb") or (found[-1] if found else None)
-    if binary is None:
+    binaries = installed()
+    if binaries is None:
         pytest.skip("PostgreSQL is not installed (Debian package postgresql)")
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_pg-", dir="/tmp") as folder:
         # it refuses to run as root; the package makes this user
-        server = Postgres(Path(binary).parent, Path(folder), "postgres" if os.getuid() == 0 else None)
+        server = Postgres(binaries, Path(folder), "postgres" if os.getuid() == 0 else None)
         try:
             yield server
         finally:

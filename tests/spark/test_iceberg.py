@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
-from tests.conftest import TARGET_PASSWORD, TARGET_USER
+from tests.logins import TARGET_PASSWORD, TARGET_USER
 from tests.spark.model import lsn
 from tests.spark.tables import (
     COLUMNS,

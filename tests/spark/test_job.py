@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
-from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
-from tests.conftest import TARGET_PASSWORD, TARGET_USER
+from tests.logins import TARGET_PASSWORD, TARGET_USER
 from tests.spark.model import lsn
 from tests.spark.origin import positions
 from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker

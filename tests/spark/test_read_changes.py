@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
-from tests.conftest import SPARK_PASSWORD, SPARK_USER
+from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin
 
 README = Path(__file__).parents[2] / "README.md"

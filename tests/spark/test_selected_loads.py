@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
 from airflow_provider_mssql_cdc.spark.source import Source
-from tests.conftest import SALT, SPARK_PASSWORD, SPARK_USER
+from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)

@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
 from airflow_provider_mssql_cdc.spark.versions import next_versions
-from tests.conftest import SALT
+from tests.logins import SALT
 from tests.spark import model
 from tests.spark.drawn import SPEC, before, draw, few, frame, seeds
 from tests.spark.rows import local

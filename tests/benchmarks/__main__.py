@@ -10,11 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET, POSTGRESQL
 from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
+
+TARGETS = (ICEBERG, DELTA, PARQUET, POSTGRESQL)
 
 
 def serve(rows: int, rounds: int) -> None:
@@ -104,7 +107,7 @@ def read_and_load(rows: int, rounds: int) -> None:
         folder = Path(name)
         source.create(server, rows)
         with source.spark_session(server, folder) as spark:
-            loads = [Loads(server, (source.TABLE,), f"ours{n}", folder) for n in range(rounds + 1)]
+            loads = [Loads(server, (source.TABLE,), f"iceberg://lake/ours{n}", folder) for n in range(rounds + 1)]
             for load in loads:
                 load.load(spark, load.plan())
             source.change(server, rows, rows)
@@ -232,7 +235,7 @@ def empty(tables: int, rounds: int) -> None:
             )
         server.execute("INSERT INTO dbo.t0 VALUES (1, N'a')")
         server.step()
-        loads = Loads(server, ("dbo.t*",), "empty", Path(name))
+        loads = Loads(server, ("dbo.t*",), "iceberg://lake/empty", Path(name))
         first = loads.plan()
         for table, candidate in first.candidates.items():
             state = SinkState(first.upto, first.upto, first.witness)
@@ -266,6 +269,20 @@ def empty(tables: int, rounds: int) -> None:
         )
 
 
+def growing_windows(sizes: Sequence[int], targets: Sequence[str], heap: str) -> None:
+    """(f) Windows of growing size, into each target and shape."""
+    from tests.benchmarks import windows
+
+    windows.measure(sizes, targets, heap)
+
+
+def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, rounds: int) -> None:
+    """(g) Small tables in one application, into each target."""
+    from tests.benchmarks import tables
+
+    tables.measure(counts, targets, heap, rounds)
+
+
 def main() -> None:
     """Run the chosen benchmarks, or all."""
     if sys.argv[1:2] == ["count"]:
@@ -279,18 +296,26 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "empty", "sandbox", "all"],
-        help="(a), (b) and (c), (d), (e)",
+        choices=["serve", "load", "empty", "sandbox", "windows", "tables", "all"],
+        help="(a), (b) and (c), (d), (e), (f), (g)",
     )
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--tables", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of (a), (b), (c) and (e)")
+    parser.add_argument("--tables", type=int, default=100, help="of (d)")
+    parser.add_argument("--rounds", type=int, default=5, help="of all but (f), which goes once through each window")
+    parser.add_argument(
+        "--changes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 5_000_000], help="windows of (f)"
+    )
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
+    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
+    parser.add_argument("--heap", default="2g", help="of each application of (f) and (g)")
     given = parser.parse_args()
     chosen: dict[str, Callable[[], None]] = {
         "serve": lambda: serve(given.rows, given.rounds),
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
         "sandbox": lambda: sandbox.measure(given.rows, given.rounds),
+        "windows": lambda: growing_windows(given.changes, given.targets, given.heap),
+        "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
     }
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench_airflow-") as home:
         os.environ.setdefault("AIRFLOW_HOME", home)

@@ -1,4 +1,4 @@
-"""Loads of one table by hook, planner and job, as the operator makes them, with checkpoints in a dict."""
+"""Loads by hook, planner and job, as the operator makes them, with checkpoints in a dict."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
-from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.target import MIRROR, Target
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
@@ -41,10 +41,23 @@ class Loads:
     """Runs over one database.
 
     :param patterns: the tables
-    :param namespace: of the lake
+    :param target: its address
+    :param shape: of the target's tables
+    :param connections: JDBC connections open at once
+    :param database: of the target, where it is one
     """
 
-    def __init__(self, server: Sandbox, patterns: tuple[str, ...], namespace: str, folder: Path) -> None:
+    def __init__(
+        self,
+        server: Sandbox,
+        patterns: tuple[str, ...],
+        target: str,
+        folder: Path,
+        *,
+        shape: str = MIRROR,
+        connections: int = 2,
+        database: DatabaseSpec | None = None,
+    ) -> None:
         self.connection = Connection(
             conn_id=source.CONNECTION_ID,
             conn_type="mssql",
@@ -57,8 +70,8 @@ class Loads:
         )
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
-        self.folder = folder
-        options = SinkOptions(Target.parse(f"iceberg://lake/{namespace}"), ("mirror",), "{schema}_{table}")
+        self.folder, self.shape, self.connections, self.database = folder, shape, connections, database
+        options = SinkOptions(Target.parse(target), (shape,), "{schema}_{table}")
         self.request = Request(source.CONNECTION_ID, patterns, (), options)
 
     def plan(self) -> RunPlan:
@@ -80,19 +93,23 @@ class Loads:
             tables=tuple(plan.specs),
             upto=plan.upto,
             work_dir=str(self.folder / "work"),
-            connections=2,
+            connections=self.connections,
+            database=self.database,
         )
 
     def load(self, spark: SparkSession, plan: RunPlan) -> Receipt:
         """Run the job in this process, and move the checkpoints."""
         spec = self.spec(plan)
         receipt = run(spark, spec)
-        if errors := [table.error for table in receipt.tables if table.error]:
-            raise RuntimeError(str(errors))
         self.save(plan, spec, receipt)
         return receipt
 
-    def save(self, plan: RunPlan, spec: JobSpec | None = None, receipt: Receipt | None = None) -> None:
-        """Move the checkpoints."""
+    def save(self, plan: RunPlan, spec: JobSpec, receipt: Receipt) -> None:
+        """Move the checkpoints.
+
+        :raises RuntimeError: if a table failed
+        """
+        if errors := [table.error for table in receipt.tables if table.error]:
+            raise RuntimeError(str(errors))
         for checkpoint in Outcome(plan, spec, receipt).checkpoints(self.request, datetime.datetime.now(datetime.UTC)):
             self.store.save(dataclasses.replace(checkpoint))

@@ -1,4 +1,4 @@
-"""A table of twelve columns with a million change rows, and the Spark session that reads it."""
+"""Tables of twelve columns, their changes in bulk, and the Spark session that reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,18 +14,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.operators import formats
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.logins import TARGET_PASSWORD, TARGET_USER
 
-PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
-)
 DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 DATABASE, TABLE, INSTANCE = "bench", "dbo.wide", "dbo_wide"
 CONNECTION_ID = "bench"
 _STEP = 50_000
+_EXTENSIONS = "spark.sql.extensions"
 
-DDL = """CREATE TABLE dbo.wide (
+_DDL = """CREATE TABLE {table} (
   id int NOT NULL PRIMARY KEY, customer int NULL, region varchar(12) NULL, name nvarchar(30) NULL,
   amount decimal(18,4) NULL, quantity smallint NULL, rate float NULL, active bit NULL, at datetime2(3) NULL,
   due date NULL, code varchar(8) NULL, total bigint NULL)"""
@@ -54,28 +53,54 @@ def rows(first: int, count: int) -> pa.Table:
     )
 
 
-def create(server: Sandbox, keys: int) -> None:
-    """Make the table with its first rows, and enable CDC."""
-    server.execute(DDL)
-    for first in range(0, keys, _STEP):
-        server.seed(None, TABLE, rows(first, min(_STEP, keys - first)))
+def create(server: Sandbox, keys: int, tables: Sequence[str] = (TABLE,)) -> None:
+    """Make tables with their first rows, and enable CDC.
+
+    :param tables: in the schema dbo
+    """
+    for table in tables:
+        server.execute(_DDL.format(table=table))
+        _insert(server, table, 0, keys)
     server.execute("EXEC sys.sp_cdc_enable_db")
-    server.execute("EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'wide', @role_name = NULL")
-    server.step()
+    for table in tables:
+        server.execute(
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo',"
+            f" @source_name = N'{table.removeprefix('dbo.')}', @role_name = NULL"
+        )
+    # else a load would wait until something is captured behind the start of the last instance
+    server.capture.step(server.cdc(), dummy=True)
 
 
 def change(server: Sandbox, keys: int, change_rows: int) -> None:
     """Make so many change rows: half of them inserts, half of them the two images of updates."""
-    for first in range(0, change_rows // 2, _STEP):
-        server.seed(None, TABLE, rows(keys + first, min(_STEP, change_rows // 2 - first)))
-        server.step()
-    for first in range(0, change_rows // 4, _STEP):
-        last = min(first + _STEP, change_rows // 4)
-        server.execute(
-            "UPDATE dbo.wide SET amount = amount + 1, name = N'changed', total = total + 1 "
-            f"WHERE id >= {first} AND id < {last}"
-        )
-        server.step()
+    _insert(server, TABLE, keys, change_rows // 2)
+    _run(server, _UPDATE.format(table=TABLE), 0, change_rows // 4)
+    server.step()
+
+
+def change_all_ways(server: Sandbox, table: str, first: int, changes: int) -> None:
+    """Make so many changes: four of eight are inserts, three are updates, of old and of inserted rows, one is a delete.
+
+    :param first: the rows of half as many keys from here on are there; those of the following keys are inserted
+    """
+    half, deletes = changes // 2, changes // 8
+    _insert(server, table, first + half, half)
+    _run(server, _UPDATE.format(table=table), first + half // 2, changes - half - deletes)
+    _run(server, f"DELETE FROM {table}", first, deletes)
+    server.step()
+
+
+_UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"
+
+
+def _insert(server: Sandbox, table: str, first: int, count: int) -> None:
+    for start in range(first, first + count, _STEP):
+        server.seed(None, table, rows(start, min(_STEP, first + count - start)))
+
+
+def _run(server: Sandbox, statement: str, first: int, count: int) -> None:
+    for start in range(first, first + count, _STEP):
+        server.execute(f"{statement} WHERE id >= {start} AND id < {min(start + _STEP, first + count)}")
 
 
 def jdbc_url(server: Sandbox) -> str:
@@ -85,25 +110,40 @@ def jdbc_url(server: Sandbox) -> str:
     )
 
 
+def settings(server: Sandbox, folder: Path) -> dict[str, str]:
+    """Return Spark's settings: every format of a target, a lake in the folder, the logins of source and PostgreSQL."""
+    jars, extensions, conf = [formats.JDBC_DRIVER], [], {}
+    for needs in formats.FORMATS.values():
+        jars += needs.packages
+        conf.update(needs.conf)
+        extensions += [needs.conf[_EXTENSIONS]] if _EXTENSIONS in needs.conf else []
+    return {
+        **conf,
+        _EXTENSIONS: ",".join(extensions),
+        "spark.master": "local[2]",
+        "spark.jars.packages": ",".join(jars),
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.mssql_cdc.user": server.user,
+        "spark.mssql_cdc.password": server.password,
+        "spark.mssql_cdc.target_user": TARGET_USER,
+        "spark.mssql_cdc.target_password": TARGET_PASSWORD,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "4",
+    }
+
+
 @contextlib.contextmanager
 def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
-    """A Spark session with a lake in the folder, and the server's credentials."""
+    """A Spark session with these settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars.packages", ",".join(PACKAGES))
-        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-        .config("spark.sql.catalog.lake.type", "hadoop")
-        .config("spark.sql.catalog.lake.warehouse", str(folder / "lake"))
-        .config("spark.mssql_cdc.user", server.user)
-        .config("spark.mssql_cdc.password", server.password)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.driver.memory", "4g")
-        .getOrCreate()
-    )
+    given: dict[str, str | int | bool | float | None] = {**settings(server, folder), "spark.driver.memory": "4g"}
+    session = SparkSession.builder.config(map=given).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

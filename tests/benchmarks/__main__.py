@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -317,6 +318,8 @@ def main() -> None:
         "windows": lambda: growing_windows(given.changes, given.targets, given.heap),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
     }
+    # servers and folders go, too, when a time limit ends this
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench_airflow-") as home:
         os.environ.setdefault("AIRFLOW_HOME", home)
         for name in chosen if "all" in given.which else given.which:

@@ -57,7 +57,11 @@ def submit(spec: JobSpec, settings: Mapping[str, str]) -> Application:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        peak = _watch(process)
+        try:
+            peak = _watch(process)
+        finally:
+            # where this is interrupted, nothing is left to run
+            process.kill()
         seconds = time.perf_counter() - started
         if process.returncode:
             log.seek(0)

@@ -126,7 +126,6 @@ def settings(server: Sandbox, folder: Path) -> dict[str, str]:
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder / "local"),
         "spark.mssql_cdc.user": server.user,
         "spark.mssql_cdc.password": server.password,
         "spark.mssql_cdc.target_user": TARGET_USER,

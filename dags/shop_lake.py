@@ -12,12 +12,16 @@ SHOP = {
     "mssql_conn_id": "mssql_default",
 }
 
-LAKE = {
-    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.lake.type": "hadoop",
-    "spark.sql.catalog.lake.warehouse": "{{ var.value.shop_warehouse }}",
+SPARK = {
     # A small load spends its time on tasks, not on data; raise this for tables of many gigabytes.
     "spark.sql.shuffle.partitions": "4",
     # The load's own lines are enough; Spark's are thousands.
     "spark.log.level": "WARN",
+}
+
+LAKE = {
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "hadoop",
+    "spark.sql.catalog.lake.warehouse": "{{ var.value.shop_warehouse }}",
+    **SPARK,
 }

@@ -44,9 +44,10 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     demo.add_argument(
         "--scenario",
-        choices=["plain", "crash"],
+        choices=["plain", "crash", "targets"],
         default="plain",
-        help="crash: Spark is killed in mid-window, then the task between commit and checkpoint (default: plain)",
+        help="crash: Spark is killed in mid-window, then the task between commit and checkpoint; "
+        "targets: one table goes into every target and shape, PostgreSQL if it is installed (default: plain)",
     )
     demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")

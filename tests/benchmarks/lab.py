@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
 from airflow_provider_mssql_cdc.operators.planning import RunPlan
@@ -32,7 +33,7 @@ _CONNECTIONS = 8
 
 def available(targets: Sequence[str]) -> list[str]:
     """Return the targets without those whose programs are not installed, which is said."""
-    if POSTGRESQL in targets and postgres.installed() is None:
+    if POSTGRESQL in targets and find_programs() is None:
         print("PostgreSQL is not installed (Debian package postgresql): it is left out")
         return [target for target in targets if target != POSTGRESQL]
     return list(targets)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mssql_cdc.cli.demo.targets_lake import SHAPES
+
 DAGS = Path(__file__).parents[2] / "dags"
 
 
@@ -18,7 +20,7 @@ def bag(airflow_db):
 
 def test_every_example_can_be_imported(bag):
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay"}
+    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay", "shop_targets"}
 
 
 def test_every_example_survives_serialization(bag):
@@ -35,7 +37,7 @@ def test_examples_say_what_they_do_and_how_to_run_them(bag):
 
 
 def test_examples_name_the_default_connections(bag):
-    tasks = [task for dag in bag.dags.values() for task in dag.tasks]
+    tasks = [task for dag in bag.dags.values() for task in dag.tasks if task.task_id != "choose"]
     assert {task.mssql_conn_id for task in tasks} == {"mssql_default"}
     assert {task._conn_id for task in tasks if task.task_id != "wait"} == {"spark_default"}
 
@@ -69,6 +71,22 @@ def test_the_watcher_and_the_load_look_at_the_same_tables(bag):
         "target": load.target,
         "mssql_conn_id": load.mssql_conn_id,
     }
+
+
+def test_one_table_goes_into_every_target_up_to_one_cut_or_into_those_that_are_chosen(bag):
+    dag = bag.dags["shop_targets"]
+    wait, choose = dag.get_task("wait"), dag.get_task("choose")
+    loads = [task for task in dag.tasks if task not in (wait, choose)]
+    assert {load.task_id: load.shapes for load in loads} == SHAPES
+    assert {load.task_id: load.target.partition(":")[0].partition("+")[0] for load in loads} == {
+        name: name for name in SHAPES
+    }
+    for load in loads:
+        assert (load.tables, load.upto.operator) == (["sales.orders"], wait)
+        assert load.upstream_task_ids == {"wait", "choose"}
+    assert wait.target == dag.get_task("iceberg").target
+    assert dag.params["targets"] == list(SHAPES)
+    assert choose.python_callable(params={"targets": ["delta"]}) == ["delta"]
 
 
 def test_the_replay_has_real_data_intervals(bag):

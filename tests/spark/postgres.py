@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,30 +14,27 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from airflow_provider_mssql_cdc.cli.demo.postgres import account, find_programs, free_port, initialize
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from tests.logins import TARGET_PASSWORD, TARGET_USER
 
-SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "shared_buffers": "32MB"}
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "off",
+    "shared_buffers": "32MB",
+    "timezone": "America/New_York",
+}
 
 
 class Postgres:
     """One server with one login, which owns the database."""
 
-    def __init__(self, binaries: Path, folder: Path, user: str | None) -> None:
-        self.binaries, self.data, self.user = binaries, folder / "data", user
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        password = folder / "password"
-        password.write_text(TARGET_PASSWORD)
-        if user is not None:
-            for path in (folder, password):
-                shutil.chown(path, user)
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
         # a locale whose order is not that of bytes
-        self._tool(
-            *("initdb", "--auth=scram-sha-256", f"--username={TARGET_USER}", f"--pwfile={password}", "--no-sync"),
-            *("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=und"),
-        )
+        locale = ("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=und")
+        self.data = initialize(folder, TARGET_USER, TARGET_PASSWORD, *locale)
         with (self.data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in {**SETTINGS, "port": self.port}.items())
         self.start()
@@ -76,39 +71,31 @@ class Postgres:
             return connection.execute(f'SELECT * FROM "{schema}"."{table}"', binary=True).fetchall()
 
     def _tool(self, name: str, *arguments: str) -> None:
+        user = account()
         done = subprocess.run(
-            [self.binaries / name, "-D", self.data, *arguments],
-            user=self.user,
-            group=self.user,
-            extra_groups=[] if self.user else None,
+            [find_programs() / name, "-D", self.data, *arguments],
+            user=user,
+            group=user,
+            extra_groups=[] if user else None,
             cwd="/",
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "America/New_York"},
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             # what the server inherits must not keep a pipe open
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE if name == "initdb" else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         if done.returncode:
             log = self.data / "log"
-            raise RuntimeError(f"{name} failed: {done.stderr or (log.read_text() if log.exists() else '')}")
-
-
-def installed() -> Path | None:
-    """Return the folder of PostgreSQL's programs, None where there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    binary = shutil.which("initdb") or (found[-1] if found else None)
-    return None if binary is None else Path(binary).parent
+            raise RuntimeError(f"{name} failed: {log.read_text() if log.exists() else ''}")
 
 
 @contextlib.contextmanager
 def running() -> Iterator[Postgres]:
     """Run a server, or skip the test where PostgreSQL is not installed."""
-    binaries = installed()
-    if binaries is None:
+    if find_programs() is None:
         pytest.skip("PostgreSQL is not installed (Debian package postgresql)")
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_pg-", dir="/tmp") as folder:
-        # it refuses to run as root; the package makes this user
-        server = Postgres(binaries, Path(folder), "postgres" if os.getuid() == 0 else None)
+        server = Postgres(Path(folder))
         try:
             yield server
         finally:

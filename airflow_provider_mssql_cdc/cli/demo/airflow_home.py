@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.exit import CommandError
-
-DAG_ID, LOAD = "shop_incremental", "load"
 
 _RUNNER = "airflow_provider_mssql_cdc.cli.demo.dag_runner"
 _LONGEST = 300
@@ -51,14 +49,15 @@ class DagRunner:
     """The process in which all runs of the DAG take place; starting it does not wait.
 
     :param env: as ``environment`` makes it
-    :param dags: folder of the DAG files
+    :param dag: the DAG's file, which is named as the DAG is
+    :param loads: its tasks that load
     :param log: the process's log, with the logs of all tasks
     """
 
-    def __init__(self, children: Children, env: Mapping[str, str], dags: Path, log: Path) -> None:
+    def __init__(self, children: Children, env: Mapping[str, str], dag: Path, loads: Sequence[str], log: Path) -> None:
         self._log = log
         self._process = children.start(
-            [sys.executable, "-m", _RUNNER, str(dags / f"{DAG_ID}.py"), DAG_ID, LOAD],
+            [sys.executable, "-m", _RUNNER, str(dag), dag.stem, *loads],
             env=env,
             log=log,
             cwd=log.parent,
@@ -83,20 +82,23 @@ class DagRunner:
         """
         return self._next()
 
-    def run(self, on_deferral: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def run(
+        self, on_deferral: Callable[[], None] = lambda: None, conf: Mapping[str, Any] | None = None
+    ) -> dict[str, dict[str, Any]]:
         """Run the DAG once.
 
         :param on_deferral: called when a task has begun to wait in a trigger
-        :return: the summary that the load pushed
+        :param conf: the DAG's parameters that are to be others than its own
+        :return: the summaries that the loads pushed, by task
         :raises CommandError: if the run fails
         """
-        print("run", file=self._process.stdin, flush=True)
+        print(json.dumps(conf or {}), file=self._process.stdin, flush=True)
         while (event := self._next())["event"] == "deferred":
             on_deferral()
+        summaries: dict[str, dict[str, Any]] = event["summaries"]
         if event["state"] != "success":
-            raise CommandError(self._explain(event["summary"]))
-        summary: dict[str, Any] = event["summary"]
-        return summary
+            raise CommandError(self._explain(summaries.values()))
+        return summaries
 
     def _next(self) -> dict[str, Any]:
         line = self._process.stdout.readline() if self._process.stdout else ""
@@ -105,19 +107,20 @@ class DagRunner:
         event: dict[str, Any] = json.loads(line)
         return event
 
-    def _explain(self, summary: Mapping[str, Any] | None) -> str:
-        return explain(self._log.read_text(errors="replace"), summary) + f"; see {self._log}"
+    def _explain(self, summaries: Iterable[Mapping[str, Any]]) -> str:
+        return explain(self._log.read_text(errors="replace"), summaries) + f"; see {self._log}"
 
 
-def explain(log: str, summary: Mapping[str, Any] | None) -> str:
+def explain(log: str, summaries: Iterable[Mapping[str, Any]]) -> str:
     """Return in one line why a run failed.
 
     :param log: of Airflow and Spark
-    :param summary: what the load pushed, if it came so far
+    :param summaries: what the loads pushed that came so far
     """
     if any(sign in log for sign in _UNRESOLVED):
         return "Spark could not download its jars from Maven Central, which the first run needs the network for"
-    errors = [(entry["table"], entry["error"]) for entry in (summary or {}).get("tables", ()) if "error" in entry]
+    tables = (entry for summary in summaries for entry in summary.get("tables", ()))
+    errors = [(entry["table"], entry["error"]) for entry in tables if "error" in entry]
     if errors:
         table, error = errors[0]
         others = f" (and {len(errors) - 1} more tables)" if len(errors) > 1 else ""

@@ -18,9 +18,10 @@ from airflow_provider_mssql_cdc.cli.demo import report
 from airflow_provider_mssql_cdc.cli.demo.crash import Crash
 from airflow_provider_mssql_cdc.cli.demo.play import Demo
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java
+from airflow_provider_mssql_cdc.cli.demo.targets import Targets
 from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
 
-SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash}
+SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash, "targets": Targets}
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -28,7 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo.
 
-    :return: 0 if source and lake are equal, else 1
+    :return: 0 if both sides are equal, else 1
     :raises KeyboardInterrupt: on SIGINT or SIGTERM, when everything has ended
     """
     interrupted = threading.Event()
@@ -66,30 +67,40 @@ def _play(arguments: argparse.Namespace) -> int:
             tables = demo.compare()
         seconds = round(time.monotonic() - started, 1)
         if arguments.json:
-            summary = {"scenario": arguments.scenario, "tables": tables, "seconds": seconds, "runs": demo.runs}
+            summary = {
+                "scenario": arguments.scenario,
+                "tables": tables,
+                "left_out": demo.left_out,
+                "seconds": seconds,
+                "runs": demo.runs,
+            }
             Path(arguments.json).write_text(json.dumps(summary, indent=1) + "\n")
         reporter.line()
         for line in report.table_lines(tables):
             reporter.line(line)
+        for target, reason in demo.left_out.items():
+            reporter.line(f"{target} was left out: {reason}")
         reporter.line()
         if arguments.keep:
             for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
                 reporter.line(line)
         else:
             reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
-        return conclude(tables, reporter, seconds)
+        return conclude(tables, reporter, seconds, demo.sides)
 
 
-def conclude(tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float) -> int:
+def conclude(
+    tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float, sides: str = Demo.sides
+) -> int:
     """Say whether all is equal, and return the exit code."""
     wrong = [table for table in tables if not table["equal"]]
     for table in wrong:
         for difference in table["differences"]:
-            reporter.line(f"{table['table']}: {difference}")
+            reporter.line(f"{report.name(table)}: {difference}")
     if wrong:
-        reporter.line(f"DIFFERENT: {', '.join(table['table'] for table in wrong)} ({seconds} s)")
+        reporter.line(f"DIFFERENT: {', '.join(map(report.name, wrong))} ({seconds} s)")
         return EXIT_DIFFERENT
-    reporter.line(f"Source and lake are equal. ({seconds} s)")
+    reporter.line(f"{sides} are equal. ({seconds} s)")
     return EXIT_OK
 
 

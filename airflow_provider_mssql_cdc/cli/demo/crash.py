@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psutil
 
@@ -21,22 +22,24 @@ class Crash(Demo):
 
     def load_changes(self) -> None:
         """Run the DAG until Spark is killed, and again until the task is."""
-        with self.run_step("changes, as they are made; Spark is killed in mid-window"):
-            self._run_until_killed(STAGED, self._kill_spark, on_deferral=self.writer.start)
-        with self.run_step("the task is killed when the lake has it all, before its checkpoints move"):
-            self._run_until_killed(_RECEIPT, self.runner.kill)
+        with self._killed(STAGED, self._kill_spark):
+            super().load_changes()
+        self._reporter.line("Spark was killed in mid-window")
+        with (
+            self.run_step("the task is killed when the lake has it all, before its checkpoints move"),
+            self._killed(_RECEIPT, self.runner.kill),
+        ):
+            self.runner.run()
         with self._reporter.step("Airflow again"):
             self.start_airflow()
             self.runner.wait_until_ready()
 
-    def _run_until_killed(
-        self, sign: str, kill: Callable[[], None], on_deferral: Callable[[], None] = lambda: None
-    ) -> None:
-        """Run the DAG, and kill as soon as a new file comes.
+    @contextmanager
+    def _killed(self, sign: str, kill: Callable[[], None]) -> Iterator[None]:
+        """Kill as soon as a new file comes, and expect that the run fails thereby.
 
         :param sign: pattern of the file in the Airflow home
         :param kill: what is to be killed
-        :param on_deferral: called when the sensor waits
         :raises CommandError: if the run ended before there was anything to kill, or failed for another reason
         """
         before, over, killed = set(self._airflow_home.glob(sign)), threading.Event(), threading.Event()
@@ -51,7 +54,7 @@ class Crash(Demo):
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            self.runner.run(on_deferral)
+            yield
         except CommandError:
             if not killed.is_set():
                 raise

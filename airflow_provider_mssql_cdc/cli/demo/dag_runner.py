@@ -1,8 +1,8 @@
 """The demo's Airflow process: makes its metadata database, and runs one DAG once for each line that it is sent.
 
-It answers with lines of JSON: ``{"event": "ready", "packages"}`` once, then for each run ``{"event": "deferred"}`` when
-a task begins to wait in a trigger, and ``{"event": "run", "state", "summary"}`` at the end. All else goes to standard
-error.
+The line is the run's configuration as JSON. It answers with lines of JSON: ``{"event": "ready", "packages"}`` once,
+then for each run ``{"event": "deferred"}`` when a task begins to wait in a trigger, and ``{"event": "run", "state",
+"summaries"}`` at the end: load to its summary, for those that came so far. All else goes to standard error.
 """
 
 from __future__ import annotations
@@ -55,22 +55,30 @@ def _find_dag(path: str, dag_id: str) -> Any:
     return bag.dags[dag_id]
 
 
-def _summary(run: Any, task_id: str) -> Any:
+def _summaries(run: Any, loads: list[str]) -> dict[str, Any]:
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
-    query = XComModel.get_many(run_id=run.run_id, key="summary", task_ids=task_id, dag_ids=run.dag_id)
+    query = XComModel.get_many(run_id=run.run_id, key="summary", task_ids=loads, dag_ids=run.dag_id)
     with create_session() as session:
-        row = session.scalars(query).first()
-        return None if row is None else XComModel.deserialize_value(row)
+        rows: Any = session.scalars(query)
+        found = {row.task_id: XComModel.deserialize_value(row) for row in rows}
+    return {load: found[load] for load in loads if load in found}
 
 
-def main(path: str, dag_id: str, task_id: str) -> None:
+def _packages(dag: Any, loads: list[str]) -> str:
+    """Return the jars that the loads name, each once."""
+    named = [package for load in loads for package in dag.get_task(load).packages.split(",")]
+    return ",".join(dict.fromkeys(named))
+
+
+def main(path: str, dag_id: str, *names: str) -> None:
     """Serve until standard input ends.
 
     :param path: the DAG's file
-    :param task_id: the task that pushes the run's summary
+    :param names: the tasks that push summaries
     """
+    loads = list(names)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     commands: queue.Queue[str] = queue.Queue()
@@ -81,11 +89,10 @@ def main(path: str, dag_id: str, task_id: str) -> None:
     upgradedb()
     dag = _find_dag(path, dag_id)
     logging.getLogger("airflow.sdk.definitions.dag").addHandler(_DeferralEvents(answers))
-    _say(answers, event="ready", packages=dag.get_task(task_id).packages)
+    _say(answers, event="ready", packages=_packages(dag, loads))
     while True:
-        commands.get()
-        run = dag.test()
-        _say(answers, event="run", state=str(run.state), summary=_summary(run, task_id))
+        run = dag.test(run_conf=json.loads(commands.get()))
+        _say(answers, event="run", state=str(run.state), summaries=_summaries(run, loads))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ It knows the tables only as any other reader of the lake does, and shares no cod
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,11 +47,12 @@ def copied(table: shop.Table) -> str:
     return f"SELECT MAX(_lsn) AS low FROM {mirror(table)}_history WHERE _op = 'R'"
 
 
-def open_session(warehouse: str, packages: str) -> SparkSession:
+def open_session(warehouse: str, packages: str, more: Mapping[str, str] | None = None) -> SparkSession:
     """Start Spark.
 
     :param warehouse: folder of the Iceberg catalog
     :param packages: Maven coordinates, separated by commas
+    :param more: settings
     """
     from pyspark.sql import SparkSession
 
@@ -65,42 +67,53 @@ def open_session(warehouse: str, packages: str) -> SparkSession:
         "spark.log.level": "WARN",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        **(more or {}),
     }
     builder = SparkSession.builder.appName("mssql-cdc demo: read the lake").master("local[2]")
     return builder.config(map=settings).getOrCreate()
 
 
-def export(spark: SparkSession, folder: Path) -> None:
-    """Write each table of the lake to Arrow files: ``sales.orders.mirror``, ``sales.orders.history``, .."""
-    queries = {}
+def queries() -> dict[str, str]:
+    """Return what is read of each table: ``sales.orders.mirror``, ``sales.orders.history``, .."""
+    found = {}
     for table in shop.TABLES:
-        queries[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
-        queries[f"{table.full_name}.history"] = newest_rows(table)
-        queries[f"{table.full_name}.events"] = events(table)
-        queries[f"{table.full_name}.copied"] = copied(table)
+        found[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
+        found[f"{table.full_name}.history"] = newest_rows(table)
+        found[f"{table.full_name}.events"] = events(table)
+        found[f"{table.full_name}.copied"] = copied(table)
+    return found
+
+
+def export(spark: SparkSession, folder: Path, wanted: Mapping[str, str]) -> None:
+    """Write what queries return to Arrow files of their names."""
 
     def write(name: str) -> None:
-        rows = spark.sql(queries[name]).toArrow()
+        rows = spark.sql(wanted[name]).toArrow()
         with pa.ipc.new_file(folder / name, rows.schema) as file:
             file.write_table(rows)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(write, queries))
+        list(pool.map(write, wanted))
 
 
-def read_export(folder: Path, table: shop.Table, shape: str) -> pa.Table:
-    """Return what ``export`` wrote of a table."""
-    return pa.ipc.open_file((folder / f"{table.full_name}.{shape}").read_bytes()).read_all()
+def read_export(folder: Path, name: str) -> pa.Table:
+    """Return what ``export`` wrote of a query."""
+    return pa.ipc.open_file((folder / name).read_bytes()).read_all()
+
+
+def when_asked(spark: SparkSession, work: Callable[[], None]) -> None:
+    """Wait for a line on standard input, do the work, and end Spark; without that line, only end it."""
+    try:
+        if sys.stdin.readline():
+            work()
+    finally:
+        spark.stop()
 
 
 def main(warehouse: str, packages: str, folder: str) -> None:
-    """Start Spark, wait for a line on standard input, and export the lake; without that line, do not."""
+    """Start Spark, and export the lake as soon as that is asked for."""
     spark = open_session(warehouse, packages)
-    try:
-        if sys.stdin.readline():
-            export(spark, Path(folder))
-    finally:
-        spark.stop()
+    when_asked(spark, lambda: export(spark, Path(folder), queries()))
 
 
 if __name__ == "__main__":

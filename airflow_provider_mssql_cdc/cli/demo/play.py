@@ -38,6 +38,14 @@ class Demo:
     :param port: of the sandbox, 0 for a free one
     """
 
+    dag_id = "shop_incremental"
+    loads: tuple[str, ...] = ("load",)
+    """The DAG's tasks that load."""
+    reader = lake.__name__
+    """The module that reads the lake, in a process of its own."""
+    sides = "Source and lake"
+    """What is compared, for the last line."""
+
     def __init__(self, folder: Path, *, rows: int, reporter: report.Reporter, port: int = 0) -> None:
         self.folder, self.warehouse, self.logs = folder, folder / "lake", folder / "logs"
         self._rows, self._reporter, self._port = rows, reporter, port
@@ -47,7 +55,9 @@ class Demo:
         self._stack = ExitStack()
         self._started_runs = 0
         self.packages = ""
+        self.conf: dict[str, Any] = {}
         self.runs: list[dict[str, Any]] = []
+        self.left_out: dict[str, str] = {}
 
     def __enter__(self) -> Demo:
         with ExitStack() as stack:
@@ -68,6 +78,7 @@ class Demo:
                     "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE),
                     # what a process that is ended leaves behind goes with the folder
                     "TMPDIR": str(temporary),
+                    **self._start_more(stack),
                 }
             )
             self._dags = dags
@@ -79,6 +90,14 @@ class Demo:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    def _start_more(self, stack: ExitStack) -> dict[str, str]:
+        """Start what a scenario has beside.
+
+        :param stack: ends it
+        :return: environment variables by which the loads find it
+        """
+        return {}
 
     def _connect(self) -> Any:
         import pymssql
@@ -93,7 +112,8 @@ class Demo:
 
     def start_airflow(self) -> None:
         """Start the process that runs the DAG, without waiting for it."""
-        self.runner = airflow_home.DagRunner(self.children, self._env, self._dags, self.logs / "airflow.log")
+        dag = self._dags / f"{self.dag_id}.py"
+        self.runner = airflow_home.DagRunner(self.children, self._env, dag, self.loads, self.logs / "airflow.log")
 
     def prepare(self) -> None:
         """Fill the shop, while Airflow makes its metadata database."""
@@ -167,13 +187,15 @@ class Demo:
             deferred.set()
             on_deferral()
 
-        summary = self.runner.run(note)
-        self.runs.append({**summary, "deferred": deferred.is_set()})
+        summaries = self.runner.run(note, self.conf)
         if deferred.is_set():
             notes.append("the sensor waited in a trigger")
-        events = sum(entry.get("events", 0) for entry in summary["tables"])
-        copied = sum(entry.get("copied", 0) for entry in summary["tables"])
-        notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {summary['upto']}")
+        self.runs += [{"load": load, **each, "deferred": deferred.is_set()} for load, each in summaries.items()]
+        entries = [entry for summary in summaries.values() for entry in summary["tables"]]
+        events = sum(entry.get("events", 0) for entry in entries)
+        copied = sum(entry.get("copied", 0) for entry in entries)
+        (upto,) = {summary["upto"] for summary in summaries.values()}
+        notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {upto}")
 
     def _wait_for_capture(self, order_id: int) -> None:
         """Wait until the capture has reached the transaction that inserted an order, which was the last."""
@@ -193,33 +215,45 @@ class Demo:
         :raises CommandError: if one side cannot be read
         """
         with self._reporter.step("Comparing all rows and columns of source and lake") as notes:
-            reader = self._lake_reader or self._start_lake_reader()
-            with contextlib.suppress(BrokenPipeError):
-                print("now", file=reader.stdin, flush=True)
-            source = self._read_source()
-            if reader.wait() != 0:
-                raise CommandError(f"the lake could not be read; see {self.logs / 'lake.log'}")
-            self._lake_reader = None
+            with self._lake_exported():
+                source = self._read_source()
             events = self._read_events()
             totals = report.add_up(self.runs)
             results = []
             for table in shop.TABLES:
                 found = {
                     shape: compare(
-                        source[table.full_name], lake.read_export(self._export, table, shape), table.arrow, table.key
+                        source[table.full_name],
+                        lake.read_export(self._export, f"{table.full_name}.{shape}"),
+                        table.arrow,
+                        table.key,
                     )
                     for shape in ("mirror", "history")
                 }
-                there = lake.read_export(self._export, table, "events")
+                there = lake.read_export(self._export, f"{table.full_name}.events")
                 found["events"] = compare(events[table.full_name], there, table.events, tuple(shop.EVENT))
                 results.append(_result(table.full_name, totals[table.full_name], found))
             notes.append(f"{sum(result['rows'] for result in results):,} rows")
         return results
 
+    @contextmanager
+    def _lake_exported(self) -> Iterator[None]:
+        """Have the lake read anew, beside what the ``with`` statement does.
+
+        :raises CommandError: if it cannot be read
+        """
+        reader = self._lake_reader or self._start_lake_reader()
+        with contextlib.suppress(BrokenPipeError):
+            print("now", file=reader.stdin, flush=True)
+        yield
+        if reader.wait() != 0:
+            raise CommandError(f"the lake could not be read; see {self.logs / 'lake.log'}")
+        self._lake_reader = None
+
     def _start_lake_reader(self) -> subprocess.Popen[str]:
         self._export.mkdir(exist_ok=True)
         return self.children.start(
-            [sys.executable, "-m", lake.__name__, str(self.warehouse), self.packages, str(self._export)],
+            [sys.executable, "-m", self.reader, str(self.warehouse), self.packages, str(self._export)],
             env=self._env,
             log=self.logs / "lake.log",
             cwd=self.logs,
@@ -234,7 +268,7 @@ class Demo:
         result = {}
         with contextlib.closing(self._connect()) as connection:
             for table in shop.TABLES:
-                (low,) = lake.read_export(self._export, table, "copied").column("low").to_pylist()
+                (low,) = lake.read_export(self._export, f"{table.full_name}.copied").column("low").to_pylist()
                 changes = f"cdc.[{table.schema}_{table.name}_CT]"
                 result[table.full_name] = read_events(connection, changes, table.events, low)
         return result

@@ -34,6 +34,7 @@ class Children:
         cwd: Path,
         ask: bool = False,
         listen: bool = False,
+        user: str | None = None,
     ) -> subprocess.Popen[str]:
         """Start a process.
 
@@ -43,6 +44,7 @@ class Children:
         :param log: receives standard error, and standard output unless ``listen``
         :param ask: connect a pipe to standard input
         :param listen: connect a pipe to standard output
+        :param user: whose rights it gets, None for our own
         """
         with log.open("a") as sink:
             process = subprocess.Popen(
@@ -54,6 +56,9 @@ class Children:
                 stderr=sink,
                 text=True,
                 start_new_session=True,
+                user=user,
+                group=user,
+                extra_groups=None if user is None else [],
             )
         self._started.append(process)
         return process

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+_NAMES = ("table", "target", "shape")
 _COUNTS = ("windows", "events", "copied", "inserted", "updated", "deleted")
 _TICK = 0.2
 
@@ -76,23 +77,30 @@ def add_up(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def table_lines(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def name(entry: Mapping[str, Any]) -> str:
+    """Return what was compared: a table, or a table in a target and shape."""
+    return " ".join(entry[part] for part in _NAMES if part in entry)
+
+
+def table_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the table of results."""
-    header = ("table", *_COUNTS, "seconds", "rows", "equal")
+    names = [part for part in _NAMES if part in entries[0]]
+    header = (*names, *_COUNTS, "seconds", "rows", "equal")
     rows = [
         (
-            entry["table"],
+            *(entry[part] for part in names),
             *(f"{entry[count]:,}" for count in _COUNTS),
             f"{entry['seconds']:.1f}",
             f"{entry['rows']:,}",
             "yes" if entry["equal"] else "NO",
         )
-        for entry in tables
+        for entry in entries
     ]
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     for row in (header, *rows):
-        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
-        yield "  ".join((row[0].ljust(widths[0]), *numbers))
+        cells = list(zip(row, widths, strict=True))
+        left = (text.ljust(width) for text, width in cells[: len(names)])
+        yield "  ".join((*left, *(text.rjust(width) for text, width in cells[len(names) :])))
 
 
 def look_lines(folder: Path, env: Mapping[str, str], warehouse: Path, packages: str) -> Iterator[str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mssql_cdc.cli.demo import command, lake, play, shop
+from airflow_provider_mssql_cdc.cli.demo import command, lake, postgres, shop, targets
 from airflow_provider_mssql_cdc.cli.demo.report import Reporter
-from tests.lake import add_catalog
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
@@ -71,6 +70,8 @@ def test_whatever_is_killed_the_demo_goes_on_and_finds_both_sides_equal(tmp_path
     assert result["seconds"] > 0
     log = (kept / "logs" / "airflow.log").read_text()
     assert "Cannot execute: spark-submit" in log
+    # the shop changed again, so that there was a window, only when the sensor had found nothing and waited
+    assert "Spark was killed in mid-window" in out
 
     lines = out.splitlines()
     assert any(line.startswith("Source and lake are equal.") for line in lines)
@@ -89,36 +90,57 @@ def clean_environment():
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
-def test_the_demo_loads_the_changing_shop_and_one_corrupted_cell_of_the_lake_makes_it_fail(tmp_path, spark):
-    out = io.StringIO()
-    reporter = Reporter(out)
-    with play.Demo(tmp_path, rows=2000, reporter=reporter) as demo:
+def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_found(tmp_path):
+    with targets.Targets(tmp_path, rows=200, reporter=Reporter(io.StringIO())) as demo:
         demo.prepare()
         demo.load_first()
         demo.load_changes()
         demo.load_rest()
-        equal = demo.compare()
-        add_catalog(spark, "corrupted", demo.warehouse)
-        orders = spark.table("corrupted.shop.sales_orders")
-        order_id = orders.where("amount IS NOT NULL").agg({"order_id": "min"}).first()[0]
-        spark.sql(f"UPDATE corrupted.shop.sales_orders SET amount = amount + 0.0001 WHERE order_id = {order_id}")
-        corrupted = demo.compare()
-    assert command.conclude(equal, reporter, 1.0) == 0
-    assert {table["table"] for table in equal} == {table.full_name for table in shop.TABLES}
-    for table in equal:
-        assert table["differences"] == []
-        assert table["copied"] > 0
-        assert table["windows"] >= 2
-        assert table["events"] >= table["inserted"] + table["updated"] + table["deleted"] > 0
-    assert [run["deferred"] for run in demo.runs][1:2] == [True]
-    assert len(demo.runs) == 3
-    assert {table["table"]: table["equal"] for table in corrupted} == {
-        table.full_name: table is not shop.ORDERS for table in shop.TABLES
+        corrupted = corrupt(demo.postgres)
+        results = demo.compare()
+        if demo.postgres is not None:
+            assert files_with(demo.postgres.password, tmp_path) == []
+    assert set(demo.left_out) == ({"postgresql"} if postgres.missing() else set())
+    assert {(result["target"], result["shape"]) for result in results} == {
+        (target, shape) for target, shapes in targets.SHAPES.items() for shape in shapes if target not in demo.left_out
     }
-    (difference,) = next(table["differences"] for table in corrupted if not table["equal"])
-    assert difference.startswith(f"mirror: order_id {order_id}: amount is Decimal(")
-    assert command.conclude(corrupted, reporter, 1.0) == 1
-    assert f"sales.orders: {difference}" in out.getvalue()
+    found = {(result["target"], result["shape"]): result["differences"] for result in results if not result["equal"]}
+    assert found.keys() == corrupted.keys()
+    for sink, begins in corrupted.items():
+        (difference,) = found[sink]
+        assert difference.startswith(begins)
+        assert f"sales.orders {' '.join(sink)}: {difference}" in conclusion(results, 1)
+    for result in results:
+        # a first load beside which nothing changes has no window
+        assert result["windows"] in (1, 2)
+        assert min(result[count] for count in ("copied", "inserted", "updated", "deleted")) > 0
+    rows = {(result["target"], result["shape"]): result["rows"] for result in results}
+    assert rows["iceberg", "history"] > rows["iceberg", "scd2"] > rows["iceberg", "mirror"] > 0
+    assert [run["load"] for run in demo.runs] == [*demo.loads] * 2
+    assert len({run["upto"] for run in demo.runs}) == 2, "all targets go to the same cut"
+
+
+def files_with(text, folder):
+    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+def corrupt(server):
+    """Change one cell, if there is such a target; return where, and how the difference that it makes begins."""
+    if server is None:
+        return {}
+    changed = server.read(
+        "UPDATE shop.sales_orders SET amount = amount + 0.0001"
+        " WHERE order_id = (SELECT MIN(order_id) FROM shop.sales_orders) RETURNING order_id"
+    )
+    (order_id,) = changed.column("order_id").to_pylist()
+    return {("postgresql", "mirror"): f"rows: order_id {order_id}: amount is Decimal("}
+
+
+def conclusion(results, code):
+    """What is said of results that end with this exit code."""
+    out = io.StringIO()
+    assert command.conclude(results, Reporter(out), 1.0) == code
+    return out.getvalue()
 
 
 @pytest.mark.xdist_group("airflow")

@@ -110,24 +110,24 @@ def test_a_step_that_fails_does_not_look_done(stream, said):
 
 
 @pytest.mark.parametrize(
-    ("log", "summary", "said"),
+    ("log", "summaries", "said"),
     [
-        ("..\n:: UNRESOLVED DEPENDENCIES ::\n..", None, "could not download its jars"),
-        ("RuntimeException: [unresolved dependency: org.apache.iceberg#x;1: not found]", None, "could not download"),
+        ("..\n:: UNRESOLVED DEPENDENCIES ::\n..", [], "could not download its jars"),
+        ("RuntimeException: [unresolved dependency: org.apache.iceberg#x;1: not found]", [], "could not download"),
         (
             "",
-            {"tables": [{"table": "sales.orders", "error": "gap.\nDo this."}, {"table": "sales.items"}]},
+            [{"tables": [{"table": "sales.orders", "error": "gap.\nDo this."}, {"table": "sales.items"}]}],
             "the DAG run failed: sales.orders: gap. Do this.",
         ),
         (
             "",
-            {"tables": [{"table": "a.b", "error": "x" * 1000}, {"table": "a.c", "error": "y"}]},
+            [{"tables": [{"table": "a.b", "error": "x" * 1000}]}, {"tables": [{"table": "a.c", "error": "y"}]}],
             f"the DAG run failed: a.b: {'x' * 300} (and 1 more tables)",
         ),
-        ("Traceback ..", None, "the DAG run failed"),
+        ("Traceback ..", [], "the DAG run failed"),
     ],
 )
-def test_why_a_run_failed_is_one_line(log, summary, said):
-    explained = explain(log, summary)
+def test_why_a_run_failed_is_one_line(log, summaries, said):
+    explained = explain(log, summaries)
     assert said in explained
     assert "\n" not in explained

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.logins import SPARK_PASSWORD, SPARK_USER
+from tests.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 from tests.spark import postgres
 from tests.spark.origin import Origin
 
@@ -28,6 +28,27 @@ def postgresql():
     """One PostgreSQL for all schemas."""
     with postgres.running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def jdbc_catalog(spark, postgresql, tmp_path_factory):
+    """The name of an Iceberg catalog that a database keeps."""
+    database, name = "catalogs", "kept"
+    postgresql.sql(f"CREATE DATABASE {database}", "postgres")
+    settings = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "jdbc",
+        ".uri": f"jdbc:postgresql://127.0.0.1:{postgresql.port}/{database}",
+        ".jdbc.user": TARGET_USER,
+        ".jdbc.password": TARGET_PASSWORD,
+        ".jdbc.schema-version": "V1",
+        ".warehouse": str(tmp_path_factory.mktemp("kept")),
+    }
+    # for sessions to come, as --conf sets it
+    conf = spark.sparkContext._jsc.sc().conf()
+    for key, value in settings.items():
+        conf.set(f"spark.sql.catalog.{name}{key}", value)
+    return name
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from tests.spark.postgres import Postgres
 class Origin:
     """One database, whose capture runs when ``scan`` is called, or by itself where ``live``.
 
-    ``format`` is that of its targets.
+    ``format`` is that of its targets, ``catalog`` that of Iceberg's.
     """
 
-    format = "iceberg"
+    format, catalog = "iceberg", "lake"
     warehouse: Postgres | None = None
 
     def __init__(self, spark, sandbox, work_dir, namespace, live=False) -> None:
@@ -107,15 +107,18 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        places = {"iceberg": ("lake", self.namespace), "postgresql": ("warehouse", self.namespace)}
+        places = {"iceberg": (self.catalog, self.namespace), "postgresql": ("warehouse", self.namespace)}
         return (*places.get(self.format, (f"file://{self.work_dir}",)), name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
         """Return a target table in Spark SQL."""
         *place, table = self.target(name, shape)
+        return self._sql_name(place, table + suffix)
+
+    def _sql_name(self, place: list[str], table: str) -> str:
         if self.format == "delta":
-            return f"delta.`{place[0]}/{table}{suffix}`"
-        return ".".join(f"`{part}`" for part in (*place, table + suffix))
+            return f"delta.`{place[0]}/{table}`"
+        return ".".join(f"`{part}`" for part in (*place, table))
 
     def table(
         self, name: str, shapes=("mirror", "history"), at=None, key=None, capture_instance=None, **sink
@@ -162,15 +165,19 @@ class Origin:
         return run(self.spark, self.spec(*tables, upto=upto or self.max_lsn(), **options))
 
     def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
-        """Return the rows of a target table."""
+        """Return the rows of a source table's target."""
+        return self.rows(self.target(name, shape)[-1] + suffix)
+
+    def rows(self, table: str):
+        """Return the rows of a target table, by its own name."""
         if self.warehouse is not None:
-            return self.warehouse.rows(self.namespace, self.target(name, shape)[-1] + suffix)
+            return self.warehouse.rows(self.namespace, table)
         session = self.spark.newSession()
+        *place, _ = self.target("", "mirror")
         if self.format == "parquet":
-            folder, table = self.target(name, shape)
-            frame = read_history(session, folder, table + suffix)
+            frame = read_history(session, place[0], table)
         else:
-            frame = session.table(self.sql_name(name, shape, suffix))
+            frame = session.table(self._sql_name(place, table))
         return [row.asDict() for row in frame.collect()]
 
 

@@ -63,7 +63,7 @@ class Histories:
         return found
 
     def rows(self, kind: str) -> list[dict]:
-        return [row.asDict() for row in self.origin.spark.newSession().table(self.name(kind)).collect()]
+        return self.origin.rows(f"orders_{kind}")
 
     def name(self, kind: str) -> str:
         return self.origin.sql_name("dbo.orders", "history").replace("dbo_orders_history", f"orders_{kind}")
@@ -177,10 +177,14 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
     [
         ("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions")),
         ("delta", ("net_merge", "wide", "transactions")),
+        ("parquet", ("all", "wide", "transactions")),
+        ("postgresql", ("net_mask", "wide", "transactions")),
     ],
 )
-def test_each_kind_holds_what_the_source_says(orders: Origin, format_: str, kinds: tuple[str, ...]) -> None:
+def test_each_kind_holds_what_the_source_says(orders: Origin, format_, kinds: tuple[str, ...], request) -> None:
     orders.format = format_
+    if format_ == "postgresql":
+        orders.into(request.getfixturevalue("postgresql"))
     histories = Histories(orders, kinds)
     first = histories.load()
     low = histories.at[kinds[0]][0]
@@ -212,7 +216,7 @@ def test_each_kind_holds_what_the_source_says(orders: Origin, format_: str, kind
     deleted = {row["before_id"]: (row["before_old"], row["_unknown"]) for row in wide if row["type"] == "delete"}
     nothing = (None, ["before_old"])
     assert deleted == {4: nothing, 5: nothing, 6: nothing, 21: ("old 21", [])}
-    if format_ == "delta":
+    if format_ != "iceberg":
         return
     everything = of_function(orders, "all", low, upto)
     assert of_history(histories.rows("no_updates"), low) == [row for row in everything if row[1] != "U"]

@@ -9,7 +9,6 @@ import pytest
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
-from tests.logins import TARGET_PASSWORD, TARGET_USER
 from tests.spark.model import lsn
 from tests.spark.tables import (
     COLUMNS,
@@ -38,28 +37,9 @@ def table(spark, namespace):
 
 
 @pytest.fixture
-def table_of_jdbc_catalog(spark, namespace, postgresql, tmp_path):
+def table_of_jdbc_catalog(spark, namespace, jdbc_catalog):
     """The same in a catalog that a database keeps."""
-    database = "catalogs"
-    if not postgresql.sql(f"SELECT 1 FROM pg_database WHERE datname = '{database}'", "postgres"):
-        postgresql.sql(f"CREATE DATABASE {database}", "postgres")
-    settings = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "jdbc",
-        ".uri": f"jdbc:postgresql://127.0.0.1:{postgresql.port}/{database}",
-        ".jdbc.user": TARGET_USER,
-        ".jdbc.password": TARGET_PASSWORD,
-        ".jdbc.schema-version": "V1",
-        ".warehouse": str(tmp_path),
-    }
-
-    def make(spec_id="spec"):
-        session = table_session(spark)
-        for name, value in settings.items():
-            session.conf.set(f"spark.sql.catalog.kept{name}", value)
-        return IcebergTable(session, ("kept", namespace, "t"), spec_id)
-
-    return make
+    return lambda spec_id="spec": IcebergTable(table_session(spark), (jdbc_catalog, namespace, "t"), spec_id)
 
 
 def branches(target):

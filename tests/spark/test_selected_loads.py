@@ -58,8 +58,8 @@ def people(live: Origin) -> Origin:
     return live
 
 
-def table(origin: Origin, shapes=SHAPES, at=None, choice=CHOICE, salt=SALT):
-    spec = origin.table("dbo.people", shapes, at=at)
+def table(origin: Origin, shapes=SHAPES, at=None, choice=CHOICE, salt=SALT, key=None):
+    spec = origin.table("dbo.people", shapes, at=at, key=key)
     selection = choose(spec.name, spec.schema, choice, check=salt_check(salt))
     return dataclasses.replace(spec, selection=selection)
 
@@ -160,6 +160,53 @@ def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, mo
 
     assert third.tables[0].error is None
     assert held(people.lake("dbo.people")) == view(people) == current(people)
+
+
+@pytest.mark.parametrize(
+    ("format_", "shapes", "key"),
+    [
+        ("delta", ("mirror", "history", "scd2"), None),
+        ("parquet", ("history",), None),
+        ("postgresql", ("mirror", "history"), None),
+        ("iceberg", ("mirror", "history"), ["ssn"]),
+    ],
+)
+def test_every_target_holds_what_was_chosen(people: Origin, format_, shapes, key, request) -> None:
+    people.format = format_
+    if format_ == "postgresql":
+        people.into(request.getfixturevalue("postgresql"))
+    # no two rows have the same, not even none, but nothing says so to the server
+    people.sql("UPDATE dbo.people SET ssn = '33' WHERE id = 3")
+    people.wait_captured()
+    first = people.load(table(people, shapes, key=key))
+    (loaded,) = first.tables
+    assert loaded.error is None
+    state = {row["id"]: row for row in people.lake("dbo.people", "history")}
+    low = str(people.max_lsn())
+    for batch in (
+        "UPDATE dbo.people SET status = N'open' WHERE id = 2; UPDATE dbo.people SET status = N'draft' WHERE id = 1",
+        "UPDATE dbo.people SET id = 30, amount = 33 WHERE id = 3; DELETE FROM dbo.people WHERE id = 6",
+        "UPDATE dbo.people SET ssn = '77', amount = 70 WHERE id = 7; UPDATE dbo.people SET ssn = '7' WHERE id = 8",
+        "INSERT INTO dbo.people VALUES (9, N'i@x', N'open', 9, '99', N'n'), (10, N'j@x', N'draft', 9, '100', N'n')",
+    ):
+        people.sql(f"BEGIN TRAN; {batch}; COMMIT")
+    people.wait_captured()
+
+    second = people.load(table(people, shapes, positions(first), key=key))
+
+    assert second.tables[0].error is None
+    expected = view(people)
+    assert len(expected) == 5
+    for row in sorted(people.lake("dbo.people", "history"), key=lambda row: (row["_lsn"], row["_seq"] or 0)):
+        if row["_lsn"] > low and row["_op"] in "BD":
+            assert state.pop(row["id"])["amount"] == row["amount"]
+        elif row["_lsn"] > low:
+            state[row["id"]] = row
+    assert held(state.values()) == expected
+    if "mirror" in shapes:
+        assert held(people.lake("dbo.people")) == expected
+    if "scd2" in shapes:
+        assert current(people) == expected
 
 
 def test_changes_are_read_as_chosen(people: Origin) -> None:

@@ -18,7 +18,10 @@ KINDS = {1: "D", 2: "I", 3: "B", 4: "U"}
 
 @pytest.fixture(params=["iceberg", "delta"])
 def orders(request, live: Origin) -> Origin:
-    live.format = request.param
+    if request.param == "iceberg in a JDBC catalog":
+        live.catalog = request.getfixturevalue("jdbc_catalog")
+    else:
+        live.format = request.param
     live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
     live.sql("INSERT INTO dbo.orders VALUES " + ", ".join(f"({n}, N'n{n}', N'doc {n}')" for n in range(1, 31)))
     live.enable("dbo.orders")
@@ -64,6 +67,7 @@ def versions(origin: Origin, copied: dict, low: str) -> set[tuple]:
     return found | {(id_, *row, None) for id_, row in rows.items()}
 
 
+@pytest.mark.parametrize("orders", ["iceberg", "delta", "iceberg in a JDBC catalog"], indirect=True)
 def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin) -> None:
     first = orders.load(orders.table("dbo.orders", SHAPES))
     (table,) = first.tables

@@ -190,6 +190,7 @@ class Marker:
     :param history: what a history holds
     :param selection_hash: of what of the rows is loaded; None if all is, as it is
     :param selection: that as text
+    :param deletes: what a mirror does with deleted rows; None in other shapes
     """
 
     position: Lsn
@@ -210,6 +211,7 @@ class Marker:
     history: HistoryOptions = DEFAULT
     selection_hash: str | None = None
     selection: tuple[str, ...] = ()
+    deletes: str | None = None
     version: int = VERSION
 
 

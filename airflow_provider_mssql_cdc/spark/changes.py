@@ -124,7 +124,13 @@ def _wide(shape: TableShape, events: DataFrame) -> DataFrame:
             _prefixed(AFTER, F.col("_unknown")),
         )
     )
-    missing = F.raise_error(F.concat(F.lit("an update without its before image, at "), F.col("_lsn")))
+    missing = F.raise_error(
+        F.concat(
+            F.lit(f"{shape.spec.name}: the change table has an update without its before image, at "),
+            F.col("_lsn"),
+            F.lit(", so rows of it were removed by hand: load the table anew after `mssql-cdc checkpoint reset`"),
+        )
+    )
     type_ = F.when(op == "I", INSERT).when(op == "D", DELETE).when(F.col(_OLD).isNull(), missing).otherwise(UPDATE)
     values = {
         "type": type_,

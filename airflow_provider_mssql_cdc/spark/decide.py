@@ -202,6 +202,12 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
             advice="Load these into another table (table_name), or put changes, history_form and operations back. "
             f"{RESET_ADVICE}",
         )
+    if marker.deletes not in (None, sink.deletes):
+        raise TargetError(
+            f'{sink.name} was loaded with deletes="{marker.deletes}", and this load has deletes="{sink.deletes}".',
+            table=str(table.name),
+            advice=f"Load into another table (table_name), or put deletes back. {RESET_ADVICE}",
+        )
     if not same_selection(marker.selection_hash, table.selection):
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not same_schema(marker.schema_hash, table.schema):

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
+    GapError,
     KeyRequiredError,
     MarkerMovedError,
     NotLoadedYetError,
@@ -197,17 +198,28 @@ class TableLoad:
         """
         # where the server does not enforce the key, the before images tell which row left it
         history = not self._table.unique_key or any(s.shape != MIRROR or s.deletes == SOFT for s in self._table.sinks)
-        staged, self._min_lsn = stage_windows(
-            self._source,
-            self._table,
-            self.shape.mappings,
-            windows,
-            f"{self.staging_path}/events",
-            history=history,
-            slice_rows=self._job.slice_rows,
-            connections=self._connections,
-            salt=self._salt,
-        )
+        try:
+            staged, self._min_lsn = stage_windows(
+                self._source,
+                self._table,
+                self.shape.mappings,
+                windows,
+                f"{self.staging_path}/events",
+                history=history,
+                slice_rows=self._job.slice_rows,
+                connections=self._connections,
+                salt=self._salt,
+            )
+        except GapError as gap:
+            if self._copy is None or gap.after != self._copy.low:
+                raise
+            raise GapError(
+                str(self._table.name),
+                gap.after,
+                gap.min_lsn,
+                advice="They were made while the table was copied, which took longer than changes are kept: raise the "
+                "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
+            ) from gap
         return staged
 
     @contextmanager
@@ -281,11 +293,12 @@ class TableLoad:
             )
 
     def _begin(self, state: SourceState, *, copied: bool) -> None:
-        if not copied:
+        if not copied or not self._table.schema.key:
+            self._check_reached(state, self._job.upto)
             self._low = low_position(self._table, state)
+        if not copied:
             return
         if not self._table.schema.key:
-            self._low = low_position(self._table, state)
             self._warn(f"{self._table.name} has no key: its history starts at {self._low}, without the rows of before.")
             return
         with self._step("copy"):
@@ -405,6 +418,7 @@ class TableLoad:
             history=sink.history,
             selection_hash=self._table.selection.hash,
             selection=self._table.selection.describe(),
+            deletes=sink.deletes if sink.shape == MIRROR else None,
         )
 
     def _witness(self, position: Lsn) -> Witness | None:

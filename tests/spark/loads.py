@@ -29,6 +29,8 @@ class Loads:
     def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
         self.origin, self.shapes = origin, shapes
         self.store = CheckpointStore(Variables())
+        self.begun: dict[str, str] = {}
+        """Of each table, the position to which it was loaded when that was first heard of."""
         catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
         place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
@@ -69,6 +71,9 @@ class Loads:
             assert [
                 (t.name.table, t.error) for t in receipt.tables if (t.error is None) == (t.name.table in failing)
             ] == []
+            for table in receipt.tables:
+                if table.sinks:
+                    self.begun.setdefault(table.name.table, str(max(sink.read_through for sink in table.sinks)))
         if checkpoint:
             for written in Outcome(plan, spec, receipt).checkpoints(request, datetime.datetime.now(datetime.UTC)):
                 self.store.save(written)
@@ -132,33 +137,43 @@ def check(loads: Loads, models: list[histories.Model]) -> None:
             for model in models:
                 check_history(table, model, by_history[model.h])
         if "scd2" in loads.shapes:
-            versions: dict[int, list[dict]] = {model.h: [] for model in models}
-            for row in loads.versions(table):
-                versions[row["h"]].append(row)
-            for model in models:
-                check_versions(table, model, versions[model.h])
+            check_versions(loads, table, models)
 
 
-def check_versions(table: str, model: histories.Model, found: list[dict]) -> None:
-    """The versions of each key are the last of those that its transactions left, and each ends where it was changed."""
+def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> None:
+    """Compare all versions with the states that each transaction left, which the source's change table dates."""
     width = histories.KEY_LENGTH[table]
-    left: dict[tuple, dict[int, tuple | None]] = {}
-    for number, op, row in model.events[table]:
-        if op != "B":
-            left.setdefault(row[:width], {})[number] = None if op == "D" else row
-    versions: dict[tuple, list[dict]] = {}
-    for version in sorted(found, key=lambda version: version["_from_lsn"]):
-        versions.setdefault(plain(version[c] for c in histories.COLUMNS[table][:width]), []).append(version)
-    assert {key for key, mine in versions.items() if mine[-1]["_to_lsn"] is None} == model.rows[table].keys()
-    for key, mine in versions.items():
-        states = list(left[key].values())
-        expected = [
-            (row, states[i + 1] if i + 1 < len(states) else row) for i, row in enumerate(states) if row is not None
-        ][-len(mine) :]
-        assert [plain(v[c] for c in histories.COLUMNS[table]) for v in mine] == [row for row, _ in expected]
-        for version, following, (_, then) in zip(mine, mine[1:], expected, strict=False):
-            assert version["_from_lsn"] < version["_to_lsn"] <= following["_from_lsn"]
-            assert (version["_to_lsn"] == following["_from_lsn"]) == (then is not None)
+    columns = histories.COLUMNS[table]
+    captured = loads.origin.sql(
+        f"SELECT h, CONVERT(varchar(22), [__$start_lsn], 1) AS lsn FROM cdc.lab_{table}_CT"
+        " ORDER BY [__$start_lsn], [__$command_id], [__$seqval], [__$operation]"
+    )
+    found = [
+        (plain(version[c] for c in columns), version["_from_lsn"], version["_to_lsn"])
+        for version in loads.versions(table)
+    ]
+    low = min((since for _, since, _ in found), default="")
+    expected = []
+    for model in models:
+        lsns = [row["lsn"] for row in captured if row["h"] == model.h]
+        left: dict[tuple, dict[str, tuple | None]] = {}
+        for (_, op, row), lsn in zip(model.events[table], lsns, strict=True):
+            if op != "B":
+                left.setdefault(row[:width], {})[lsn] = None if op == "D" else row
+        for states in left.values():
+            copied = [row for lsn, row in states.items() if lsn <= low][-1:]
+            later = [(lsn, row) for lsn, row in states.items() if lsn > low]
+            if copied and later and (*copied, low, later[0][0]) not in found and later[0][0] <= loads.begun[table]:
+                # changed while it was copied, so that the copy gives way to the change
+                copied = []
+            changes = [*((low, row) for row in copied), *later]
+            ends = [lsn for lsn, _ in changes[1:]]
+            expected += [
+                (row, since, until)
+                for (since, row), until in zip(changes, [*ends, None], strict=True)
+                if row is not None
+            ]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
 def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]]) -> None:

@@ -150,6 +150,15 @@ def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
     assert isinstance(decided(sink(10, 10), marker(10), from_property=True), Load)
 
 
+@pytest.mark.parametrize(("was", "is_now"), [("ignore", "hard"), ("hard", "ignore"), ("soft", "hard")])
+def test_a_mirror_does_with_deleted_rows_what_it_did_before(was, is_now):
+    now = dataclasses.replace(sink(10, 10), deletes=is_now)
+    with pytest.raises(TargetError, match=f'was loaded with deletes="{was}", and this load has deletes="{is_now}"'):
+        check_origin(SOURCE, TABLE, now, marker(10, deletes=was))
+    check_origin(SOURCE, TABLE, now, marker(10, deletes=is_now))
+    check_origin(SOURCE, TABLE, now, marker(10))
+
+
 DOUBT = TargetError("its memory cannot be believed")
 
 

@@ -46,12 +46,13 @@ def test_two_hundred_histories_with_random_cuts(live):
         while loads.load(max_transactions=150)[1] is not None:
             found.at_rest()
     assert len(found.moments) > 3
+    assert found.seen
     assert found.seen <= set(found.moments)
     check(loads, models)
 
 
 class Watch:
-    """What a reader finds in a table's mirror and history while loads go on, and what they hold between the loads."""
+    """What a reader finds in a table's shapes while loads go on, and what they hold between the loads."""
 
     def __init__(self, loads: Loads, table: str) -> None:
         self._loads, self._table = loads, table
@@ -69,8 +70,13 @@ class Watch:
             self.seen.update(self._contents())
 
     def _contents(self) -> list[int]:
-        mirror, history = self._loads.mirror(self._table), self._loads.history(self._table)
-        return [hash(("mirror", *mirror)), hash(("history", *history))]
+        versions = sorted(repr(version) for version in self._loads.versions(self._table))
+        contents = {
+            "mirror": self._loads.mirror(self._table),
+            "history": self._loads.history(self._table),
+            "scd2": versions,
+        }
+        return [hash((shape, *rows)) for shape, rows in contents.items()]
 
 
 @contextmanager

@@ -360,6 +360,27 @@ def test_what_ends_within_a_slice_is_not_loaded_by_halves(orders):
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == after
 
 
+def test_a_copy_that_takes_longer_than_changes_are_kept_says_so(orders):
+    purged = []
+
+    def purges(text):
+        if "FROM [dbo].[orders]" in text and "[doc]" in text and not purged:
+            purged.append(text)
+            orders.sql("UPDATE dbo.orders SET note = N'beside the copy' WHERE id < 50")
+            orders.wait_captured()
+            orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {orders.max_lsn()}")
+        return False
+
+    with orders.sandbox.faults.delay(purges, seconds=0):
+        failed = orders.load(orders.table("dbo.orders"))
+
+    assert purged
+    assert error(failed).kind == "GapError"
+    assert "while the table was copied, which took longer than changes are kept" in error(failed).message
+    assert error(orders.load(orders.table("dbo.orders"))) is None
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+
+
 @pytest.mark.parametrize("word", [None, "word"])
 def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     first = orders.load(orders.table("dbo.orders"))
@@ -611,6 +632,13 @@ def test_a_server_that_lags_behind_the_cut_is_waited_for(orders):
         receipt = orders.load(spec, upto=newest.next(), **options)
         assert (error(receipt).kind, error(receipt).permanent) == ("CaptureLagError", False)
         assert str(newest) in error(receipt).message
+
+    # no copy tells how far the server is, either
+    orders.sql("CREATE TABLE dbo.heap (line nvarchar(20))")
+    orders.enable("dbo.heap")
+    for shape, name in (("history", "dbo.heap"), ("transactions", "dbo.orders")):
+        receipt = orders.load(orders.table(name, shapes=[shape]), upto=orders.max_lsn().next())
+        assert (error(receipt).kind, error(receipt).permanent) == ("CaptureLagError", False)
 
 
 def test_a_replay_is_checked_as_a_load_is(orders):

@@ -6,6 +6,7 @@ as a worker does that was taken for dead; then all is compared again.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -15,28 +16,32 @@ from typing import Any
 import pytest
 
 from tests import histories
-from tests.spark.kill_points import AFTER, BEFORE, POINTS, SHAPES
+from tests.spark.kill_points import AFTER, DURING, POINTS, SHAPES, Point
 from tests.spark.loads import Loads, check, prepare, write
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 
 class Stop:
-    """Stops the first thread that comes to a function, before or after it, until it is let go."""
+    """Stops the thread that comes to a point until it is let go."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, when: str) -> None:
-        self._stands, self._go, self._first = threading.Event(), threading.Event(), threading.Lock()
-        real: Callable[..., Any] = getattr(owner, name)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
+        self._stands, self._go = threading.Event(), threading.Event()
+        real: Callable[..., Any] = getattr(point.owner, point.name)
+        calls = itertools.count(1)
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not self._first.acquire(blocking=False):
+            if next(calls) != point.call:
                 return real(*args, **kwargs)
-            result = real(*args, **kwargs) if when == AFTER else None
+            result = real(*args, **kwargs) if point.when == AFTER else None
+            if point.when == DURING:
+                rows, folder = args
+                rows.limit(3).write.parquet(folder)
             self._stands.set()
             self._go.wait(600)
-            return real(*args, **kwargs) if when == BEFORE else result
+            return result if point.when == AFTER else real(*args, **kwargs)
 
-        monkeypatch.setattr(owner, name, wrapped)
+        monkeypatch.setattr(point.owner, point.name, wrapped)
 
     @contextmanager
     def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
@@ -77,17 +82,17 @@ def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, requ
     live.wait_captured()
     # one table, since each format takes seconds for each shape of each; LOBs are looked up before any commit
     loads = Loads(live, SHAPES[format_], tables=("parts",) if format_ == "parquet" else ("items",))
-    for number, (point, (owner, name, when)) in enumerate(POINTS[format_].items()):
+    for number, (label, point) in enumerate(POINTS[format_].items()):
         # the first point stops a first load
         if number:
             write(live, models, rng, 15)
             live.wait_captured()
         with monkeypatch.context() as patched:
-            stop = Stop(patched, owner, name, when)
+            stop = Stop(patched, point)
             with stop.meanwhile(loads.load):
                 loads.load()
-                check_at(point, loads, models)
-        check_at(f"{point}, and gone on", loads, models)
+                check_at(label, loads, models)
+        check_at(f"{label}, and gone on", loads, models)
 
     write(live, models, rng, 15)
     live.wait_captured()
@@ -97,9 +102,9 @@ def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, requ
     assert loads.load()[1] is None
 
 
-def check_at(point: str, loads: Loads, models: list[histories.Model]) -> None:
+def check_at(label: str, loads: Loads, models: list[histories.Model]) -> None:
     try:
         check(loads, models)
     except AssertionError as error:
-        error.add_note(f"stopped at: {point}")
+        error.add_note(f"stopped at: {label}")
         raise

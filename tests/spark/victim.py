@@ -6,9 +6,12 @@ catalogs; beside the spec it leaves a file ``killed`` before it kills, so that i
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ import psutil
 
 from airflow_provider_mssql_cdc.core.spec import JobSpec, from_json
 from airflow_provider_mssql_cdc.spark.job import run
+from airflow_provider_mssql_cdc.spark.targets import TargetTable
 from tests.conftest import spark_session
-from tests.spark.kill_points import BEFORE, EVERYWHERE, POINTS
+from tests.spark.kill_points import AFTER, BEFORE, DURING, all_points
 
 TASK, JVM = "task", "JVM"
 
@@ -25,18 +29,40 @@ TASK, JVM = "task", "JVM"
 def main() -> None:
     """Load, and be killed."""
     spec, folder, format_, point, process = sys.argv[1:]
-    owner, name, when = {**EVERYWHERE, **POINTS[format_]}[point]
-    spark, real = spark_session(Path(folder)), getattr(owner, name)
+    chosen = all_points(format_)[point]
+    spark, real = spark_session(Path(folder)), getattr(chosen.owner, chosen.name)
+    calls = itertools.count(1)
 
     def deadly(*arguments: Any, **options: Any) -> Any:
-        if when == BEFORE:
+        if next(calls) != chosen.call:
+            return real(*arguments, **options)
+        if chosen.when == BEFORE:
             kill(process, Path(spec))
+        if chosen.when == DURING:
+            threading.Thread(
+                target=kill_when_written, args=(process, Path(spec), place(*arguments)), daemon=True
+            ).start()
         result = real(*arguments, **options)
-        kill(process, Path(spec))
+        if chosen.when == AFTER:
+            kill(process, Path(spec))
         return result
 
-    setattr(owner, name, deadly)
+    setattr(chosen.owner, chosen.name, deadly)
     run(spark, from_json(JobSpec, Path(spec).read_text()))
+
+
+def place(first: Any, second: Any) -> Path:
+    """Return the folder to which these arguments of a function write."""
+    folder = f"{first._name[0]}/{first._name[1]}" if isinstance(first, TargetTable) else second
+    return Path(folder.removeprefix("file://"))
+
+
+def kill_when_written(process: str, spec: Path, folder: Path) -> None:
+    """Kill as soon as there is one file more."""
+    before = set(folder.rglob("*.parquet"))
+    while not set(folder.rglob("*.parquet")) - before:
+        time.sleep(0.001)
+    kill(process, spec)
 
 
 def kill(process: str, spec: Path) -> None:

@@ -63,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
         (ROOT / "spark" / "spark-env.sh").write_text(f'echo "$PPID" >> "{ROOT}/spark-starts"\n')
         (ROOT / "spark" / "spark-defaults.conf").write_text(
             f"spark.driver.extraJavaOptions {LIGHT_JAVA} -Djava.io.tmpdir={ROOT}\nspark.local.dir {ROOT}\n"
+            # for a few rows quicker than generating code, which the loads of tests/operators do
+            "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
         )
 
 
@@ -133,9 +135,6 @@ def spark_session(folder: Path) -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
-        # for a few rows quicker than generating code; the demo's and the operators' Spark jobs do generate it
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -51,12 +50,14 @@ class Model:
     """What the tables of one history hold, and every event so far.
 
     :ivar events: per table, (transaction number, operation, row); operations as the history shape names them
+    :ivar script: the statements so far
     """
 
     h: int
     rows: dict[str, dict[Key, Row]] = field(default_factory=lambda: {table: {} for table in COLUMNS})
     events: dict[str, list[tuple[int, str, Row]]] = field(default_factory=lambda: {table: [] for table in COLUMNS})
     transactions: int = 0
+    script: list[str] = field(default_factory=list)
 
 
 def transaction(model: Model, rng: random.Random) -> list[str]:
@@ -77,6 +78,7 @@ def transaction(model: Model, rng: random.Random) -> list[str]:
         model.rows = state
         for table, operation, row in events:
             model.events[table].append((model.transactions, operation, row))
+    model.script += statements
     return statements
 
 
@@ -145,9 +147,3 @@ def literal(value: Any) -> str:
     if isinstance(value, float):
         return f"{value!r}E0" if "e" not in repr(value) else repr(value)
     return str(value)
-
-
-def expected_rows(models: list[Model], table: str) -> Iterator[Row]:
-    """Yield the rows of all histories' table."""
-    for model in models:
-        yield from model.rows[table].values()

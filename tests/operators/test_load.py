@@ -64,6 +64,9 @@ class World:
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": str(self.folder / "events"),
             "spark.sql.shuffle.partitions": "2",
+            # as Spark does where nothing is said of it
+            "spark.sql.codegen.wholeStage": "true",
+            "spark.sql.codegen.factoryMode": "FALLBACK",
         }
         return {**SHOP, "conf": conf, "work_dir": str(self.folder / "work"), **given}
 

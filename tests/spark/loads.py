@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from airflow.models.connection import Connection
 
@@ -129,15 +132,35 @@ def check(loads: Loads, models: list[histories.Model]) -> None:
     """Compare all targets with the models: rows, events and versions."""
     for table in loads.tables:
         if "mirror" in loads.shapes:
-            assert loads.mirror(table) == sorted(histories.expected_rows(models, table), key=repr)
-        if "history" in loads.shapes:
-            by_history: dict[int, list[tuple[str, str, int, tuple]]] = {model.h: [] for model in models}
-            for event in loads.history(table):
-                by_history[event[3][0]].append(event)
+            rows = by_history(models, loads.mirror(table), lambda row: row[0])
             for model in models:
-                check_history(table, model, by_history[model.h])
+                with told(model):
+                    assert rows[model.h] == sorted(model.rows[table].values(), key=repr)
+        if "history" in loads.shapes:
+            events = by_history(models, loads.history(table), lambda event: event[3][0])
+            for model in models:
+                with told(model):
+                    check_history(table, model, events[model.h])
         if "scd2" in loads.shapes:
             check_versions(loads, table, models)
+
+
+def by_history(models: list[histories.Model], rows: list, number: Callable[[Any], int]) -> dict[int, list]:
+    """Part rows by the history that they belong to."""
+    parts: dict[int, list] = {model.h: [] for model in models}
+    for row in rows:
+        parts[number(row)].append(row)
+    return parts
+
+
+@contextmanager
+def told(model: histories.Model) -> Iterator[None]:
+    """Tell a difference with the script of its history."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(f"history {model.h}, in T-SQL:\n" + ";\n".join(model.script))
+        raise
 
 
 def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> None:
@@ -153,8 +176,9 @@ def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> N
         for version in loads.versions(table)
     ]
     low = min((since for _, since, _ in found), default="")
-    expected = []
+    versions = by_history(models, found, lambda version: version[0][0])
     for model in models:
+        expected = []
         lsns = [row["lsn"] for row in captured if row["h"] == model.h]
         left: dict[tuple, dict[str, tuple | None]] = {}
         for (_, op, row), lsn in zip(model.events[table], lsns, strict=True):
@@ -173,7 +197,8 @@ def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> N
                 for (since, row), until in zip(changes, [*ends, None], strict=True)
                 if row is not None
             ]
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
+        with told(model):
+            assert sorted(versions[model.h], key=repr) == sorted(expected, key=repr)
 
 
 def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]]) -> None:

@@ -1,0 +1,143 @@
+"""Whole loads beside replays and beside maintenance of their targets, compared in full with the model."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec
+from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from tests import histories
+from tests.spark.kill_points import BEFORE, Point
+from tests.spark.loads import Loads, check, prepare, write
+from tests.spark.origin import positions
+from tests.spark.stop import Stop
+
+pytestmark = pytest.mark.xdist_group(__name__)
+
+TABLE = "lab.items"
+ABOUT_TO_COMMIT = {
+    "iceberg": Point(IcebergTable, "_fast_forward", BEFORE),
+    "delta": Point(DeltaTable, "_write", BEFORE),
+    "parquet": Point(ParquetTable, "_make", BEFORE),
+    "postgresql": Point(PostgresqlTable, "_apply", BEFORE),
+}
+COMPACT = {
+    "iceberg": (
+        "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
+        "CALL lake.system.expire_snapshots(table => '{name}', older_than => TIMESTAMP '9999-01-01', retain_last => 1)",
+    ),
+    "delta": ("OPTIMIZE {table}",),
+}
+NOW = {
+    "iceberg": "SELECT snapshot_id FROM {table}.history ORDER BY made_current_at DESC LIMIT 1",
+    "delta": "SELECT max(version) FROM (DESCRIBE HISTORY {table})",
+}
+ROLL_BACK = {
+    "iceberg": "CALL lake.system.rollback_to_snapshot(table => '{name}', snapshot_id => {then})",
+    "delta": "RESTORE TABLE {table} TO VERSION AS OF {then}",
+}
+
+
+class Setting:
+    """A source with a history of its own, and loads of one table."""
+
+    def __init__(self, origin, shapes) -> None:
+        self.origin, self.rng = origin, random.Random(5)
+        self.models = [histories.Model(h) for h in range(6)]
+        prepare(origin)
+        self.loads = Loads(origin, shapes, tables=("items",))
+
+    def go_on(self) -> None:
+        """Change the source, and let the capture see it."""
+        write(self.origin, self.models, self.rng, 15)
+        self.origin.wait_captured()
+
+    def load(self) -> None:
+        """Change the source, and load that."""
+        self.go_on()
+        assert self.loads.load()[1] is not None
+
+    def check(self) -> None:
+        check(self.loads, self.models)
+
+    def sql(self, shape: str, statement: str, **given):
+        """Run a statement over the target table of a shape."""
+        table = self.origin.sql_name(TABLE, shape)
+        name = ".".join(self.origin.target(TABLE, shape)[1:])
+        return self.origin.spark.newSession().sql(statement.format(table=table, name=name, **given)).collect()
+
+
+@pytest.mark.parametrize("format_", ABOUT_TO_COMMIT)
+def test_a_replay_and_a_load_that_meet_both_come_to_their_end(live, monkeypatch, request, format_):
+    live.format = format_
+    if format_ == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
+    setting = Setting(live, ("history",))
+    setting.go_on()
+    _, first = setting.loads.load()
+    setting.go_on()
+    _, second = setting.loads.load()
+    (low, _), at = positions(first)["history"], positions(second)
+    replay = ReplaySpec(low, at["history"][0])
+
+    def replay_it() -> None:
+        (table,) = live.load(live.table(TABLE, ("history",), at=at), upto=replay.upto, replay=replay).tables
+        assert table.error is None
+
+    # the replay is about to commit nothing, or what a person has deleted, when a load comes first
+    if format_ in ("iceberg", "delta"):
+        setting.sql("history", "DELETE FROM {table} WHERE _op <> 'R' AND id % 2 = 0")
+    with monkeypatch.context() as patched:
+        stop = Stop(patched, ABOUT_TO_COMMIT[format_])
+        with stop.meanwhile(replay_it):
+            setting.load()
+    setting.check()
+
+    # and the other way round
+    if format_ in ("iceberg", "delta"):
+        setting.sql("history", "DELETE FROM {table} WHERE _lsn > '{low}' AND _lsn <= '{upto}'", **vars_of(replay))
+    with monkeypatch.context() as patched:
+        stop = Stop(patched, ABOUT_TO_COMMIT[format_])
+        with stop.meanwhile(setting.load):
+            replay_it()
+    setting.check()
+
+
+def vars_of(replay: ReplaySpec) -> dict[str, str]:
+    return {"low": str(replay.after), "upto": str(replay.upto)}
+
+
+@pytest.mark.parametrize("format_", COMPACT)
+def test_loads_go_on_over_a_target_that_was_compacted_and_rolled_back(live, monkeypatch, format_):
+    live.format = format_
+    shapes = ("mirror", "history", "scd2")
+    setting = Setting(live, shapes)
+    moments = []
+    for _ in range(3):
+        setting.load()
+        moments.append({shape: setting.sql(shape, NOW[format_])[0][0] for shape in shapes})
+
+    # each goes back to a moment of its own
+    for shape, moment in zip(shapes, (0, 1, 1), strict=True):
+        setting.sql(shape, ROLL_BACK[format_], then=moments[moment][shape])
+    setting.load()
+    setting.check()
+
+    for shape in shapes:
+        for statement in COMPACT[format_]:
+            setting.sql(shape, statement)
+    setting.check()
+    setting.load()
+    setting.check()
+
+    # beside a load that is about to commit
+    with monkeypatch.context() as patched:
+        stop = Stop(patched, ABOUT_TO_COMMIT[format_])
+        with stop.meanwhile(setting.load):
+            setting.sql("mirror", COMPACT[format_][0])
+    setting.check()

@@ -35,7 +35,7 @@ COMPACT = {
 }
 NOW = {
     "iceberg": "SELECT snapshot_id FROM {table}.history ORDER BY made_current_at DESC LIMIT 1",
-    "delta": "SELECT max(version) FROM (DESCRIBE HISTORY {table})",
+    "delta": "DESCRIBE HISTORY {table} LIMIT 1",
 }
 ROLL_BACK = {
     "iceberg": "CALL lake.system.rollback_to_snapshot(table => '{name}', snapshot_id => {then})",

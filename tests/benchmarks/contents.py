@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import urllib.parse
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.benchmarks.by_hand import COLUMNS
 from tests.logins import TARGET_PASSWORD, TARGET_USER
 
 _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
-_EVENT = "_op, _lsn, _command_id, _seqval"
+_EVENT = "_op, _lsn, _command_id, _seqval, _commit_ts"
 
 # the sandbox holds a datetime2 as ticks of 100 ns since the year 1
 _VALUES = _NAMES.replace('"at"', 'make_timestamp(("at" - 621355968000000000) // 10) AS "at"')
@@ -27,14 +28,15 @@ _EXPECTED = {
     MIRROR: f"SELECT {_VALUES} FROM rows_now",
     HISTORY: f"""
         SELECT {_EVENT}, {_NAMES} FROM events
-        UNION ALL SELECT 'R', '', NULL, NULL, {_NAMES} FROM rows_before""",
+        UNION ALL SELECT 'R', '', NULL, NULL, NULL, {_NAMES} FROM rows_before""",
     # a transaction leaves one version of a key, which counts up to the next transaction with that key
     SCD2: f"""
         WITH states AS (
-          SELECT _op, _lsn, {_NAMES} FROM events WHERE _op <> 'B'
+          SELECT _op, _lsn, _commit_ts, {_NAMES} FROM events WHERE _op <> 'B'
           QUALIFY ROW_NUMBER() OVER (PARTITION BY id, _lsn ORDER BY _command_id DESC, _seqval DESC, _op DESC) = 1
-          UNION ALL SELECT 'R', '', {_NAMES} FROM rows_before)
-        SELECT _lsn, LEAD(_lsn) OVER (PARTITION BY id ORDER BY _lsn), {_NAMES} FROM states QUALIFY _op <> 'D'""",
+          UNION ALL SELECT 'R', '', NULL, {_NAMES} FROM rows_before)
+        SELECT _lsn, LEAD(_lsn) OVER of_key AS _to_lsn, _commit_ts, LEAD(_commit_ts) OVER of_key AS _to_ts, {_NAMES}
+        FROM states WINDOW of_key AS (PARTITION BY id ORDER BY _lsn) QUALIFY _op <> 'D'""",
 }
 
 # copied rows begin at the position of the first load, which only the load knows: before all events
@@ -42,10 +44,10 @@ _FOUND = {
     MIRROR: f"SELECT {_NAMES} FROM found",
     HISTORY: f"""
         SELECT _op, CASE WHEN _op = 'R' AND _lsn < (SELECT MIN(_lsn) FROM events) THEN '' ELSE _lsn END,
-        _command_id, _seqval, {_NAMES} FROM found""",
+        _command_id, _seqval, _commit_ts, {_NAMES} FROM found""",
     SCD2: f"""
-        SELECT CASE WHEN _from_lsn < (SELECT MIN(_lsn) FROM events) THEN '' ELSE _from_lsn END, _to_lsn, {_NAMES}
-        FROM found""",
+        SELECT CASE WHEN _from_lsn < (SELECT MIN(_lsn) FROM events) THEN '' ELSE _from_lsn END, _to_lsn,
+        _from_ts, _to_ts, {_NAMES} FROM found""",
 }
 
 
@@ -61,26 +63,49 @@ def differing_rows(
     """
     (sink,) = table.sinks
     found = folder / secrets.token_hex(8)
-    _frame(spark, sink, database).write.parquet(str(found))
-    with duckdb.connect(config={"temp_directory": str(folder / "duckdb")}) as connection:
+    try:
+        _frame(spark, sink, database).write.parquet(str(found))
+        return compare(server, str(table.name), table.instance.change_table, sink.shape, keys, found)
+    finally:
+        shutil.rmtree(found, ignore_errors=True)
+
+
+def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: int, found: Path) -> int:
+    """Return how many rows a folder of Parquet files lacks or has too many, of all.
+
+    :param table: of ``source.create``
+    :param change_table: that has all of its changes
+    :param keys: with which it was made
+    :param found: all rows of its target
+    :raises RuntimeError: if columns have other types than in the source
+    """
+    with duckdb.connect(config={"temp_directory": str(found.with_suffix(".duckdb"))}) as connection:
         connection.register("rows_before", source.rows(0, keys))
-        if sink.shape == MIRROR:
-            connection.register("rows_now", server.execute(f"SELECT {_NAMES} FROM {table.name.quoted}")[0])
+        if shape == MIRROR:
+            connection.register("rows_now", server.execute(f"SELECT {_NAMES} FROM {table}")[0])
         else:
             changes = (
-                "SELECT [__$operation] AS operation, [__$start_lsn] AS lsn, [__$command_id] AS _command_id,"
-                f" [__$seqval] AS seqval, {_NAMES} FROM {table.instance.change_table}"
+                "SELECT c.[__$operation] AS operation, c.[__$start_lsn] AS lsn, c.[__$command_id] AS _command_id,"
+                f" c.[__$seqval] AS seqval, {_NAMES} FROM {change_table} c"
             )
             connection.register("changes", server.execute(changes)[0])
+            times = "SELECT start_lsn AS lsn, tran_end_time AS _commit_ts FROM cdc.lsn_time_mapping"
+            connection.register("times", server.execute(times)[0])
             connection.execute(
                 "CREATE VIEW events AS SELECT ['D', 'I', 'B', 'U'][operation] AS _op, '0x' || hex(lsn) AS _lsn,"
-                f" _command_id, '0x' || hex(seqval) AS _seqval, {_VALUES} FROM changes"
+                f" _command_id, '0x' || hex(seqval) AS _seqval, _commit_ts, {_VALUES}"
+                " FROM changes JOIN times USING (lsn)"
             )
         connection.execute(f"CREATE VIEW found AS SELECT * FROM read_parquet('{found}/*.parquet')")
+        # where types differ both sides are cast, and could look alike
+        types = [connection.sql(query).types for query in (_EXPECTED[shape], _FOUND[shape])]
+        if types[0] != types[1]:
+            raise RuntimeError(f"columns of other types than in the source: {types[1]}, not {types[0]}")
         answer = connection.execute(
-            f"SELECT COALESCE(SUM(ABS(n)), 0) FROM (SELECT SUM(side) AS n FROM"
-            f" (SELECT 1 AS side, * FROM ({_EXPECTED[sink.shape]}) UNION ALL SELECT -1, * FROM ({_FOUND[sink.shape]}))"
-            " GROUP BY ALL)"
+            f"WITH sides AS (SELECT *, 1 AS side FROM ({_EXPECTED[shape]}) UNION ALL"
+            f" SELECT *, -1 FROM ({_FOUND[shape]})),"
+            " differing AS (SELECT * EXCLUDE (side), SUM(side) AS n FROM sides GROUP BY ALL)"
+            " SELECT COALESCE(SUM(ABS(n)), 0) FROM differing"
         ).fetchone()
     assert answer is not None
     return int(answer[0])

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pwd
+import re
 import secrets
 import shutil
 import socket
@@ -29,10 +30,16 @@ LOGIN = "loader"
 
 _DATABASE = "postgres"
 _ACCOUNT = "postgres"
+_DEBIANS = Path("/usr/lib/postgresql")
 _TIMEOUT = 60.0
 _POLL = 0.05
-# It ends with its standard input, and so with the demo, however that ends.
-_SERVE = '"$@" & read -r _; kill -QUIT $!; wait'
+# The server ends with the standard input, and so with the demo, however that ends; and its folder goes with it.
+_SERVE = """
+folder=$1; shift; exec 3<&0
+"$@" 3<&- & server=$!
+{ read -r _; kill -QUIT $server; } <&3 &
+wait $server; rm -rf -- "$folder"; kill $! 2>/dev/null
+"""
 _SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "shared_buffers": "32MB"}
 _TYPES = {
     "bool": pa.bool_(),
@@ -47,9 +54,14 @@ _TYPES = {
 
 def find_programs() -> Path | None:
     """Return the folder of PostgreSQL's programs: that of the PATH, else Debian's newest."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    found = sorted(_DEBIANS.glob("*/bin/initdb"), key=lambda path: _version(path.parts[-3]))
     program = shutil.which("initdb") or (found[-1] if found else None)
     return None if program is None else Path(program).resolve().parent
+
+
+def _version(name: str) -> list[int]:
+    # 9.6 as well as 15; a folder without a number comes before all others
+    return [int(number) for number in re.findall(r"\d+", name)]
 
 
 def account() -> str | None:
@@ -63,7 +75,7 @@ def account() -> str | None:
 def missing() -> str | None:
     """Return why no PostgreSQL can be had here, None if one can."""
     if find_programs() is None:
-        return "PostgreSQL's initdb is neither in /usr/lib/postgresql nor on the PATH"
+        return f"PostgreSQL's initdb is neither in {_DEBIANS} nor on the PATH"
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is not installed (pip install 'airflow-provider-mssql-cdc[postgresql]')"
     try:
@@ -190,7 +202,7 @@ def running(children: Children, log: Path) -> Iterator[PostgreSql]:
         data = initialize(Path(folder), LOGIN, server.password, "--locale=C")
         settings = [f"--{name}={value}" for name, value in {**_SETTINGS, "port": server.port}.items()]
         process = children.start(
-            ["/bin/sh", "-c", _SERVE, "sh", f"{programs}/postgres", "-D", str(data), *settings],
+            ["/bin/sh", "-c", _SERVE, "sh", folder, f"{programs}/postgres", "-D", str(data), *settings],
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
             log=log,
             cwd=Path("/"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import shutil
 import stat
@@ -46,7 +47,8 @@ def test_a_server_serves_one_login_and_leaves_nothing_behind(tmp_path):
 
 
 @needed
-def test_a_server_that_does_not_start_is_one_line(tmp_path, monkeypatch):
+def test_a_server_that_does_not_start_is_one_line_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(postgres, "_TIMEOUT", math.inf)
     with Children() as children, postgres.running(children, tmp_path / "log") as server:
         monkeypatch.setattr(postgres, "free_port", lambda: server.port)
         other = postgres.running(children, tmp_path / "other")
@@ -67,16 +69,19 @@ with Children() as children, postgres.running(children, Path(sys.argv[1])) as se
 
 
 @needed
-def test_it_ends_when_who_started_it_is_killed(tmp_path):
+def test_it_ends_and_leaves_no_data_when_who_started_it_is_killed(tmp_path):
     words = [sys.executable, "-c", HOLDER, str(tmp_path / "log")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         file = Path(holder.stdout.readline().strip())
         postmaster = psutil.Process(int(file.read_text().split()[0]))
+        shell, folder = postmaster.parent(), file.parents[1]
         holder.kill()
     try:
         postmaster.wait()
+        shell.wait()
+        assert not folder.exists()
     finally:
-        shutil.rmtree(file.parents[1])
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_why_there_is_none_is_said(tmp_path, monkeypatch):
@@ -92,3 +97,15 @@ def test_programs_on_the_path_come_first(tmp_path, monkeypatch):
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert postgres.find_programs() == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    ("versions", "newest"), [(["9.6", "15", "9.5"], "15"), (["9.6", "9.10"], "9.10"), (["17", "local", "9.6"], "17")]
+)
+def test_else_the_newest_of_debians(tmp_path, monkeypatch, versions, newest):
+    for version in versions:
+        (tmp_path / version / "bin").mkdir(parents=True)
+        (tmp_path / version / "bin" / "initdb").touch(mode=0o755)
+    monkeypatch.setattr(postgres, "_DEBIANS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert postgres.find_programs() == tmp_path / newest / "bin"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,39 +91,44 @@ class DagRunner:
         :param on_deferral: called when a task has begun to wait in a trigger
         :param conf: the DAG's parameters that are to be others than its own
         :return: the summaries that the loads pushed, by task
-        :raises CommandError: if the run fails
+        :raises CommandError: if the run fails, or the process has ended
         """
-        print(json.dumps(conf or {}), file=self._process.stdin, flush=True)
+        # of one that has ended nothing more can be read, which is told then
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(conf or {}), file=self._process.stdin, flush=True)
         while (event := self._next())["event"] == "deferred":
             on_deferral()
         summaries: dict[str, dict[str, Any]] = event["summaries"]
         if event["state"] != "success":
-            raise CommandError(self._explain(summaries.values()))
+            failed = {task: summaries.get(task) for task in event["failed"]}
+            raise CommandError(f"{explain(self._log.read_text(errors='replace'), failed)}; see {self._log}")
         return summaries
 
     def _next(self) -> dict[str, Any]:
         line = self._process.stdout.readline() if self._process.stdout else ""
-        if not line:
+        # a line without an end is what one that was killed had said so far
+        if not line.endswith("\n"):
             raise CommandError(f"Airflow ended with exit code {self._process.wait()}; see {self._log}")
         event: dict[str, Any] = json.loads(line)
         return event
 
-    def _explain(self, summaries: Iterable[Mapping[str, Any]]) -> str:
-        return explain(self._log.read_text(errors="replace"), summaries) + f"; see {self._log}"
 
-
-def explain(log: str, summaries: Iterable[Mapping[str, Any]]) -> str:
+def explain(log: str, failed: Mapping[str, Mapping[str, Any] | None]) -> str:
     """Return in one line why a run failed.
 
     :param log: of Airflow and Spark
-    :param summaries: what the loads pushed that came so far
+    :param failed: the tasks that failed, each with the summary that it pushed if it came so far
     """
     if any(sign in log for sign in _UNRESOLVED):
         return "Spark could not download its jars from Maven Central, which the first run needs the network for"
-    tables = (entry for summary in summaries for entry in summary.get("tables", ()))
-    errors = [(entry["table"], entry["error"]) for entry in tables if "error" in entry]
-    if errors:
-        table, error = errors[0]
-        others = f" (and {len(errors) - 1} more tables)" if len(errors) > 1 else ""
-        return f"the DAG run failed: {table}: {' '.join(error.split())[:_LONGEST]}{others}"
-    return "the DAG run failed"
+    reasons = "; ".join(_reason(task, summary or {}) for task, summary in failed.items())
+    return f"the DAG run failed: {reasons}" if reasons else "the DAG run failed"
+
+
+def _reason(task: str, summary: Mapping[str, Any]) -> str:
+    errors = [(entry["table"], entry["error"]) for entry in summary.get("tables", ()) if "error" in entry]
+    if not errors:
+        return task if summary else f"{task} (without a summary)"
+    table, error = errors[0]
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{task}: {table}: {' '.join(error.split())[:_LONGEST]}{others}"

@@ -2,7 +2,8 @@
 
 The line is the run's configuration as JSON. It answers with lines of JSON: ``{"event": "ready", "packages"}`` once,
 then for each run ``{"event": "deferred"}`` when a task begins to wait in a trigger, and ``{"event": "run", "state",
-"summaries"}`` at the end: load to its summary, for those that came so far. All else goes to standard error.
+"summaries", "failed"}`` at the end: load to its summary, for those that came so far, and the tasks that failed. All
+else goes to standard error.
 """
 
 from __future__ import annotations
@@ -66,6 +67,14 @@ def _summaries(run: Any, loads: list[str]) -> dict[str, Any]:
     return {load: found[load] for load in loads if load in found}
 
 
+def _failed(run: Any) -> list[str]:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.state import TaskInstanceState
+
+    found = DagRun.fetch_task_instances(run.dag_id, run.run_id, state=TaskInstanceState.FAILED)
+    return sorted(instance.task_id for instance in found)
+
+
 def _packages(dag: Any, loads: list[str]) -> str:
     """Return the jars that the loads name, each once."""
     named = [package for load in loads for package in dag.get_task(load).packages.split(",")]
@@ -92,7 +101,7 @@ def main(path: str, dag_id: str, *names: str) -> None:
     _say(answers, event="ready", packages=_packages(dag, loads))
     while True:
         run = dag.test(run_conf=json.loads(commands.get()))
-        _say(answers, event="run", state=str(run.state), summaries=_summaries(run, loads))
+        _say(answers, event="run", state=str(run.state), summaries=_summaries(run, loads), failed=_failed(run))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import argparse
 import json
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,54 +45,61 @@ def run(arguments: argparse.Namespace) -> int:
 
     for number in _SIGNALS:
         signal.signal(number, interrupt)
-    try:
-        return _play(arguments)
-    except Exception as error:
-        # DuckDB makes an error of its own of an interrupt that comes while it works.
-        if interrupted.is_set():
-            raise KeyboardInterrupt from error
-        raise
-
-
-def _play(arguments: argparse.Namespace) -> int:
-    started = time.monotonic()
     check_java()
     if arguments.json:
         _check_writable(Path(arguments.json))
-    reporter = report.Reporter()
-    with _folder(arguments.keep) as folder:
-        with SCENARIOS[arguments.scenario](folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
-            demo.prepare()
-            demo.load_first()
-            demo.load_changes()
-            demo.load_rest()
-            tables = demo.compare()
-        seconds = round(time.monotonic() - started, 1)
-        if arguments.json:
-            summary = {
-                "scenario": arguments.scenario,
-                "tables": tables,
-                "left_out": demo.left_out,
-                "seconds": seconds,
-                "runs": demo.runs,
-            }
-            Path(arguments.json).write_text(json.dumps(summary, indent=1) + "\n")
-        reporter.line()
-        for line in report.table_lines(tables):
+    folder = _make_folder(arguments.keep)
+    try:
+        with _told(folder / "logs", interrupted):
+            code = _play(arguments, folder)
+    except KeyboardInterrupt:
+        _clean_up(arguments, folder)
+        raise
+    # of all else than success it holds what there is to look at
+    if code == EXIT_OK:
+        _clean_up(arguments, folder)
+    return code
+
+
+def _play(arguments: argparse.Namespace, folder: Path) -> int:
+    started = time.monotonic()
+    reporter = report.Reporter(sys.stdout)
+    with SCENARIOS[arguments.scenario](folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
+        demo.prepare()
+        demo.load_first()
+        demo.load_changes()
+        demo.load_rest()
+        tables = demo.compare()
+    seconds = round(time.monotonic() - started, 1)
+    if arguments.json:
+        summary = {
+            "scenario": arguments.scenario,
+            "tables": tables,
+            "left_out": demo.left_out,
+            "seconds": seconds,
+            "runs": demo.runs,
+        }
+        Path(arguments.json).write_text(json.dumps(summary, indent=1) + "\n")
+    reporter.line()
+    for line in report.table_lines(tables):
+        reporter.line(line)
+    for target, reason in demo.left_out.items():
+        reporter.line(f"{target} was left out: {reason}")
+    reporter.line()
+    if arguments.keep or not all(table["equal"] for table in tables):
+        for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
             reporter.line(line)
-        for target, reason in demo.left_out.items():
-            reporter.line(f"{target} was left out: {reason}")
-        reporter.line()
-        if arguments.keep:
-            for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
-                reporter.line(line)
-        else:
-            reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
-        return conclude(tables, reporter, seconds, demo.sides)
+    else:
+        reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")
+    return conclude(tables, reporter, seconds, demo.sides, [*demo.left_out])
 
 
 def conclude(
-    tables: Sequence[dict[str, Any]], reporter: report.Reporter, seconds: float, sides: str = Demo.sides
+    tables: Sequence[dict[str, Any]],
+    reporter: report.Reporter,
+    seconds: float,
+    sides: str = Demo.sides,
+    left_out: Sequence[str] = (),
 ) -> int:
     """Say whether all is equal, and return the exit code."""
     wrong = [table for table in tables if not table["equal"]]
@@ -100,8 +109,30 @@ def conclude(
     if wrong:
         reporter.line(f"DIFFERENT: {', '.join(map(report.name, wrong))} ({seconds} s)")
         return EXIT_DIFFERENT
-    reporter.line(f"{sides} are equal. ({seconds} s)")
+    but = f" but {', '.join(left_out)}" if left_out else ""
+    reporter.line(f"{sides}{but} are equal. ({seconds} s)")
     return EXIT_OK
+
+
+@contextmanager
+def _told(logs: Path, interrupted: threading.Event) -> Iterator[None]:
+    """Have every error name the logs, and make one line of one that nobody foresaw: where it arose is in a log, too.
+
+    :param interrupted: set if there was an interrupt, which DuckDB makes an error of its own while it works
+    """
+    try:
+        yield
+    except Exception as error:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from error
+        if isinstance(error, CommandError):
+            if str(logs) in str(error):
+                raise
+            raise CommandError(f"{error}; the logs are in {logs}") from error
+        logs.mkdir(parents=True, exist_ok=True)
+        log = logs / "demo.log"
+        log.write_text(traceback.format_exc())
+        raise CommandError(f"{type(error).__name__}: {' '.join(str(error).split())}; see {log}") from error
 
 
 def _check_writable(summary: Path) -> None:
@@ -114,20 +145,9 @@ def _check_writable(summary: Path) -> None:
         raise CommandError(f"--json {summary}: {error.strerror}") from error
 
 
-@contextmanager
-def _folder(keep: str | None) -> Iterator[Path]:
+def _make_folder(keep: str | None) -> Path:
     if keep is None:
-        folder = Path(tempfile.mkdtemp(prefix="mssql-cdc-demo-"))
-        try:
-            yield folder
-        except CommandError:
-            # Its message names a log in there.
-            raise
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        return
+        return Path(tempfile.mkdtemp(prefix="mssql-cdc-demo-"))
     folder = Path(keep).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"--keep {folder}: it exists and is not an empty folder")
@@ -135,4 +155,9 @@ def _folder(keep: str | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"--keep {folder}: {error.strerror}") from error
-    yield folder
+    return folder
+
+
+def _clean_up(arguments: argparse.Namespace, folder: Path) -> None:
+    if not arguments.keep:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-_NAMES = ("table", "target", "shape")
+_LOADED = ("table", "target")
+_NAMES = (*_LOADED, "shape")
 _COUNTS = ("windows", "events", "copied", "inserted", "updated", "deleted")
 _TICK = 0.2
 
@@ -22,7 +22,7 @@ class Reporter:
     :param stream: standard output
     """
 
-    def __init__(self, stream: TextIO = sys.stdout) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream, self._terminal = stream, stream.isatty()
 
     def line(self, text: str = "") -> None:
@@ -83,19 +83,23 @@ def name(entry: Mapping[str, Any]) -> str:
 
 
 def table_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the table of results."""
+    """Yield the table of results; what the loads of a target did together stands in its first line alone."""
     names = [part for part in _NAMES if part in entries[0]]
     header = (*names, *_COUNTS, "seconds", "rows", "equal")
-    rows = [
-        (
-            *(entry[part] for part in names),
-            *(f"{entry[count]:,}" for count in _COUNTS),
-            f"{entry['seconds']:.1f}",
-            f"{entry['rows']:,}",
-            "yes" if entry["equal"] else "NO",
+    told: set[tuple[str, ...]] = set()
+    rows = []
+    for entry in entries:
+        loaded = tuple(entry[part] for part in _LOADED if part in entry)
+        totals = (*(f"{entry[count]:,}" for count in _COUNTS), f"{entry['seconds']:.1f}")
+        rows.append(
+            (
+                *(entry[part] for part in names),
+                *([""] * len(totals) if loaded in told else totals),
+                f"{entry['rows']:,}",
+                "yes" if entry["equal"] else "NO",
+            )
         )
-        for entry in entries
-    ]
+        told.add(loaded)
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     for row in (header, *rows):
         cells = list(zip(row, widths, strict=True))

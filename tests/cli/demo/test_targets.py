@@ -129,3 +129,22 @@ def test_what_was_compared_is_named_by_target_and_shape():
     assert header.split()[:4] == ["table", "target", "shape", "windows"]
     assert line.split() == ["sales.orders", "delta", "scd2", *["1"] * 6, "1.0", "7", "NO"]
     assert report.name(entry) == "sales.orders delta scd2"
+
+
+def test_counts_of_a_targets_loads_are_shown_once():
+    counts = dict.fromkeys(("windows", "events", "copied", "inserted", "updated", "deleted"), 1)
+    entries = [
+        {"table": "sales.orders", "target": target, "shape": shape, **counts, "seconds": 1.0, "rows": 7, "equal": True}
+        for target, shape in [("iceberg", "mirror"), ("iceberg", "history"), ("delta", "mirror"), ("delta", "scd2")]
+    ]
+    header, *lines = report.table_lines(entries)
+    shown, repeated = ["sales.orders", *["1"] * 6, "1.0", "7", "yes"], ["sales.orders", "7", "yes"]
+    assert [[word for word in line.split() if word not in targets_and_shapes(entries)] for line in lines] == [
+        shown,
+        repeated,
+    ] * 2
+    assert {len(line) for line in lines} == {len(header)}
+
+
+def targets_and_shapes(entries):
+    return {entry[part] for entry in entries for part in ("target", "shape")}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
+import re
 import shutil
 import time
 import zipfile
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(airflow_provider_mssql_cdc.__file__).parent
 JOB = PACKAGE / "spark" / "job.py"
+
+_SPEC = "spec.json"
+_ID = re.compile("[0-9a-f]{12}")
+_WRITTEN = re.compile(r"code\.zip|\.?receipt\.json.*|staged")
 
 
 def is_local(path: str) -> bool:
@@ -57,7 +63,7 @@ def read_spec(path: str) -> JobSpec:
 
 def code_path(spec: JobSpec) -> str:
     """Where the zip with the job's code is written, for ``py_files``."""
-    return spec.path.removesuffix("spec.json") + "code.zip"
+    return spec.path.removesuffix(_SPEC) + "code.zip"
 
 
 def read_receipt(spec: JobSpec) -> Receipt:
@@ -118,11 +124,12 @@ def remove_old(work_dir: str, age: float = 86400.0) -> None:
 
 
 def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:
-    spec = folder / "spec.json"
+    spec = folder / _SPEC
     newest = 0.0
     try:
         # the spec first: of most jobs it is young, which saves looking further
-        for path in itertools.chain([spec], folder.rglob("*")):
+        first = folder if _has_lost_its_spec(folder) else spec
+        for path in itertools.chain([first], folder.rglob("*")):
             newest = max(newest, path.stat().st_mtime)
             if newest > limit:
                 return False
@@ -132,11 +139,34 @@ def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:
     return newest > 0
 
 
+def _has_lost_its_spec(folder: Path | ObjectStoragePath) -> bool:
+    """Whether a folder is what a removal that was killed has left, or a job that went on after its folder was removed.
+
+    :raises OSError: if it cannot be read
+    """
+    if not _ID.fullmatch(folder.name) or (folder / _SPEC).exists():
+        return False
+    return all(_WRITTEN.fullmatch(path.name) for path in folder.iterdir())
+
+
 def _remove_folder(folder: Path | ObjectStoragePath) -> None:
-    if isinstance(folder, Path):
-        shutil.rmtree(folder, ignore_errors=True)
-    elif folder.exists():
-        folder.rmdir(recursive=True)
+    # two tries of a task may remove the folder of the job that both have waited for
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for path in folder.iterdir():
+            # by its spec a folder is known as a job's: should this be killed, remove_old finds the rest
+            if path.name != _SPEC:
+                _remove(path)
+        _remove(folder)
+
+
+def _remove(path: Path | ObjectStoragePath) -> None:
+    if not path.is_dir():
+        with contextlib.suppress(OSError):
+            path.unlink()
+    elif isinstance(path, Path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.rmdir(recursive=True)
 
 
 def _code() -> bytes:

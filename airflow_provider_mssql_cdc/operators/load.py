@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import sys
@@ -16,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import (
     CheckpointError,
@@ -280,11 +281,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         request = self._request()
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
         written = [] if self.replay else outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))
-        for checkpoint in written:
-            try:
-                store.save(checkpoint, outcome.plan.checkpoints.get(checkpoint.identity.table))
-            except CheckpointError as error:
-                outcome.plan.failures[checkpoint.identity.table] = error
+        # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
+        ranges = TaskState(context).told(outcome.lsn_ranges(written))
+        self._save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
         if failures := outcome.failures():
@@ -292,9 +291,25 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 {table: reason for table, (reason, _) in failures.items()},
                 permanent=all(permanent for _, permanent in failures.values()),
             )
-        self._emit(outcome.lsn_ranges(written), outcome.plan, context)
+        self._emit(ranges, outcome.plan, context)
         TaskState(context).forget(_CUT_KEY)
         return summary
+
+    def _save(self, store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
+        """Store the checkpoints, each that can be."""
+        seen = outcome.plan.checkpoints
+        saved: list[Checkpoint] = []
+        for checkpoint in checkpoints:
+            try:
+                store.save(checkpoint, seen.get(checkpoint.identity.table))
+                saved.append(checkpoint)
+            except CheckpointError as error:
+                outcome.plan.failures[checkpoint.identity.table] = error
+        if len(saved) < len(checkpoints):
+            # the task fails, so that nobody is told of the others now: the next run has to
+            for checkpoint in saved:
+                before = seen.get(checkpoint.identity.table)
+                store.save(dataclasses.replace(checkpoint, announced=before.announced if before else None), before)
 
     def _resumed(self, store: CheckpointStore, request: Request, context: Context) -> Outcome | None:
         """Wait for the job that an earlier try submitted and that may still run, if there is one."""
@@ -323,7 +338,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
                 return Outcome(plan)
-            spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
+            spec = self._freeze(plan, plan.upto, self._timezone(hook))
         return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
@@ -374,8 +389,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     # --- submit
 
-    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None, context: Context) -> JobSpec:
-        """Write the job spec, and remember it for the tries that follow."""
+    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None) -> JobSpec:
+        """Write the job spec."""
         connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
         url, options = jdbc_url(connection)
         work_dir = self.work_dir or os.path.join(AIRFLOW_HOME, "mssql_cdc")
@@ -401,8 +416,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             database=self._database(),
         )
         job_files.write_spec(spec)
-        TaskState(context).set(_SPEC_KEY, spec.path)
         return spec
+
+    def submit_job(self, context: Context) -> str | None:
+        """Submit the job, and remember its spec beside its id for the tries that follow."""
+        submitted = super().submit_job(context)
+        if self.durable and self._spec is not None:
+            TaskState(context).set(_SPEC_KEY, self._spec.path)
+        return submitted
 
     def _submit(self, spec: JobSpec, context: Context) -> Receipt:
         """Run the job, and return its receipt: that decides, not the exit code."""
@@ -418,12 +439,12 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         except ReceiptMissingError as missing:
             may_still_run = failure is not None and TaskState(context).get(self.external_id_key) is not None
             if not may_still_run:
-                self._forget_job(context)
+                self._forget_job(context, spec)
                 job_files.remove(spec)
             raise failure or missing from None
         if failure is not None:
             self.log.warning("spark-submit failed after the job had written its receipt: %s", failure)
-        self._forget_job(context)
+        self._forget_job(context, spec)
         job_files.remove(spec)
         return receipt
 
@@ -466,9 +487,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             secrets["spark.mssql_cdc.salt"] = salt
         return secrets
 
-    def _forget_job(self, context: Context) -> None:
-        """Forget the submitted job: else each further try, also of a cleared task, would take it for its own."""
-        TaskState(context).forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY)
+    def _forget_job(self, context: Context, spec: JobSpec | None = None) -> None:
+        """Forget the submitted job: else each further try, also of a cleared task, would take it for its own.
+
+        :param spec: of the job that has ended; one that another try has submitted meanwhile is not forgotten
+        """
+        state = TaskState(context)
+        if spec is None or state.get(_SPEC_KEY) == spec.path:
+            state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY)
 
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+
+_EVENT_KEY = "mssql_cdc_event"
+
+Ranges = dict[str, dict[str, str | None]]
+"""Table to ``after`` and ``upto``, as asset events tell them."""
 
 
 class TaskState:
@@ -32,3 +40,18 @@ class TaskState:
         if self._store is not None:
             for key in keys:
                 self._store.delete(key)
+
+    def told(self, ranges: Mapping[str, Mapping[str, str | None]]) -> Ranges:
+        """Keep what this try is to tell of, and return it with what earlier tries of the task were to tell of.
+
+        Airflow hands on the event of the try whose success it records: not of one that was killed, nor of one whose
+        task was cleared while it ran, though their checkpoints say that all is told. It does not say which that was, so
+        that a task which is cleared afterwards tells again.
+        """
+        kept: Ranges = json.loads(self.get(_EVENT_KEY) or "{}")
+        told = {table: dict(range_) for table, range_ in ranges.items()}
+        for table, earlier in kept.items():
+            told[table] = {**earlier, "upto": told.get(table, earlier)["upto"]}
+        if told != kept:
+            self.set(_EVENT_KEY, json.dumps(told))
+        return told

@@ -34,7 +34,7 @@ DRIVER = "driver-20260301120000-0001"
 
 
 class Master:
-    """Answers that the driver has ended, each time after the job of the test has run.
+    """Answers that the driver has ended, each time after ``asked`` and the job of the test have run.
 
     :param folder: for the spark-submit, to be put before the others on the PATH
     """
@@ -43,6 +43,7 @@ class Master:
         attach("memory", fs=fsspec.filesystem("memory"))
         self.work_dir = f"memory://work/{folder.name}"
         self.job: Callable[[JobSpec], None] = lambda spec: None
+        self.asked: Callable[[], None] = lambda: None
         self.state = "FINISHED"
         self._calls = folder / "calls"
         script = folder / "spark-submit"
@@ -83,6 +84,7 @@ class Master:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                master.asked()
                 for folder in master.folders:
                     with contextlib.suppress(FileNotFoundError, SpecError):
                         master.job(job_files.read_spec(f"{master.work_dir}/{folder}/spec.json"))

@@ -1,3 +1,4 @@
+import itertools
 import os
 import subprocess
 import sys
@@ -173,3 +174,66 @@ def test_removing_takes_the_staged_rows_along(tmp_path):
     job_files.remove(spec)
     job_files.remove(spec)
     assert os.listdir(tmp_path) == []
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing of what was begun goes on."""
+
+
+def test_what_a_removal_that_was_killed_has_left_is_removed_when_it_is_old(tmp_path, monkeypatch):
+    unlink, rmdir, left = os.unlink, os.rmdir, []
+
+    def limited(does):
+        def step(*arguments, **named):
+            if not left:
+                raise Killed
+            left.pop()
+            does(*arguments, **named)
+
+        return step
+
+    monkeypatch.setattr(os, "unlink", limited(unlink))
+    monkeypatch.setattr(os, "rmdir", limited(rmdir))
+    for steps in itertools.count():
+        spec = make_spec(tmp_path, f"{steps:012x}")
+        left[:] = [None] * 99
+        job_files.write_spec(spec)
+        folder = job_files.open_path(spec.path).parent
+        (folder / "staged" / "orders").mkdir(parents=True)
+        for name in ("receipt.json", "staged/orders/part-0.parquet", ".receipt.json.123"):
+            (folder / name).touch()
+        left[:] = [None] * steps
+        try:
+            job_files.remove(spec)
+        except Killed:
+            pass
+        else:
+            break
+        left[:] = [None] * 99
+        make_old(folder)
+        job_files.remove_old(str(tmp_path))
+        assert os.listdir(tmp_path) == []
+    assert steps == 8
+
+
+def test_what_a_job_writes_after_its_folder_was_removed_goes_when_it_is_old(tmp_path):
+    """An application that was ended goes on for a moment; what others keep under such a name is none of it."""
+    for folder, name in (("0123456789ab", "staged/a/part-0.parquet"), ("ba9876543210", "staged/part-0.parquet")):
+        (tmp_path / folder / name).parent.mkdir(parents=True)
+        (tmp_path / folder / name).touch()
+    (tmp_path / "ba9876543210" / "of others").touch()
+    (tmp_path / "aaaaaaaaaaaa" / "receipt.json").mkdir(parents=True)
+    for folder in os.listdir(tmp_path):
+        make_old(tmp_path / folder)
+    (tmp_path / "bbbbbbbbbbbb" / "staged").mkdir(parents=True)
+    job_files.remove_old(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["ba9876543210", "bbbbbbbbbbbb"]
+
+
+def test_two_may_remove_one_folder(tmp_path):
+    attach("memory", fs=fsspec.filesystem("memory"))
+    spec = make_spec(f"memory://both/{tmp_path.name}")
+    job_files.write_spec(spec)
+    job_files.remove(spec)
+    job_files.remove(spec)
+    assert not job_files.open_path(spec.path).parent.exists()

@@ -9,9 +9,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, to_json
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.operators.master import properties, write_receipt
-from tests.operators.test_retries import Task, task
-
-__all__ = ["task"]
+from tests.operators.tries import Task
 
 CANARY = "t4rget-c4nary"
 ADDRESS = "postgresql://warehouse/my shop"

@@ -3,136 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SourceSpec, TableReceipt, to_json
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, to_json
 from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.hooks.source import CONN_ID, TARGET, Source
-from tests.operators.group import A, B, Group
-from tests.operators.master import DRIVER, Master, write_receipt
-
-JOB_ID, SPEC, CUT, POD = "spark_job_id", "mssql_cdc_spec", "mssql_cdc_upto", "k8s_driver_status"
-
-
-class State(dict[str, Any]):
-    """A task's state store."""
-
-    def set(self, key: str, value: Any) -> None:
-        self[key] = value
-
-    def delete(self, key: str) -> None:
-        self.pop(key, None)
-
-
-class TaskInstance:
-    """What a task instance is asked for."""
-
-    def __init__(self) -> None:
-        self.stats_tags: dict[str, str] = {}
-        self.pushed: dict[str, Any] = {}
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        self.pushed[key] = value
-
-
-class Task:
-    """A load of two tables by a Spark cluster, and what Airflow keeps of it."""
-
-    def __init__(self, group: Group, master: Master) -> None:
-        self.group, self.master = group, master
-        self.state, self.instance = State(), TaskInstance()
-        self.base = self.position(B)
-        self.emitted: list[dict[str, Any]] = []
-
-    def events(self) -> dict[str, Any] | None:
-        """The LSN ranges that the last try announced; None where there was no asset event."""
-        (emitted,) = self.emitted or [None]
-        return emitted["tables"] if emitted else None
-
-    def add(self, asset: Asset, extra: dict[str, Any]) -> None:
-        """Take an asset event, as Airflow's ``outlet_events`` do."""
-        self.emitted.append(extra)
-
-    def run(self, **given: Any) -> dict[str, Any]:
-        """One try."""
-        self.instance, self.emitted = TaskInstance(), []
-        alias = AssetAlias("loaded")
-        operator = self.operator(outlets=[alias], **given)
-        context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}
-        summary: dict[str, Any] = operator.execute(context)
-        return summary
-
-    def operator(self, **given: Any) -> MsSqlCdcLoadOperator:
-        """The operator of a try."""
-        arguments = {"tables": ["dbo.*"], "target": TARGET, "mssql_conn_id": CONN_ID, "work_dir": self.master.work_dir}
-        return MsSqlCdcLoadOperator(
-            task_id="load", status_poll_interval=0, packages="", **{"outlets": [], **arguments, **given}
-        )
-
-    @property
-    def rows(self) -> dict[str, dict[str, Any]]:
-        """The rows of the summary that the last try pushed."""
-        return {row["table"]: row for row in self.instance.pushed["summary"]["tables"]}
-
-    def submitted(self, *tables: TableName) -> JobSpec:
-        """Leave what a try leaves whose worker was killed after it had submitted."""
-        request = self.group.request()
-        with self.group.source.hook() as hook:
-            plan = plan_load(hook, self.group.store, request, None)
-        assert plan.upto is not None
-        specs = tuple(spec for spec in plan.specs if spec.name in tables)
-        spec = JobSpec("a1", SourceSpec("db:1", plan.database, "jdbc:"), specs, plan.upto, self.master.work_dir)
-        job_files.write_spec(spec)
-        self.state.update({JOB_ID: DRIVER, SPEC: spec.path, POD: "Succeeded"})
-        return spec
-
-    def sinks(self, table: TableName) -> dict[str, SinkState]:
-        """What the checkpoint says of a table's sinks."""
-        stored = self.group.checkpoint(table)
-        assert stored is not None
-        return dict(stored.sinks)
-
-    def vouch(self, word: str) -> None:
-        """Name the position of the first table's mirror anew, as a person does; the checkpoint counts as old."""
-        stored = self.group.checkpoint(A)
-        assert stored is not None
-        words = {"mirror": dataclasses.replace(stored.sinks["mirror"], vouched=word)}
-        self.group.store.overwrite(dataclasses.replace(stored, sinks=words, updated_at=None))
-
-    def position(self, table: TableName) -> Lsn | None:
-        stored = self.group.checkpoint(table)
-        return stored.position if stored else None
-
-
-@pytest.fixture
-def task(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Task]:
-    """Two loaded tables, the first of which has changed since."""
-    group = Group(source)
-    group.make("dbo.a", "dbo.b")
-    group.loaded(A, B)
-    group.change("INSERT INTO dbo.a (id) VALUES (2)")
-    with Master(tmp_path) as master:
-        for name, value in source.environment().items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", master.connection)
-        monkeypatch.setenv("PATH", master.path)
-        # outside of a task, Airflow's own can only be read
-        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load.Variable", group.variables)
-        master.job = write_receipt
-        yield Task(group, master)
+from tests.operators.group import A, B
+from tests.operators.master import DRIVER, write_receipt
+from tests.operators.tries import CUT, EVENT, JOB_ID, POD, SPEC, Task
 
 
 def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
@@ -142,7 +29,8 @@ def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
         str(cut),
         {"dbo.a": "loaded", "dbo.b": "quiet"},
     )
-    assert (task.position(A), task.state, task.master.folders) == (cut, {}, [])
+    # what it has told of is for its own tries alone
+    assert (task.position(A), set(task.state), task.master.folders) == (cut, {EVENT}, [])
     assert len(task.master.submissions) == 1
 
 
@@ -200,6 +88,7 @@ def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(tas
     first = task.run(), task.events()
     after = task.position(A)
     assert first[1] == {"dbo.a": {"after": None, "upto": str(after)}, "dbo.b": {"after": None, "upto": str(task.base)}}
+    task.state.clear()
     task.group.change("INSERT INTO dbo.a (id) VALUES (10); INSERT INTO dbo.b (id) VALUES (10)")
     task.master.job = lambda spec: write_receipt(spec, B)
     with pytest.raises(AirflowFailException):
@@ -212,6 +101,7 @@ def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(tas
         "dbo.a": {"after": str(after), "upto": str(loaded)},
         "dbo.b": {"after": str(task.base), "upto": str(task.position(B))},
     }
+    task.state.clear()
     task.run()
     assert task.events() is None
 
@@ -362,6 +252,7 @@ def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) ->
     task.group.change("INSERT INTO dbo.b (id) VALUES (2)")
     cut = task.group.source.max_lsn()
     variables = task.group.variables
+    kept = variables[task.group.source.identity(A).variable]
 
     def damaging(spec: JobSpec) -> None:
         write_receipt(spec)
@@ -372,6 +263,14 @@ def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) ->
         task.run()
     assert task.position(B) == cut
     assert {name: row["status"] for name, row in task.rows.items()} == {"dbo.a": "failed", "dbo.b": "loaded"}
+    # the next run, with a checkpoint that was repaired, tells of both
+    variables[task.group.source.identity(A).variable] = kept
+    task.state.clear()
+    task.master.job = write_receipt
+    task.run()
+    told = task.events()
+    assert told is not None
+    assert {table: range_["upto"] for table, range_ in told.items()} == {"dbo.a": str(cut), "dbo.b": str(cut)}
 
 
 @pytest.mark.parametrize("upto", ["None", "", " ", "0x12", "5"])

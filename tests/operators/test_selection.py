@@ -18,9 +18,7 @@ from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from tests.hooks.source import TARGET, Source
 from tests.operators.group import A, B, Group
 from tests.operators.master import properties, write_receipt
-from tests.operators.test_retries import Task, task
-
-__all__ = ["task"]
+from tests.operators.tries import Task
 
 SALT = "s4lt-c4nary of some length"
 

@@ -73,11 +73,12 @@ def differing_rows(
 def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: int, found: Path) -> int:
     """Return how many rows a folder of Parquet files lacks or has too many, of all.
 
+    Where columns have other types than in the source, which is printed, all do.
+
     :param table: of ``source.create``
     :param change_table: that has all of its changes
     :param keys: with which it was made
     :param found: all rows of its target
-    :raises RuntimeError: if columns have other types than in the source
     """
     with duckdb.connect(config={"temp_directory": str(found.with_suffix(".duckdb"))}) as connection:
         connection.register("rows_before", source.rows(0, keys))
@@ -97,10 +98,11 @@ def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: in
                 " FROM changes JOIN times USING (lsn)"
             )
         connection.execute(f"CREATE VIEW found AS SELECT * FROM read_parquet('{found}/*.parquet')")
-        # where types differ both sides are cast, and could look alike
-        types = [connection.sql(query).types for query in (_EXPECTED[shape], _FOUND[shape])]
+        # DuckDB would cast both sides, which could then look alike
+        types = [_types(connection, query) for query in (_EXPECTED[shape], _FOUND[shape])]
         if types[0] != types[1]:
-            raise RuntimeError(f"columns of other types than in the source: {types[1]}, not {types[0]}")
+            print(f"all rows of {table} differ: columns are {', '.join(types[1])}, not {', '.join(types[0])}")
+            return sum(len(connection.sql(query)) for query in (_EXPECTED[shape], _FOUND[shape]))
         answer = connection.execute(
             f"WITH sides AS (SELECT *, 1 AS side FROM ({_EXPECTED[shape]}) UNION ALL"
             f" SELECT *, -1 FROM ({_FOUND[shape]})),"
@@ -109,6 +111,11 @@ def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: in
         ).fetchone()
     assert answer is not None
     return int(answer[0])
+
+
+def _types(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    # Iceberg has no smaller integer
+    return [str(type_).replace("SMALLINT", "INTEGER") for type_ in connection.sql(query).types]
 
 
 def _frame(spark: SparkSession, sink: SinkSpec, database: DatabaseSpec | None) -> DataFrame:

@@ -16,8 +16,11 @@ _JDBC = re.compile(r"org\.postgresql\.util\.PSQLException: (?:ERROR: |FATAL: )?(
 _NO_DRIVER = re.compile(r"ClassNotFoundException: org\.postgresql\.\S+")
 _UNREACHABLE = re.compile(
     r"refused|I/O error|connection attempt failed|has been closed|timeout|timed out|terminating connection|starting up"
-    r"|shutting down|too many (?:clients|connections)|reserved for"
+    r"|shutting down|in recovery mode|not (?:yet )?accepting connections|conflict with recovery"
+    r"|too many (?:clients|connections)|reserved for"
 )
+_FULL = re.compile(r"No space left on device|disk full|out of (?:shared )?memory|Disk quota exceeded", re.IGNORECASE)
+_READ_ONLY = re.compile(r"in a read-only transaction|during recovery")
 
 # docs: PostgreSQL Error Codes; connections, resources, an operator's intervention, rollbacks, locks, vanished tables
 _MAY_PASS = ("08", "53", "57", "40", "55", "42P01")
@@ -44,6 +47,8 @@ def of_driver(error: psycopg.Error, name: str) -> TargetError:
         )
     if _REFUSED.search(text):
         return TargetError(message, advice="Check login, password and database of the target's Airflow connection.")
+    if passing := _of_either(message, text):
+        return passing
     if not state or state.startswith(_MAY_PASS):
         return TargetUnavailableError(
             message, advice="Run the task again; if it stays so, check the target's Airflow connection."
@@ -72,11 +77,28 @@ def of_spark(text: str, name: str) -> TargetError | None:
         return TargetUnavailableError(
             f"{message} Spark ran a task again whose rows were there already.", advice="Run the task again."
         )
+    if passing := _of_either(message, found["message"]):
+        return passing
     if _UNREACHABLE.search(found["message"]):
         return TargetUnavailableError(
             message, advice="Driver and executors connect: check host, port and firewall, and run the task again."
         )
     return TargetError(message)
+
+
+def _of_either(message: str, text: str) -> TargetError | None:
+    """Return what an error means that both drivers meet, and that others cure: none of them is the table's."""
+    if _READ_ONLY.search(text):
+        return TargetUnavailableError(
+            message,
+            advice="The server is a standby, or was made read-only: let the target's Airflow connection name the "
+            "primary, and run the task again.",
+        )
+    if _FULL.search(text):
+        return TargetUnavailableError(
+            message, advice="Make room on the database's server (disk or memory), and run the task again."
+        )
+    return None
 
 
 def _sentence(text: str) -> str:

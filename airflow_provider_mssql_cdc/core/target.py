@@ -189,13 +189,13 @@ def check_format(target: str, shapes: Iterable[str], **made: object) -> None:
 
     :param target: its address, which may be a template behind the format
     :param made: what tables are to be made with: ``partition_by``, ``table_properties``
-    :raises ParameterError: for Parquet with shapes to which rows are not only added, for PostgreSQL with others than
-        ``mirror`` and ``history``, and for both with one of those
+    :raises ParameterError: for Parquet with shapes to which rows are not only added, for PostgreSQL with ``scd2``, and
+        for both with one of those
     """
     if target.startswith(f"{PARQUET}+"):
         what, held = "Parquet files", set(KEYLESS)
     elif target.startswith(f"{POSTGRESQL}:"):
-        what, held = "tables in PostgreSQL", {MIRROR, HISTORY}
+        what, held = "tables in PostgreSQL", {MIRROR, *KEYLESS}
     else:
         return
     if not set(shapes) <= held:

@@ -76,6 +76,12 @@ def test_plain_files_hold_what_only_grows():
         check_format("parquet+file:///lake", ("history", "scd2"))
 
 
+def test_a_database_holds_all_shapes_but_versions():
+    check_format("postgresql://warehouse/shop", ("mirror", "history", "transactions"))
+    with pytest.raises(ValueError, match='"mirror", "history", "transactions"] alone'):
+        check_format("postgresql://warehouse/shop", ("mirror", "scd2"))
+
+
 @pytest.mark.parametrize("template", ["{schema}_{table}", "{table}", "orders", "x.{table}", "{table}{table}"])
 def test_templates_of_table_names(template):
     check_template(template)

@@ -343,7 +343,10 @@ def wait_for(condition, seconds: float = 120):
             {"target": "parquet+file:///{{ ds }}", "shapes": ["history"], "table_properties": {"a": "b"}},
             "have no table_properties",
         ),
-        ({"target": "postgresql://warehouse/shop", "shapes": ["scd2"]}, 'hold shapes=\\["mirror", "history"\\] alone'),
+        (
+            {"target": "postgresql://warehouse/shop", "shapes": ["scd2"]},
+            'hold shapes=\\["mirror", "history", "transactions"\\] alone',
+        ),
         ({"target": "postgresql://warehouse/{{ ds }}", "partition_by": {"a.b": ["c"]}}, "have no partition_by"),
         ({"target": "postgresql://warehouse/shop", "table_properties": {"a": "b"}}, "have no table_properties"),
         ({"target": "postgresql://warehouse"}, "or postgresql://connection_id/schema"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
+from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, parquet
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
 from tests.spark.origin import Origin, positions
 from tests.spark.tables import COLUMNS, changes, frame, load, marker, race
@@ -138,6 +140,34 @@ def test_what_is_missing_or_damaged_is_said(spark, table, folder):
     manifests[1].unlink()
     with pytest.raises(TargetError, match="has no manifest 1, but a later one"):
         table().state()
+
+
+@pytest.mark.parametrize("moment", ["before", "while it is written"])
+def test_a_folder_that_is_removed_while_a_job_runs(table, folder, monkeypatch, moment):
+    load(table(), 1, [(1, "a", 1)])
+    target = table()
+    state, rows = target.state(), frame(target, [(2, "b", 2)])
+    if moment == "before":
+        shutil.rmtree(folder / "t x")
+        for ask in (lambda: target.rows(state), target.moved_by):
+            with pytest.raises(TargetError, match=r"is gone, which was there when this job began.*Restore the folder"):
+                ask()
+    else:
+
+        def remove(rows, address):
+            written = write_rows(rows, address)
+            shutil.rmtree(folder / "t x")
+            return written
+
+        monkeypatch.setattr(parquet, "write_rows", remove)
+
+    with pytest.raises(TargetError, match=r"is gone, which was there when this job began.*Restore the folder"):
+        target.commit(state, Append(rows), marker(2))
+
+    monkeypatch.undo()
+    assert not table().state().exists
+    table().create(COLUMNS)
+    load(table(), 1, [(1, "a", 1)])
 
 
 def test_what_files_cannot_do_is_refused(spark, table, folder):

@@ -81,7 +81,7 @@ class ParquetTable(FileTable):
         expected = tuple((column.name, column.type) for column in columns)
         if not _manifests(self._path):
             self._make(Manifest(0, None, expected, (), None, self._spec_id, time.time()))
-        found = _manifests(self._path)[0].columns
+        found = self._known()[0].columns
         if found != expected:
             differing = sorted(set(expected) ^ set(found))
             raise TargetError(
@@ -104,7 +104,7 @@ class ParquetTable(FileTable):
 
     def rows(self, state: State) -> DataFrame:
         """Return the rows that the table held then."""
-        manifests = [m for m in _manifests(self._path) if m.number <= (state.snapshot or 0)]
+        manifests = [m for m in self._known() if m.number <= (state.snapshot or 0)]
         return _rows(self._session, self._path, manifests)
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
@@ -116,7 +116,7 @@ class ParquetTable(FileTable):
             raise TargetError(f"{self.name}: Parquet files hold a history alone, to which rows are added.")
         # a table that did not exist was made meanwhile, without rows
         last = state.snapshot or 0
-        columns = _manifests(self._path)[0].columns
+        columns = self._known()[0].columns
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         folder = self._path / DATA / attempt
         done = False
@@ -142,7 +142,7 @@ class ParquetTable(FileTable):
 
     def moved_by(self) -> str:
         """Return what made the newest commit, for an error message."""
-        newest = _manifests(self._path)[-1]
+        newest = self._known()[-1]
         return f"manifest {newest.number} of job {newest.spec_id} at {time.ctime(newest.made_at)}"
 
     def _open(self) -> None:
@@ -150,17 +150,36 @@ class ParquetTable(FileTable):
             raise TargetError(f"{self.name}: Parquet files have neither partition_by nor table_properties.")
         self._path = _path(*self._name)
 
+    def _known(self) -> list[Manifest]:
+        """Return the manifests of a table that was there before.
+
+        :raises TargetError: if it is gone, or one is missing
+        """
+        manifests = _manifests(self._path)
+        if not manifests:
+            raise self._gone()
+        return manifests
+
+    def _gone(self) -> TargetError:
+        return TargetError(f"{self.name} is gone, which was there when this job began.", advice=_RESTORE)
+
     def _make(self, manifest: Manifest) -> bool:
-        """Make a manifest unless its number is taken; a link is made at once and whole, or not at all."""
+        """Make a manifest unless its number is taken; a link is made at once and whole, or not at all.
+
+        :raises TargetError: if its predecessor is gone
+        """
         folder = self._path / MANIFESTS
-        folder.mkdir(parents=True, exist_ok=True)
+        if manifest.predecessor is None:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not _file(folder, manifest.predecessor).exists():
+            raise self._gone()
         draft = folder / f".{secrets.token_hex(8)}"
         try:
             with draft.open("w", encoding="utf-8") as file:
                 json.dump(_plain(manifest), file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, folder / f"{manifest.number:020d}.json")
+            os.link(draft, _file(folder, manifest.number))
         except FileExistsError:
             return False
         finally:
@@ -178,6 +197,10 @@ def _path(folder: str, table: str) -> Path:
     return Path(folder.removeprefix("file://")) / table
 
 
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"{number:020d}.json"
+
+
 def _manifests(path: Path) -> list[Manifest]:
     """Return all manifests in their order.
 
@@ -192,7 +215,7 @@ def _manifests(path: Path) -> list[Manifest]:
             marker = from_json(Marker, json.dumps(data["marker"])) if data["marker"] else None
             columns = tuple((name, type_) for name, type_ in data["columns"])
             manifest = Manifest(**{**data, "marker": marker, "columns": columns, "files": tuple(data["files"])})
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise TargetError(f"{file} is no manifest that can be read: {error!r}.", advice=_RESTORE) from error
         if manifest.number != number:
             raise TargetError(f"{path} has no manifest {number}, but a later one.", advice=_RESTORE)

@@ -130,6 +130,31 @@ def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first
     assert branches(table()) == ["main"]
 
 
+class RolledBack(IcebergTable):
+    """Somebody rolls main back when the rows are on the branch."""
+
+    back_to = 0
+
+    def _fast_forward(self, branch, state):
+        call(self, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {self.back_to})")
+        return super()._fast_forward(branch, state)
+
+
+def test_a_rollback_is_not_undone_by_a_load_that_had_seen_more(spark, table):
+    load(table(), 1, [(1, "a", 1)])
+    target = RolledBack(table_session(spark), table()._name, "spec")
+    target.back_to = target.state().snapshot
+    load(table(), 2, [(2, "b", 2)])
+
+    assert not target.commit(target.state(), Append(frame(target, [(3, "c", 3)])), marker(3))
+
+    assert contents(table()) == [(1, "a", 1)]
+    assert table().state().marker == marker(1)
+    assert branches(table()) == ["main"]
+    load(table(), 3, [(2, "b", 2), (3, "c", 3)])
+    assert contents(table()) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+
+
 def test_compaction_neither_hides_the_marker_nor_lets_an_old_state_commit(table):
     target = table()
     load(target, 1, [(1, "a", 1)])

@@ -9,8 +9,8 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
@@ -38,6 +38,8 @@ _TIME = "%Y%m%d%H%M%S"
 
 _REF_ATTEMPTS = 8
 _COMMIT_FAILED = "CommitFailedException"
+
+_T = TypeVar("_T")
 
 _ICEBERG_TYPES = {"SMALLINT": "INT"}
 """Spark types that Iceberg holds as another."""
@@ -115,6 +117,10 @@ class IcebergTable(FileTable):
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Write on a branch made from the snapshot of ``state``, and fast-forward main to it.
 
+        Iceberg refuses that where main has gone on, but not where it was only rolled back, since the branch still
+        comes from there. So main is looked at right before. A rollback in the instant between loses no row: it is
+        undone, together with what it took back.
+
         :return: whether it was done; False if main had moved
         """
         properties = {MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {}
@@ -187,37 +193,36 @@ class IcebergTable(FileTable):
             log.warning("branch %s of %s was not dropped: %s", branch, self.sql_name, error)
 
     def _change_ref(self, statement: str) -> list[Row]:
-        """Run a statement on a branch, and again when another commit to the table came between.
-
-        Iceberg tries appends again by itself, but not changes of branches.
-        """
-        for attempt in range(_REF_ATTEMPTS):
-            try:
-                return self._session.sql(statement).collect()
-            except Exception as error:
-                if attempt == _REF_ATTEMPTS - 1 or _COMMIT_FAILED not in str(error):
-                    raise
-                time.sleep(random.uniform(0, 0.05 * 2**attempt))
-        return []
+        """Run a statement on a branch, and again when another commit to the table came between."""
+        return _again(lambda: self._session.sql(statement).collect())
 
     def _fast_forward(self, branch: str, state: State) -> int | None:
         """Move main to the branch; return its snapshot, or None if main had moved."""
-        catalog, table = quoted(self._name[0]), ".".join(quoted(part) for part in self._name[1:])
         try:
-            moved = self._change_ref(
-                f"CALL {catalog}.system.fast_forward(table => {text(table)}, branch => 'main', to => {text(branch)})"
-            )
+            return _again(lambda: self._move_main(branch, state))
         except Exception:
             # Whether main moved is a question of what is there, not of what an exception says.
-            refs, snapshots = self._history()
-            ours, now = refs[branch], refs.get("main")
-            if ours in _ancestors(now, snapshots):
-                return ours
-            if now != state.snapshot:
-                return None
+            moved, snapshot = self._where_main_is(branch, state)
+            if moved:
+                return snapshot
             raise
-        updated: int = moved[0]["updated_ref"]
+
+    def _move_main(self, branch: str, state: State) -> int | None:
+        moved, snapshot = self._where_main_is(branch, state)
+        if moved:
+            return snapshot
+        catalog, table = quoted(self._name[0]), ".".join(quoted(part) for part in self._name[1:])
+        done = self._session.sql(
+            f"CALL {catalog}.system.fast_forward(table => {text(table)}, branch => 'main', to => {text(branch)})"
+        ).collect()
+        updated: int = done[0]["updated_ref"]
         return updated
+
+    def _where_main_is(self, branch: str, state: State) -> tuple[bool, int | None]:
+        """Return whether main left the snapshot of ``state``, and the branch's snapshot if main has it."""
+        refs, snapshots = self._history()
+        ours, now = refs[branch], refs.get("main")
+        return now != state.snapshot, ours if ours in _ancestors(now, snapshots) else None
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
         """Return branches and tags with their snapshots, and all snapshots by id."""
@@ -283,6 +288,21 @@ class IcebergTable(FileTable):
             f" WHERE latest_snapshot_id = {snapshot} LIMIT 1"
         ).collect()
         return rows[0]["number"] if rows else None
+
+
+def _again(change: Callable[[], _T]) -> _T:
+    """Make a change of a branch, and again when another commit to the table came between.
+
+    Iceberg tries appends again by itself, but not changes of branches.
+    """
+    for attempt in range(_REF_ATTEMPTS - 1):
+        try:
+            return change()
+        except Exception as error:
+            if _COMMIT_FAILED not in str(error):
+                raise
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))
+    return change()
 
 
 def _ancestors(snapshot: int | None, snapshots: Mapping[int, Any]) -> Iterator[int]:

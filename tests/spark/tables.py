@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 
-import psycopg
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
@@ -67,6 +66,8 @@ def by_hand(target: Table, statement: str) -> list:
     """Run a statement as others do, in the table's own system; its rows."""
     if not isinstance(target, PostgresqlTable):
         return target._session.sql(statement).collect()
+    import psycopg
+
     with contextlib.closing(target._database._connect(psycopg)) as connection:
         connection.autocommit = True
         cursor = connection.execute(statement, binary=True)

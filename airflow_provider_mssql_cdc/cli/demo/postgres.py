@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ _ACCOUNT = "postgres"
 _DEBIANS = Path("/usr/lib/postgresql")
 _TIMEOUT = 60.0
 _POLL = 0.05
-# The server ends with the standard input, and so with the demo, however that ends; and its folder goes with it.
+# The server ends with the standard input, and so with who started it, however that ends; a folder may go with it.
 _SERVE = """
 folder=$1; shift; exec 3<&0
 "$@" 3<&- & server=$!
@@ -126,6 +126,37 @@ def initialize(folder: Path, login: str, password: str, *options: str) -> Path:
     return data
 
 
+def command(data: Path, settings: Mapping[str, object], folder: Path | None = None) -> list[str]:
+    """Return what runs a server until its standard input ends; to be run as :func:`account`.
+
+    :param settings: of postgresql.conf
+    :param folder: is removed when the server has ended
+    """
+    given = [f"--{name}={value}" for name, value in settings.items()]
+    removed = "" if folder is None else str(folder)
+    return ["/bin/sh", "-c", _SERVE, "sh", removed, f"{find_programs()}/postgres", "-D", str(data), *given]
+
+
+def wait(connect: Callable[[], psycopg.Connection[Any]], process: subprocess.Popen[Any], log: Path) -> None:
+    """Wait until a server takes connections.
+
+    :param process: that runs it
+    :raises CommandError: if it ends before, or takes too long
+    """
+    import psycopg
+
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            connect().close()
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise CommandError(f"PostgreSQL could not be started; see {log}") from error
+            time.sleep(_POLL)
+        else:
+            return
+
+
 class PostgreSql:
     """A server with one database.
 
@@ -155,37 +186,20 @@ class PostgreSql:
 
         :raises KeyError: for a type that the demo has none for
         """
-        with self._connect() as connection:
+        with self.connect() as connection:
             cursor = connection.execute(query)
             schema = pa.schema([(column.name, _arrow(column)) for column in cursor.description or ()])
             columns = zip(*cursor.fetchall(), strict=True)
             values = list(columns) or [()] * len(schema)
         return pa.table([pa.array(each, field.type) for each, field in zip(values, schema, strict=True)], schema=schema)
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Return a connection as that login."""
         import psycopg
 
         return psycopg.connect(
             host="127.0.0.1", port=self.port, user=LOGIN, password=self.password, dbname=_DATABASE, sslmode="disable"
         )
-
-    def wait(self, process: subprocess.Popen[str], log: Path) -> None:
-        """Wait until it takes connections.
-
-        :raises CommandError: if it ends before, or takes too long
-        """
-        import psycopg
-
-        deadline = time.monotonic() + _TIMEOUT
-        while True:
-            try:
-                self._connect().close()
-            except psycopg.OperationalError as error:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise CommandError(f"PostgreSQL could not be started; see {log}") from error
-                time.sleep(_POLL)
-            else:
-                return
 
 
 @contextlib.contextmanager
@@ -195,22 +209,20 @@ def running(children: Children, log: Path) -> Iterator[PostgreSql]:
     :param children: end it, too, when they end
     :raises CommandError: if it cannot be started
     """
-    programs, user = find_programs(), account()
     # where another user may come, too
     with tempfile.TemporaryDirectory(prefix="mssql-cdc-demo-", dir="/tmp") as folder:
         server = PostgreSql(free_port(), secrets.token_urlsafe())
         data = initialize(Path(folder), LOGIN, server.password, "--locale=C")
-        settings = [f"--{name}={value}" for name, value in {**_SETTINGS, "port": server.port}.items()]
         process = children.start(
-            ["/bin/sh", "-c", _SERVE, "sh", folder, f"{programs}/postgres", "-D", str(data), *settings],
+            command(data, {**_SETTINGS, "port": server.port}, Path(folder)),
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
             log=log,
             cwd=Path("/"),
             ask=True,
-            user=user,
+            user=account(),
         )
         try:
-            server.wait(process, log)
+            wait(server.connect, process, log)
             yield server
         finally:
             # else its folder would go while it writes there

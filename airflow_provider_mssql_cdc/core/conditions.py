@@ -100,8 +100,10 @@ def pushed(column: Column, condition: Condition) -> str | None:
 
 
 def _literal(column: Column, value: str) -> str | None:
-    if column.type in INTEGERS or column.type in DECIMALS:
+    if column.type in INTEGERS:
         return value
+    if column.type in DECIMALS:
+        return _decimal_literal(column, value)
     if column.type == "bit":
         return "1" if value == "true" else "0"
     if column.type == "date":
@@ -114,6 +116,13 @@ def _literal(column: Column, value: str) -> str | None:
     if column.type in MOMENTS and (column.type != "datetime" or value.endswith(".000000")):
         return f"CONVERT(datetime2(7), '{value}', 121)"
     return None
+
+
+def _decimal_literal(column: Column, value: str) -> str:
+    """Return a constant of the column's own scale: what is common to two scales may have less digits than either."""
+    whole, _, digits = value.partition(".")
+    scale = decimal_type(column)[1]
+    return f"{whole}.{digits.ljust(scale, '0')}" if scale else whole
 
 
 def _text(table: TableName, column: Column, value: object) -> str:
@@ -147,7 +156,8 @@ def _as_text(column: Column, value: object) -> str | None:
 
 def _decimal_text(column: Column, value: Decimal) -> str | None:
     precision, scale = decimal_type(column)
-    if not value.is_finite() or abs(value) >= Decimal(10) ** (precision - scale):
+    # abs() would round to 28 digits
+    if not value.is_finite() or value.copy_abs() >= Decimal(10) ** (precision - scale):
         return None
     digits = format(value, "f")
     if "." in digits:

@@ -143,6 +143,7 @@ class TestWhatItMeans:
             (Choice(row_filter=(("ratio", "=", 1.0),)), "floating-point numbers"),
             (Choice(row_filter=(("amount", "=", 0.1),)), r"0.1 is no value of decimal\(9,2\)"),
             (Choice(row_filter=(("amount", "<", Decimal("0.001")),)), "is no value of decimal"),
+            (Choice(row_filter=(("amount", "<", Decimal("-10000000")),)), "is no value of decimal"),
             (Choice(row_filter=(("id", "=", "1"),)), "'1' is no value of int"),
             (Choice(row_filter=(("id", "=", True),)), "True is no value of int"),
             (Choice(row_filter=(("at", "<", datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),)), "has no zone"),
@@ -214,7 +215,10 @@ def test_a_hashed_key_is_known_by_its_hash():
         (("int",), "<=", [5], "[c]]d] <= 5"),
         (("bigint",), "not in", [-1, 2], "[c]]d] NOT IN (-1, 2)"),
         (("bit",), "=", [True], "[c]]d] = 1"),
-        (("money",), ">", [Decimal("1.50")], "[c]]d] > 1.5"),
+        (("money",), ">", [Decimal("1.50")], "[c]]d] > 1.5000"),
+        (("decimal", 17, 38, 0), "=", [Decimal("9" * 38)], f"[c]]d] = {'9' * 38}"),
+        # compared with 0, an integer, the smallest values would be rounded to it
+        (("decimal", 17, 38, 38), "in", [Decimal("-1E-38"), 0], f"[c]]d] IN (-0.{'0' * 37}1, 0.{'0' * 38})"),
         (("date",), "<", [datetime.date(2026, 1, 2)], "[c]]d] < CONVERT(date, '2026-01-02', 23)"),
         (
             ("datetime2", 8, 27, 7),

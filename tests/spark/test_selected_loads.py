@@ -96,7 +96,7 @@ def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, mo
     assert {row["_op"] for row in people.lake("dbo.people", "history")} <= {"R", "U", "B"}
     copies = [query for query in asked if "FROM (SELECT * FROM [dbo].[people]" in query]
     assert copies
-    assert all("FROM [dbo].[people] WHERE [amount] > 0) r" in query for query in copies)
+    assert all("FROM [dbo].[people] WHERE [amount] > 0.00) r" in query for query in copies)
     assert [query for query in asked if "[note]" in query or "[email]" in query] == []
 
     at = positions(first)

@@ -1,14 +1,18 @@
 """What only Delta tables do: the log forgets commits, versions go back, and foreign writers come between."""
 
+import contextlib
 import datetime
 import json
+import re
 import threading
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
+from tests.spark.model import lsn
 from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -83,13 +87,13 @@ def test_partitions_and_properties_are_those_given(spark, tmp_path):
 def test_the_properties_remember_a_marker_that_the_log_forgets(table):
     load(table(), 1, [(1, "a", 1)])
     load(table(), 2, [(2, "b", 2)])
-    assert table().state().snapshot == 2
+    before = table().state().snapshot
 
     assert later(table, days=2).state().marker == marker(2)
 
-    assert table().state().snapshot == 3
+    assert table().state().snapshot == before + 1
     sql(table(), "INSERT INTO {} VALUES (3, 'by hand', 3)")
-    forgetful = later(table, days=40, oldest=4)
+    forgetful = later(table, days=40, oldest=before + 2)
     state = forgetful.state()
     assert (state.marker, state.from_property) == (marker(2), True)
     load(forgetful, 3, [(4, "d", 4)])
@@ -97,12 +101,42 @@ def test_the_properties_remember_a_marker_that_the_log_forgets(table):
     assert contents(forgetful) == [(1, "a", 1), (2, "b", 2), (3, "by hand", 3), (4, "d", 4)]
 
 
-def test_a_young_marker_is_not_written_down(table):
+def remembered(target):
+    """Return the position that the properties remember."""
+    values = [row["value"] for row in sql(target, "SHOW TBLPROPERTIES {}") if row["key"] == MARKER]
+    return [json.loads(value)["load"]["marker"]["position"] for value in values]
+
+
+def test_the_properties_remember_a_table_that_is_loaded_often(table):
     load(table(), 1, [(1, "a", 1)])
+    assert remembered(table()) == [str(lsn(1))]
+    load(table(), 2, [(2, "b", 2)])
+    assert table().state().marker == marker(2)
+    # within a day
+    assert remembered(table()) == [str(lsn(1))]
 
-    assert later(table, days=0).state().marker == marker(1)
+    load(later(table, days=2), 3, [(3, "c", 3)])
 
-    assert MARKER not in {row["key"] for row in sql(table(), "SHOW TBLPROPERTIES {}")}
+    assert remembered(table()) == [str(lsn(3))]
+
+
+@pytest.mark.parametrize("with_property", [True, False])
+def test_a_log_that_forgot_the_newest_transactions_is_loaded_on(table, with_property):
+    for position in (1, 2, 3):
+        load(table(), position, [(position, "a", 1)])
+    if not with_property:
+        sql(table(), "ALTER TABLE {} UNSET TBLPROPERTIES ('" + MARKER + "')")
+    sql(table(), "INSERT INTO {} VALUES (5, 'by hand', 3)")
+    forgetful = later(table, days=40, oldest=table().state().snapshot)
+    state = forgetful.state()
+    assert state.marker == (marker(1) if with_property else None)
+
+    # as `mssql-cdc checkpoint set` lets it
+    assert not forgetful.commit(state, Append(frame(forgetful, [(6, "f", 6)])), marker(4))
+    load(forgetful, 4, [(6, "f", 6)])
+
+    assert forgetful.state().marker == marker(4)
+    assert contents(table()) == [*((n, "a", 1) for n in (1, 2, 3)), (5, "by hand", 3), (6, "f", 6)]
 
 
 def test_a_memory_of_a_later_moment_than_the_table_is_refused(table):
@@ -111,12 +145,13 @@ def test_a_memory_of_a_later_moment_than_the_table_is_refused(table):
     later(table, days=2).state()
     stored = next(row["value"] for row in sql(table(), "SHOW TBLPROPERTIES {}") if row["key"] == MARKER)
     sql(table(), "RESTORE TABLE {} TO VERSION AS OF 1")
+    oldest = table().state().snapshot
     sql(table(), "ALTER TABLE {} SET TBLPROPERTIES ('" + MARKER + "' = '" + stored.replace("\\", "\\\\") + "')")
 
-    state = later(table, days=40, oldest=3).state()
+    state = later(table, days=40, oldest=oldest).state()
 
     assert state.marker is None
-    assert "loaded by version 2, and it was restored to version 1" in str(state.doubt)
+    assert "loaded by version 3, and it was restored to version 1" in str(state.doubt)
 
 
 def test_a_table_that_was_emptied_when_the_log_had_forgotten_the_load_holds_nothing(table):
@@ -125,19 +160,112 @@ def test_a_table_that_was_emptied_when_the_log_had_forgotten_the_load_holds_noth
 
     sql(table(), "DELETE FROM {}")
 
-    state = later(table, days=40, oldest=3).state()
+    state = later(table, days=40, oldest=table().state().snapshot).state()
     assert (state.exists, state.is_empty, state.marker) == (True, True, None)
 
 
-def test_a_restore_to_a_moment_is_a_restore_to_the_version_of_then(table):
+@pytest.fixture
+def zone(spark):
+    """Return a setter of the time zone of the JVM, which is UTC again afterwards."""
+    zones = spark._jvm.java.util.TimeZone
+    before = zones.getDefault()
+    yield lambda name: zones.setDefault(zones.getTimeZone(name))
+    zones.setDefault(before)
+
+
+def restore_to(target, moment):
+    """RESTORE to a moment as the clock of the session says it."""
+    sql(target, f"RESTORE TABLE {{}} TO TIMESTAMP AS OF '{moment}'")
+
+
+def now(target):
+    (row,) = sql(target, "SELECT CAST(current_timestamp() AS STRING) AS now")
+    return row["now"]
+
+
+def test_a_restore_from_another_time_zone(table, zone):
+    name = "Asia/Tokyo"
+    zone(name)
+    elsewhere = table()
+    elsewhere._session.conf.set("spark.sql.session.timeZone", name)
+    load(table(), 1, [(1, "a", 1), (7, "g", 7)])
+    target = table()
+    rows = changes(target, [(7, None, None, "D", 1)])
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+    then = now(elsewhere)
+    rows = changes(target, [(1, None, None, "D", 1)])
+    assert target.commit(target.state(), Merge(rows, ["id"]), marker(3))
+
+    restore_to(elsewhere, then)
+
+    assert contents(target) == [(1, "a", 1)]
+    assert target.state().marker == marker(2)
+    load(target, 3, [(3, "c", 3)])
+    assert target.state().marker == marker(3)
+
+
+def test_a_restore_to_a_moment_that_may_be_several_versions_is_doubted_until_it_is_made_by_number(table):
     load(table(), 1, [(1, "a", 1)])
-    (then,) = sql(table(), "SELECT CAST(MAX(timestamp) AS STRING) AS t FROM (SELECT current_timestamp() AS timestamp)")
+    load(table(), 2, [])
+    then, at = now(table()), table().state().snapshot
+    load(table(), 3, [(3, "c", 3)])
+    restore_to(table(), then)
+
+    state = table().state()
+
+    assert (state.marker, state.is_empty) == (None, False)
+    assert "a moment whose time zone the log does not tell" in str(state.doubt)
+    sql(table(), f"RESTORE TABLE {{}} TO VERSION AS OF {at}")
+    assert table().state().marker == marker(2)
+
+
+class Restored(DeltaTable):
+    """Somebody restores the table at the moment when Delta begins."""
+
+    back_to = 0
+
+    def _write(self, write):
+        table_session(self._session).sql(f"RESTORE TABLE {self.sql_name} TO VERSION AS OF {self.back_to}")
+        super()._write(write)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_restore_while_delta_begins_is_found(table, killed):
+    load(table(), 1, [(1, "a", 1)])
+    target = table(kind=Restored)
+    target.back_to = table().state().snapshot
     load(table(), 2, [(2, "b", 2)])
+    if killed:
+        target._check_beneath = lambda own, commits: None
 
-    sql(table(), "RESTORE TABLE {} TO TIMESTAMP AS OF '" + then["t"] + "'")
+    with contextlib.nullcontext() if killed else pytest.raises(TargetError, match="at the moment when a load wrote"):
+        target.commit(table().state(), Append(frame(target, [(3, "c", 3)])), marker(3))
 
+    assert contents(table()) == [(1, "a", 1), (3, "c", 3)]
+    state = table().state()
+    assert state.marker is None
+    version = next(iter(re.findall(r"its version (\d+)", str(state.doubt))))
+    sql(table(), f"RESTORE TABLE {{}} TO VERSION AS OF {int(version) - 1}")
     assert table().state().marker == marker(1)
-    assert contents(table()) == [(1, "a", 1)]
+    load(table(), 2, [(2, "B", 2)])
+    assert contents(table()) == [(1, "a", 1), (2, "B", 2)]
+
+
+def test_a_table_that_was_made_and_loaded_anew_meanwhile_takes_no_old_window(spark, namespace):
+    name = ("spark_catalog", namespace[:40], "t")
+    target, other = (DeltaTable(table_session(spark), name, "spec") for _ in range(2))
+    target.create(COLUMNS)
+    load(target, 1, [(1, "a", 1)])
+    load(target, 2, [(2, "b", 2)])
+    seen = target.state()
+    sql(other, "DROP TABLE {}")
+    other.create(COLUMNS)
+    load(other, 1, [(1, "anew", 1)])
+
+    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+
+    assert contents(other) == [(1, "anew", 1)]
+    sql(other, "DROP TABLE {}")
 
 
 def test_a_restore_does_not_make_old_transactions_count_again(table):

@@ -250,6 +250,23 @@ def test_a_rollback_goes_back_to_the_marker_of_then(table, format_):
     assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
 
 
+@with_versions
+def test_a_rollback_between_look_and_commit_takes_the_window_away(table, format_):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    then = target.state().snapshot
+    load(target, 2, [(2, "b", 2)])
+    seen = target.state()
+
+    maintain(table(), format_, ROLL_BACK, then=then)
+
+    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert contents(table()) == [(1, "a", 1)]
+    assert table().state().marker == marker(1)
+    load(table(), 3, [(2, "b", 2), (3, "c", 3)])
+    assert contents(table()) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_table_that_was_emptied_by_others_holds_nothing_of_what_its_marker_says(table, format_, at_once):
     target = table()

@@ -21,7 +21,7 @@ class State:
     :param marker: of the newest commit of this package in the table's present line of history
     :param is_empty: missing, or without rows
     :param from_property: the marker was found in a table property only, since the commit that carried it expired
-    :param doubt: why such a property cannot be believed; there is no marker then
+    :param doubt: why what the table says of itself cannot be believed; there is no marker then
     """
 
     exists: bool

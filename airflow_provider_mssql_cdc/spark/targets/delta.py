@@ -7,11 +7,10 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
@@ -20,35 +19,30 @@ from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.core.target import in_folder
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, State, Write
+from airflow_provider_mssql_cdc.spark.targets.delta_log import (
+    APPLICATION,
+    Commit,
+    Line,
+    UnclearMomentError,
+    commits_of,
+    line,
+)
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
 
 log = logging.getLogger(__name__)
 
-APPLICATION = "mssql_cdc"
-"""The application whose transaction versions the table's log counts (``txnAppId``); a table is one sink's."""
-
 MARKER = "mssql_cdc.marker"
 """Table property that holds the marker for the day when the log has forgotten the commit that carries it."""
 
 _REMEMBER_AFTER = datetime.timedelta(days=1)
-"""Age of the newest marked commit at which the property is written: the log is kept for 30 days by default."""
+"""Age at which the property is written anew: the log is kept for 30 days by default.
+
+So a table that is no longer loaded may remember a position of up to a day before its last load. That is refused, and
+only met where the log has forgotten that load, which then was 30 days ago.
+"""
 
 _CONF = "spark.databricks.delta."
-
-_NO_CHANGE_OF_ROWS = frozenset(
-    {
-        "CREATE TABLE",
-        "OPTIMIZE",
-        "REORG",
-        "RESTORE",
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-        "VACUUM START",
-        "VACUUM END",
-    }
-)
 
 _MISSING = frozenset(
     {
@@ -60,21 +54,6 @@ _MISSING = frozenset(
         "TABLE_OR_VIEW_NOT_FOUND",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """One version of the table.
-
-    :param restored: the version that a RESTORE went back to
-    :param load: what a commit of this package says of itself: ``attempt``, ``txn`` and ``marker``
-    """
-
-    version: int
-    time: datetime.datetime
-    operation: str
-    restored: int | None
-    load: Mapping[str, Any] | None
 
 
 class DeltaTable(FileTable):
@@ -126,26 +105,10 @@ class DeltaTable(FileTable):
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
         commits = self._commits()
-        current = max(commits)
-        written, version = False, current
-        while version in commits:
-            commit = commits[version]
-            if commit.load is not None and commit.load["marker"] is not None:
-                if written and self._rows_at(current).isEmpty():
-                    return State(True, current, None, is_empty=True)
-                marker = _marker(commit.load)
-                self._remember(commit, commits)
-                return State(True, current, marker, is_empty=False)
-            written = written or commit.operation not in _NO_CHANGE_OF_ROWS
-            version = version - 1 if commit.restored is None else commit.restored
-        is_empty = self._rows_at(current).isEmpty()
-        if version < 0 or (written and is_empty):
-            return State(True, current, None, is_empty)
-        try:
-            remembered = self._remembered(commits)
-        except TargetError as doubt:
-            return State(True, current, None, is_empty, doubt=doubt)
-        return State(True, current, remembered, is_empty, from_property=remembered is not None)
+        state, marked = self._look(commits)
+        if marked is not None and _now() - marked.time >= _REMEMBER_AFTER:
+            self._remember(marked, commits)
+        return state
 
     def rows(self, state: State) -> DataFrame:
         """Return the rows that the table held then."""
@@ -157,34 +120,37 @@ class DeltaTable(FileTable):
         """Write with the transaction version that follows on ``state``: of several writers, the log lets one have it.
 
         What a writer of the same version sees depends on the moment: its write is skipped without a word, or refused.
-        So the log is asked whether the commit is there.
+        So the log is asked whether the commit is there. A RESTORE takes no transaction version back, so the marker is
+        compared as well, right before the write. One that comes later still, while Delta begins its transaction, is
+        found in the log afterwards; those that come while it runs conflict with it.
 
         :return: whether it was done; False if another commit came first
+        :raises TargetError: if the table was restored while Delta began, so that the commit stands on other rows
         """
         before = self._commits()
-        if state.snapshot is None and any(c.operation not in _NO_CHANGE_OF_ROWS for c in before.values()):
+        now, _ = self._look(before)
+        if (now.marker, now.is_empty) != (state.marker, state.is_empty):
             return False
-        known = {version: c for version, c in before.items() if state.snapshot is None or version <= state.snapshot}
-        number = self._last_transaction(known) + 1
+        number = self._last_transaction(before, state.snapshot) + 1
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         load = {"attempt": attempt, "txn": number, "marker": json.loads(to_json(marker)) if marker else None}
-        metadata = {
-            f"{_CONF}commitInfo.userMetadata": json.dumps({APPLICATION: load}),
-            f"{_CONF}write.txnAppId": APPLICATION,
-            f"{_CONF}write.txnVersion": str(number),
-        }
         failure: Exception | None = None
         try:
-            with settings(self._session, metadata):
-                self._write(write)
+            self._transact(write, {**load, **self._follows(before)})
         except Exception as error:
             failure = error
         after = self._commits()
-        if any(c.load is not None and c.load["attempt"] == attempt for c in after.values()):
-            return True
-        if failure is not None and max(after) == max(before):
-            raise failure
-        return False
+        own = _of_attempt(after, attempt)
+        if own is None:
+            if failure is not None and max(after) == max(before):
+                raise failure
+            if failure is None and not any(c.load is not None for c in _since(after, state.snapshot)):
+                self._count_on(number)
+            return False
+        self._check_beneath(own, after)
+        if marker is not None:
+            self._remember(own, after)
+        return True
 
     def moved_by(self) -> str:
         """Return what made the newest commit, for an error message."""
@@ -194,6 +160,33 @@ class DeltaTable(FileTable):
 
     def drop_leftovers(self) -> None:
         """Files that no commit names are not part of the table; VACUUM removes them."""
+
+    def _open(self) -> None:
+        self._compared: dict[tuple[int, int], bool] = {}
+
+    def _transact(self, write: Write, load: Mapping[str, Any]) -> None:
+        """Write with what the commit says of itself, by its transaction version."""
+        metadata = {
+            f"{_CONF}commitInfo.userMetadata": json.dumps({APPLICATION: load}),
+            f"{_CONF}write.txnAppId": APPLICATION,
+            f"{_CONF}write.txnVersion": str(load["txn"]),
+        }
+        with settings(self._session, metadata):
+            self._write(write)
+
+    def _count_on(self, number: int) -> None:
+        """Find a transaction version that Delta takes, which skipped this one.
+
+        Delta knows the last one also when its log has forgotten the commit. So commits without rows and marker say
+        what it is again; another writer, who knows as little, is skipped as before.
+        """
+        for step in range(62):
+            attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
+            load = {"attempt": attempt, "txn": number + 2**step, "marker": None}
+            self._transact(Append(self._session.table(self.sql_name).limit(0)), load)
+            if _of_attempt(self._commits(), attempt) is not None:
+                log.info("the transactions of %s are counted on from %s", self.name, load["txn"])
+                return
 
     def _write(self, write: Write) -> None:
         columns = self._session.table(self.sql_name).columns
@@ -209,49 +202,118 @@ class DeltaTable(FileTable):
     def _rows_at(self, version: int) -> DataFrame:
         return self._session.sql(f"SELECT * FROM {self.sql_name} VERSION AS OF {version}")
 
-    def _commits(self) -> dict[int, _Commit]:
+    def _commits(self) -> dict[int, Commit]:
         """Return what the log still knows, by version."""
         history = self._session.sql(f"DESCRIBE HISTORY {self.sql_name}")
         # as the session sees it, which is in UTC; a timestamp would come in the zone of this process
         time = F.col("timestamp").cast("timestamp_ntz").alias("timestamp")
         rows = history.select("version", time, "operation", "operationParameters", "userMetadata").collect()
-        return {row["version"]: _commit(row, rows) for row in rows}
+        return commits_of(rows)
 
-    def _last_transaction(self, commits: Mapping[int, _Commit]) -> int:
-        """Return the highest transaction version; a RESTORE does not take them back."""
-        numbers = [commit.load["txn"] for commit in commits.values() if commit.load is not None]
-        if 0 not in commits and (stored := self._property()) is not None:
-            numbers.append(stored["load"]["txn"])
-        return max(numbers, default=-1)
+    def _look(self, commits: Mapping[int, Commit]) -> tuple[State, Commit | None]:
+        """Return what the table holds, and the commit whose marker says so."""
+        current = max(commits)
+        try:
+            way = self._way(commits, current)
+            found = way.marked
+            if found is not None and found.load is not None:
+                if way.written and self._rows_at(current).isEmpty():
+                    return State(True, current, None, is_empty=True), None
+                self._check_beneath(found, commits)
+                return State(True, current, _marker(found.load), is_empty=False), found
+            is_empty = self._rows_at(current).isEmpty()
+            if way.end < 0 or (way.written and is_empty):
+                return State(True, current, None, is_empty), None
+            remembered = self._remembered(commits)
+        except TargetError as doubt:
+            return State(True, current, None, self._rows_at(current).isEmpty(), doubt=doubt), None
+        return State(True, current, remembered, is_empty, from_property=remembered is not None), None
 
-    def _remember(self, commit: _Commit, commits: Mapping[int, _Commit]) -> None:
-        """Write the marker into the table's properties when its commit grows old."""
-        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-        if now - commit.time < _REMEMBER_AFTER:
+    def _way(self, commits: Mapping[int, Commit], version: int) -> Line:
+        """Return where the way back from a version leads.
+
+        :raises TargetError: if it leads over a RESTORE to a moment that may have been several versions
+        """
+        try:
+            return line(commits, version, self._may_be_same)
+        except UnclearMomentError as error:
+            restore = error.restore
+            raise TargetError(
+                f"{self.name} was restored in version {restore.version} to a moment whose time zone the log does not "
+                f"tell: it may have been one of the versions {min(restore.back_to)} to {max(restore.back_to)}.",
+                advice=f"Restore it by number (RESTORE TABLE {self.sql_name} TO VERSION AS OF ..) and run the task "
+                f"again. {RESET_ADVICE}",
+            ) from error
+
+    def _may_be_same(self, one: int, other: int) -> bool:
+        """Whether two versions have the same files and as many rows; so do all that a RESTORE makes equal."""
+        if (one, other) not in self._compared:
+            try:
+                first, second = self._rows_at(one), self._rows_at(other)
+                same = set(first.inputFiles()) == set(second.inputFiles()) and first.count() == second.count()
+            except PySparkException:
+                # what cannot be read any more cannot be told apart
+                same = True
+            self._compared[one, other] = same
+        return self._compared[one, other]
+
+    def _follows(self, commits: Mapping[int, Commit]) -> dict[str, str | None]:
+        """Return what a commit says of the one whose marker it found: nothing where the log does not tell."""
+        try:
+            way = self._way(commits, max(commits))
+        except TargetError:
+            return {}
+        return {} if way.marked is None and way.end >= 0 else {"follows": way.attempt}
+
+    def _check_beneath(self, own: Commit, commits: Mapping[int, Commit]) -> None:
+        """Compare the marker beneath a commit with the one that its load had found.
+
+        :raises TargetError: if it is another
+        """
+        load = own.load or {}
+        if "follows" not in load:
             return
+        way = self._way(commits, own.version - 1)
+        if way.attempt == load["follows"] or (way.marked is None and way.end >= 0):
+            return
+        raise TargetError(
+            f"{self.name} was restored, or made anew, at the moment when a load wrote its version {own.version}: "
+            "changes are missing between that version and what lies beneath it.",
+            advice=f"Take the version back (RESTORE TABLE {self.sql_name} TO VERSION AS OF {own.version - 1}) and run "
+            f"the task again. {RESET_ADVICE}",
+        )
+
+    def _last_transaction(self, commits: Mapping[int, Commit], snapshot: int | None) -> int:
+        """Return the highest transaction version up to what was seen; a RESTORE does not take them back."""
+        known = [c.load["txn"] for v, c in commits.items() if c.load is not None and v <= _seen(snapshot)]
+        if 0 not in commits and (stored := self._property()) is not None and stored["version"] <= _seen(snapshot):
+            known.append(stored["load"]["txn"])
+        return max(known, default=-1)
+
+    def _remember(self, commit: Commit, commits: Mapping[int, Commit]) -> None:
+        """Write the marker into the table's properties, unless they have it, or one of lately."""
         stored = self._property()
-        if stored is not None and stored["version"] == commit.version:
+        then = commits.get(stored["version"]) if stored is not None else None
+        if then is not None and (then == commit or _now() - then.time < _REMEMBER_AFTER):
             return
-        assert commit.load is not None
-        load = {**commit.load, "txn": self._last_transaction(commits)}
-        value = json.dumps({"version": commit.version, "load": load})
+        value = json.dumps({"version": commit.version, "load": commit.load})
         try:
             self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(value)})")
         except PySparkException as error:
             # The commit has it; the next job writes the property.
             log.warning("the marker was not written into the properties of %s: %s", self.name, error)
 
-    def _remembered(self, commits: Mapping[int, _Commit]) -> Marker | None:
+    def _remembered(self, commits: Mapping[int, Commit]) -> Marker | None:
         stored = self._property()
         if stored is None:
             return None
         marker = _marker(stored["load"])
-        earlier = [c for c in commits.values() if c.restored is not None and c.restored < stored["version"]]
+        earlier = [then for commit in commits.values() for then in commit.back_to if then < stored["version"]]
         if earlier:
             raise TargetError(
                 f"{self.name} has no commit any more that says what it holds. Its properties remember "
                 f"{marker.position} as loaded by version {stored['version']}, and it was restored to version "
-                f"{earlier[0].restored}.",
+                f"{earlier[0]}.",
                 advice=RESET_ADVICE,
             )
         return marker
@@ -268,23 +330,17 @@ def _marker(load: Mapping[str, Any]) -> Marker:
     return from_json(Marker, json.dumps(load["marker"]))
 
 
-def _commit(row: Row, rows: Sequence[Row]) -> _Commit:
-    parameters, restored = row["operationParameters"] or {}, None
-    if row["operation"] == "RESTORE":
-        if parameters.get("version") is not None:
-            restored = int(parameters["version"])
-        else:
-            moment = datetime.datetime.fromisoformat(parameters["timestamp"])
-            older = [r["version"] for r in rows if r["timestamp"] <= moment and r["version"] < row["version"]]
-            restored = max(older, default=-1)
-    return _Commit(row["version"], row["timestamp"], row["operation"], restored, _load(row["userMetadata"]))
+def _of_attempt(commits: Mapping[int, Commit], attempt: str) -> Commit | None:
+    return next((c for c in commits.values() if c.load is not None and c.load["attempt"] == attempt), None)
 
 
-def _load(metadata: str | None) -> Mapping[str, Any] | None:
-    """Return what a commit of this package says of itself; others may write metadata of their own."""
-    try:
-        said = json.loads(metadata or "")
-    except ValueError:
-        return None
-    found: Mapping[str, Any] | None = said.get(APPLICATION) if isinstance(said, dict) else None
-    return found
+def _since(commits: Mapping[int, Commit], snapshot: int | None) -> list[Commit]:
+    return [commit for version, commit in commits.items() if version > _seen(snapshot)]
+
+
+def _seen(snapshot: int | None) -> int:
+    return -1 if snapshot is None else snapshot
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""What the benchmarks say of contents is true: each row that a target has too many, lacks or has wrong is counted."""
+"""What the benchmarks say is true: each row that a target has too many, lacks or has wrong is counted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source
 from tests.benchmarks.contents import compare
+from tests.benchmarks.windows import Measured, growth, steps
 
 KEYS, CHANGES = 8, 16
 CHANGE_TABLE = "cdc.dbo_wide_CT"
@@ -50,6 +51,7 @@ def server() -> Iterator[Sandbox]:
         source.create(server, KEYS)
         source.change_all_ways(server, source.TABLE, 0, CHANGES)
         source.change_all_ways(server, source.TABLE, KEYS, CHANGES)
+        source.change_all_ways(server, source.TABLE, 2 * KEYS, CHANGES, one_transaction=True)
         yield server
 
 
@@ -103,14 +105,34 @@ def held(server: Sandbox, shape: str) -> list[Row]:
     return versions
 
 
+def test_a_window_is_one_transaction_where_that_is_asked_for(server):
+    found = [event for event in events(server) if event["_op"] != "B"]
+    assert len(found) == 3 * CHANGES
+    assert [event["_lsn"] == found[-1]["_lsn"] for event in found] == [False] * 2 * CHANGES + [True] * CHANGES
+
+
+def test_what_a_change_costs_is_judged_beside_the_window_before():
+    before = Measured(1000, 0.004, 100)
+    assert growth(before, Measured(10_000, 0.005, 150)) == (
+        "the cost of a change grew by 25%; peak memory 1.50 times as much"
+    )
+    assert growth(before, Measured(10_000, 0.003, 100)) == (
+        "the cost of a change did not grow: it fell by 25%; peak memory 1.00 times as much"
+    )
+    assert steps({"read": 2.0, "fold": 0.1, "commit": 3.0}) == "read 2.0, fold and commit 3.1"
+
+
 @pytest.mark.parametrize("shape", [MIRROR, HISTORY, SCD2])
 def test_each_difference_is_counted(server, shape, tmp_path, capsys):
     rows = held(server, shape)
     schema = pa.schema([*FIELDS[shape].items(), *((f.name, f.type) for f in source.rows(0, 1).schema)])
 
+    found = tmp_path / "rows"
+    found.mkdir()
+
     def differing(rows: list[Row], schema: pa.Schema = schema) -> int:
-        pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "rows.parquet")
-        return compare(server, source.TABLE, CHANGE_TABLE, shape, KEYS, tmp_path)
+        pq.write_table(pa.Table.from_pylist(rows, schema), found / "part.parquet")
+        return compare(server, source.TABLE, CHANGE_TABLE, shape, KEYS, found)
 
     # one that the changes made and ended: where a copied row begins only the load knows
     row = next(row for row in reversed(rows) if shape != SCD2 or (row["_from_ts"] and row["_to_ts"]))

@@ -46,7 +46,8 @@ def serve(rows: int, rounds: int) -> None:
         for _ in range(rounds + 1):
             # a process of its own: it would share the interpreter lock with the server
             done = subprocess.run(
-                [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user, server.password],
+                [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
+                input=server.password,
                 capture_output=True,
                 text=True,
                 check=True,
@@ -102,7 +103,7 @@ def read_and_load(rows: int, rounds: int) -> None:
     from tests.benchmarks.loads import Loads
 
     with (
-        tempfile.TemporaryDirectory(prefix="mssql_cdc_bench-") as name,
+        tempfile.TemporaryDirectory() as name,
         Sandbox(database=source.DATABASE, capture_interval=0.1) as server,
     ):
         folder = Path(name)
@@ -270,11 +271,11 @@ def empty(tables: int, rounds: int) -> None:
         )
 
 
-def growing_windows(sizes: Sequence[int], targets: Sequence[str], heap: str) -> None:
+def growing_windows(sizes: Sequence[int], targets: Sequence[str], heap: str, one_transaction: bool) -> None:
     """(f) Windows of growing size, into each target and shape."""
     from tests.benchmarks import windows
 
-    windows.measure(sizes, targets, heap)
+    windows.measure(sizes, targets, heap, one_transaction=one_transaction)
 
 
 def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, rounds: int) -> None:
@@ -287,10 +288,10 @@ def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, round
 def main() -> None:
     """Run the chosen benchmarks, or all."""
     if sys.argv[1:2] == ["count"]:
-        count(int(sys.argv[2]), sys.argv[3], sys.argv[4])
+        count(int(sys.argv[2]), sys.argv[3], sys.stdin.readline())
         return
     if sys.argv[1:2] == ["commit"]:
-        sandbox.commit(int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))
+        sandbox.commit(int(sys.argv[2]), sys.argv[3], sys.stdin.readline(), int(sys.argv[4]))
         return
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Benchmarks; aims, not gates.")
     parser.add_argument(
@@ -306,6 +307,7 @@ def main() -> None:
     parser.add_argument(
         "--changes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 5_000_000], help="windows of (f)"
     )
+    parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
     parser.add_argument("--heap", default="2g", help="of each application of (f) and (g)")
@@ -315,13 +317,15 @@ def main() -> None:
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
         "sandbox": lambda: sandbox.measure(given.rows, given.rounds),
-        "windows": lambda: growing_windows(given.changes, given.targets, given.heap),
+        "windows": lambda: growing_windows(given.changes, given.targets, given.heap, given.one_transaction),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
     }
     # servers and folders go, too, when a time limit ends this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-    with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench_airflow-") as home:
-        os.environ.setdefault("AIRFLOW_HOME", home)
+    with tempfile.TemporaryDirectory(prefix="mssql_cdc_bench-") as folder:
+        # all of them are in one folder, which goes at last
+        tempfile.tempdir = folder
+        os.environ.setdefault("AIRFLOW_HOME", f"{folder}/airflow")
         for name in chosen if "all" in given.which else given.which:
             chosen[name]()
 

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 from airflow_provider_mssql_cdc.operators import job_files
+from tests.benchmarks.source import properties_file
 
 _LOOK_SECONDS = 0.1
 
@@ -36,40 +38,37 @@ class Application:
         return self.seconds - self.receipt.seconds
 
 
-def submit(spec: JobSpec, settings: Mapping[str, str]) -> Application:
+def submit(spec: JobSpec, settings: Mapping[str, str], folder: Path) -> Application:
     """Run a job as the operator does.
 
     :param settings: of Spark
+    :param folder: for its log and scratch files while it runs
     :raises ReceiptMissingError: if it ended without a receipt; its log is printed
     """
     job_files.write_spec(spec)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    with tempfile.NamedTemporaryFile("w", suffix=".conf") as properties, tempfile.TemporaryFile("w+") as log:
-        properties.writelines(f"{name} {value}\n" for name, value in settings.items())
-        properties.flush()
+    # where this is interrupted, nothing is left to run: they end before the folder goes
+    with tempfile.TemporaryDirectory(dir=folder) as name, Children() as children:
+        scratch = Path(name)
+        properties, log = properties_file(scratch, settings), scratch / "log"
         started = time.perf_counter()
-        process = subprocess.Popen(
+        process = children.start(
             [
-                *(Path(sys.executable).with_name("spark-submit"), "--properties-file", properties.name),
-                *("--py-files", job_files.code_path(spec), job_files.JOB, "--spec", spec.path),
+                *(str(Path(sys.executable).with_name("spark-submit")), "--properties-file", str(properties)),
+                *("--py-files", job_files.code_path(spec), str(job_files.JOB), "--spec", spec.path),
             ],
             env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            log=log,
+            cwd=scratch,
         )
-        try:
-            peak = _watch(process)
-        finally:
-            # where this is interrupted, nothing is left to run
-            process.kill()
+        peak = _watch(process)
         seconds = time.perf_counter() - started
         if process.returncode:
-            log.seek(0)
-            print(log.read(), file=sys.stderr)
+            print(log.read_text(), file=sys.stderr)
     return Application(job_files.read_receipt(spec), seconds, peak)
 
 
-def _watch(process: subprocess.Popen[bytes]) -> int:
+def _watch(process: subprocess.Popen[str]) -> int:
     """Wait for the end; the high-water mark of its memory, which the scripts that start the JVM hand over to it."""
     status, peak = Path(f"/proc/{process.pid}/status"), 0
     while True:

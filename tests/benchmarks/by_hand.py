@@ -1,8 +1,12 @@
-"""The job that one would write by hand: one JDBC read, the last change of each key, one MERGE."""
+"""The job that one would write by hand: one JDBC read, the last change of each key, one MERGE.
+
+By itself it takes the password from the environment variable ``MSSQL_PASSWORD``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
@@ -37,6 +41,7 @@ def merge_changes(spark: SparkSession, url: str, user: str, password: str, after
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("url", "user", "password", "after", "upto", "target"):
+    for name in ("url", "user", "after", "upto", "target"):
         parser.add_argument(f"--{name}", required=True)
-    merge_changes(SparkSession.builder.getOrCreate(), **vars(parser.parse_args()))
+    given = vars(parser.parse_args())
+    merge_changes(SparkSession.builder.getOrCreate(), password=os.environ["MSSQL_PASSWORD"], **given)

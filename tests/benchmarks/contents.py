@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
+import tempfile
 import urllib.parse
 from pathlib import Path
 
@@ -58,16 +57,14 @@ def differing_rows(
 
     :param table: of ``source.create``, loaded into one sink before its first change and after the last one
     :param keys: with which it was made
-    :param folder: for the target's rows
+    :param folder: for the target's rows, as long as they are compared
     :param database: of the target, where it is one
     """
     (sink,) = table.sinks
-    found = folder / secrets.token_hex(8)
-    try:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        found = Path(name) / "rows"
         _frame(spark, sink, database).write.parquet(str(found))
         return compare(server, str(table.name), table.instance.change_table, sink.shape, keys, found)
-    finally:
-        shutil.rmtree(found, ignore_errors=True)
 
 
 def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: int, found: Path) -> int:
@@ -78,9 +75,9 @@ def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: in
     :param table: of ``source.create``
     :param change_table: that has all of its changes
     :param keys: with which it was made
-    :param found: all rows of its target
+    :param found: all rows of its target; where memory does not do, DuckDB writes beside it
     """
-    with duckdb.connect(config={"temp_directory": str(found.with_suffix(".duckdb"))}) as connection:
+    with duckdb.connect(config={"temp_directory": str(found.parent / "duckdb")}) as connection:
         connection.register("rows_before", source.rows(0, keys))
         if shape == MIRROR:
             connection.register("rows_now", server.execute(f"SELECT {_NAMES} FROM {table}")[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
+from airflow_provider_mssql_cdc.cli.demo.postgres import missing
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
 from airflow_provider_mssql_cdc.operators.planning import RunPlan
@@ -32,9 +32,9 @@ _CONNECTIONS = 8
 
 
 def available(targets: Sequence[str]) -> list[str]:
-    """Return the targets without those whose programs are not installed, which is said."""
-    if POSTGRESQL in targets and find_programs() is None:
-        print("PostgreSQL is not installed (Debian package postgresql): it is left out")
+    """Return the targets without PostgreSQL where none can be had, which is said."""
+    if POSTGRESQL in targets and (reason := missing()):
+        print(f"PostgreSQL is left out: {reason}", flush=True)
         return [target for target in targets if target != POSTGRESQL]
     return list(targets)
 
@@ -67,10 +67,11 @@ class Lab:
         )
 
     def submit(self, loads: Loads, plan: RunPlan) -> Application:
-        """Load in an application of its own, and move the checkpoints."""
+        """Load in an application of its own, with the jars of its target alone, and move the checkpoints."""
         spec = loads.spec(plan)
-        settings = {**source.settings(self.server, self.folder), "spark.driver.memory": self.heap}
-        application = submit(spec, settings)
+        targets = sorted({sink.format for table in plan.specs for sink in table.sinks})
+        settings = {**source.settings(self.server, self.folder, targets), "spark.driver.memory": self.heap}
+        application = submit(spec, settings, self.folder)
         loads.save(plan, spec, application.receipt)
         return application
 
@@ -80,8 +81,7 @@ class Lab:
         :param keys: with which the tables were made
         """
         return sum(
-            differing_rows(self.spark, self.server, table, keys, self.folder / "found", loads.database)
-            for table in plan.specs
+            differing_rows(self.spark, self.server, table, keys, self.folder, loads.database) for table in plan.specs
         )
 
 
@@ -89,8 +89,7 @@ class Lab:
 def opened(targets: Sequence[str], heap: str) -> Iterator[Lab]:
     """Start what the targets need."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mssql_cdc_bench-")))
-        (folder / "found").mkdir()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(Sandbox(database=source.DATABASE, capture_interval=0.1))
         database = stack.enter_context(postgres.running()).spec if POSTGRESQL in targets else None
         spark = stack.enter_context(source.spark_session(server, folder))

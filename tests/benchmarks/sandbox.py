@@ -29,8 +29,9 @@ def measure(rows: int, rounds: int) -> None:
             done = subprocess.run(
                 [
                     sys.executable, "-m", "tests.benchmarks", "commit",
-                    str(server.port), server.user, server.password, str(number * _COMMITS),
+                    str(server.port), server.user, str(number * _COMMITS),
                 ],
+                input=server.password,
                 capture_output=True,
                 text=True,
                 check=True,

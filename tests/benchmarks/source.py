@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.core.target import ICEBERG
 from airflow_provider_mssql_cdc.operators import formats
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.logins import TARGET_PASSWORD, TARGET_USER
@@ -74,23 +78,37 @@ def create(server: Sandbox, keys: int, tables: Sequence[str] = (TABLE,)) -> None
 def change(server: Sandbox, keys: int, change_rows: int) -> None:
     """Make so many change rows: half of them inserts, half of them the two images of updates."""
     _insert(server, TABLE, keys, change_rows // 2)
-    _run(server, _UPDATE.format(table=TABLE), 0, change_rows // 4)
+    for statement in _statements(_UPDATE.format(table=TABLE), 0, change_rows // 4):
+        server.execute(statement)
     server.step()
 
 
-def change_all_ways(server: Sandbox, table: str, first: int, changes: int) -> None:
+def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, one_transaction: bool = False) -> None:
     """Make so many changes: four of eight are inserts, three are updates, of old and of inserted rows, one is a delete.
 
     :param first: the rows of half as many keys from here on are there; those of the following keys are inserted
+    :param one_transaction: else each 50,000 rows of a kind are one
     """
     half, deletes = changes // 2, changes // 8
-    _insert(server, table, first + half, half)
-    _run(server, _UPDATE.format(table=table), first + half // 2, changes - half - deletes)
-    _run(server, f"DELETE FROM {table}", first, deletes)
+    statements = [
+        *_statements(_UPDATE.format(table=table), first + half // 2, changes - half - deletes),
+        *_statements(f"DELETE FROM {table}", first, deletes),
+    ]
+    if one_transaction:
+        server.execute(_DDL.format(table=_COMING))
+        _insert(server, _COMING, first + half, half)
+        server.execute(f"BEGIN TRAN INSERT INTO {table} SELECT * FROM {_COMING} {' '.join(statements)} COMMIT")
+        server.execute(f"DROP TABLE {_COMING}")
+    else:
+        _insert(server, table, first + half, half)
+        for statement in statements:
+            server.execute(statement)
     server.step()
 
 
 _UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"
+# what is seeded is a transaction by itself
+_COMING = "dbo.coming"
 
 
 def _insert(server: Sandbox, table: str, first: int, count: int) -> None:
@@ -98,9 +116,11 @@ def _insert(server: Sandbox, table: str, first: int, count: int) -> None:
         server.seed(None, table, rows(start, min(_STEP, first + count - start)))
 
 
-def _run(server: Sandbox, statement: str, first: int, count: int) -> None:
-    for start in range(first, first + count, _STEP):
-        server.execute(f"{statement} WHERE id >= {start} AND id < {min(start + _STEP, first + count)}")
+def _statements(statement: str, first: int, count: int) -> list[str]:
+    return [
+        f"{statement} WHERE id >= {start} AND id < {min(start + _STEP, first + count)}"
+        for start in range(first, first + count, _STEP)
+    ]
 
 
 def jdbc_url(server: Sandbox) -> str:
@@ -110,21 +130,25 @@ def jdbc_url(server: Sandbox) -> str:
     )
 
 
-def settings(server: Sandbox, folder: Path) -> dict[str, str]:
-    """Return Spark's settings: every format of a target, a lake in the folder, the logins of source and PostgreSQL."""
+def settings(server: Sandbox, folder: Path, targets: Sequence[str] = tuple(formats.FORMATS)) -> dict[str, str]:
+    """Return Spark's settings: what these formats need, a lake in the folder, the logins of source and PostgreSQL."""
     jars, extensions, conf = [formats.JDBC_DRIVER], [], {}
-    for needs in formats.FORMATS.values():
+    for needs in (formats.FORMATS[target] for target in targets):
         jars += needs.packages
         conf.update(needs.conf)
         extensions += [needs.conf[_EXTENSIONS]] if _EXTENSIONS in needs.conf else []
+    if extensions:
+        conf[_EXTENSIONS] = ",".join(extensions)
+    if ICEBERG in targets:
+        conf |= {
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        }
     return {
         **conf,
-        _EXTENSIONS: ",".join(extensions),
         "spark.master": "local[2]",
         "spark.jars.packages": ",".join(jars),
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.mssql_cdc.user": server.user,
         "spark.mssql_cdc.password": server.password,
@@ -136,13 +160,33 @@ def settings(server: Sandbox, folder: Path) -> dict[str, str]:
     }
 
 
+def properties_file(folder: Path, given: Mapping[str, str]) -> Path:
+    """Write Spark's settings, and that its scratch files go to this folder, where only this user can read them.
+
+    A command line, which all can read, would show the passwords.
+    """
+    scratch = {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"}
+    path = folder / "spark.conf"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{name} {value}\n" for name, value in {**given, **scratch}.items()))
+    return path
+
+
 @contextlib.contextmanager
 def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
-    """A Spark session with these settings."""
+    """A Spark session with these settings, for all formats."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    given: dict[str, str | int | bool | float | None] = {**settings(server, folder), "spark.driver.memory": "4g"}
-    session = SparkSession.builder.config(map=given).getOrCreate()
+    given = {**settings(server, folder), "spark.driver.memory": "4g"}
+    # the JVM, with its scratch files, outlives the session: the next one runs in it, too
+    path = properties_file(Path(tempfile.mkdtemp()), given)
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} pyspark-shell"
+    # starts the JVM where there is none; getOrCreate() would hand over what it is given on the command line
+    SparkContext.setSystemProperty("spark.app.name", "benchmarks")
+    del os.environ["PYSPARK_SUBMIT_ARGS"]
+    path.unlink()
+    options: dict[str, str | int | bool | float | None] = {**given}
+    session = SparkSession.builder.config(map=options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

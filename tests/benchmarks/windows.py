@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tests.benchmarks import source
 from tests.benchmarks.lab import SHAPES, available, opened
 from tests.benchmarks.timing import report
 
 
-def measure(sizes: Sequence[int], targets: Sequence[str], heap: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the load of one window took.
+
+    :param cost: seconds of the job for each change
+    :param peak: bytes
+    """
+
+    size: int
+    cost: float
+    peak: int
+
+
+def measure(sizes: Sequence[int], targets: Sequence[str], heap: str, *, one_transaction: bool = False) -> None:
     """(f) Windows of changes into tables of half as many rows, each by an application of its own.
 
     :param sizes: changes of each window
     :param heap: of the applications, as Spark takes it
+    :param one_transaction: makes each window, instead of one for each 50,000 rows
     """
     targets = available(targets)
-    seconds: dict[str, list[float]] = {}
-    peaks: dict[str, list[int]] = {}
+    before: dict[str, Measured] = {}
     for size in sorted(sizes):
         keys = size // 2
         lines = {}
@@ -30,28 +44,41 @@ def measure(sizes: Sequence[int], targets: Sequence[str], heap: str) -> None:
             }
             for loads in sinks.values():
                 loads.load(lab.spark, loads.plan())
-            source.change_all_ways(lab.server, source.TABLE, 0, size)
+            source.change_all_ways(lab.server, source.TABLE, 0, size, one_transaction=one_transaction)
             for name, loads in sinks.items():
                 plan = loads.plan()
                 done = lab.submit(loads, plan)
                 (table,) = done.receipt.tables
                 if table.counts["events"] != size:
                     raise RuntimeError(f"not a window of {size} changes: {table.counts}")
-                taken, peak = seconds.setdefault(name, []), peaks.setdefault(name, [])
-                taken.append(sum(table.seconds.values()) / size)
-                peak.append(done.peak)
+                now = Measured(size, done.receipt.seconds / size, done.peak)
                 lines[name] = (
-                    f"{1 / taken[-1]:,.0f} changes/s; {1000 * taken[-1]:.3f} s per 1,000 changes {_beside(taken)};"
-                    f" peak memory {peak[-1] / 2**20:,.0f} MiB {_beside(peak)};"
-                    f" {', '.join(f'{step} {value:.1f}' for step, value in table.seconds.items())} s;"
+                    f"{1 / now.cost:,.0f} changes/s; {1000 * now.cost:.3f} s per 1,000 changes;"
+                    f" peak memory {now.peak / 2**20:,.0f} MiB; {steps(table.seconds)} of {done.receipt.seconds:.1f} s;"
                     f" {lab.differing(loads, plan, keys)} rows differ"
                 )
+                if name in before:
+                    lines[f"{name}, beside {before[name].size:,}"] = growth(before[name], now)
+                before[name] = now
+        transactions = "one transaction" if one_transaction else "many transactions"
         report(
-            f"(f) {size:,} changes of 12 columns into a table of {keys:,} rows, in a heap of {heap};"
-            " in brackets beside the smallest window, and beside the one before",
+            f"(f) {size:,} changes of 12 columns in {transactions} into a table of {keys:,} rows, in a heap of {heap};"
+            " seconds of the job alone, without Spark's start",
             lines,
         )
 
 
-def _beside(values: Sequence[float]) -> str:
-    return f"({values[-1] / values[0]:.2f}, {values[-1] / values[max(0, len(values) - 2)]:.2f})"
+def steps(seconds: Mapping[str, float]) -> str:
+    """Return seconds by step as text; what is folded is worked out while it is committed."""
+    named = {
+        **{step: value for step, value in seconds.items() if step not in ("fold", "commit")},
+        "fold and commit": seconds.get("fold", 0.0) + seconds.get("commit", 0.0),
+    }
+    return ", ".join(f"{step} {value:.1f}" for step, value in named.items())
+
+
+def growth(before: Measured, now: Measured) -> str:
+    """Return as text whether a change costs more than in the window before, and how the memory grew."""
+    cost = now.cost / before.cost
+    grown = f"grew by {cost - 1:.0%}" if cost > 1 else f"did not grow: it fell by {1 - cost:.0%}"
+    return f"the cost of a change {grown}; peak memory {now.peak / before.peak:.2f} times as much"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tests.benchmarks import source
 from tests.benchmarks.lab import SHAPES, available, opened
-from tests.benchmarks.timing import report
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,12 @@ def measure(sizes: Sequence[int], targets: Sequence[str], heap: str, *, one_tran
     targets = available(targets)
     before: dict[str, Measured] = {}
     for size in sorted(sizes):
-        keys = size // 2
-        lines = {}
+        keys, transactions = size // 2, "one transaction" if one_transaction else "many transactions"
+        print(
+            f"\n(f) {size:,} changes of 12 columns in {transactions} into a table of {keys:,} rows, in a heap of"
+            f" {heap}; seconds of the job alone, without Spark's start",
+            flush=True,
+        )
         with opened(targets, heap) as lab:
             source.create(lab.server, keys)
             sinks = {
@@ -52,20 +55,17 @@ def measure(sizes: Sequence[int], targets: Sequence[str], heap: str, *, one_tran
                 if table.counts["events"] != size:
                     raise RuntimeError(f"not a window of {size} changes: {table.counts}")
                 now = Measured(size, done.receipt.seconds / size, done.peak)
-                lines[name] = (
-                    f"{1 / now.cost:,.0f} changes/s; {1000 * now.cost:.3f} s per 1,000 changes;"
-                    f" peak memory {now.peak / 2**20:,.0f} MiB; {steps(table.seconds)} of {done.receipt.seconds:.1f} s;"
-                    f" {lab.differing(loads, plan, keys)} rows differ"
+                # at once: a later one may take long, or fail
+                print(
+                    f"  {name}: {1 / now.cost:,.0f} changes/s; {1000 * now.cost:.3f} s per 1,000 changes;"
+                    f" peak memory {now.peak / 2**20:,.0f} MiB;"
+                    f" {steps(table.seconds)} of {done.receipt.seconds:.1f} s;"
+                    f" {lab.differing(loads, plan, keys)} rows differ",
+                    flush=True,
                 )
                 if name in before:
-                    lines[f"{name}, beside {before[name].size:,}"] = growth(before[name], now)
+                    print(f"  {name}, beside {before[name].size:,}: {growth(before[name], now)}", flush=True)
                 before[name] = now
-        transactions = "one transaction" if one_transaction else "many transactions"
-        report(
-            f"(f) {size:,} changes of 12 columns in {transactions} into a table of {keys:,} rows, in a heap of {heap};"
-            " seconds of the job alone, without Spark's start",
-            lines,
-        )
 
 
 def steps(seconds: Mapping[str, float]) -> str:

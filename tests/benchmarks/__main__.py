@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from airflow_provider_mssql_cdc.core.target import DELTA, ICEBERG, PARQUET, POSTGRESQL
+from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
 from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
 
 TARGETS = (ICEBERG, DELTA, PARQUET, POSTGRESQL)
+SHAPES = (MIRROR, HISTORY, SCD2)
 
 
 def serve(rows: int, rounds: int) -> None:
@@ -271,11 +272,13 @@ def empty(tables: int, rounds: int) -> None:
         )
 
 
-def growing_windows(sizes: Sequence[int], targets: Sequence[str], heap: str, one_transaction: bool) -> None:
+def growing_windows(
+    sizes: Sequence[int], targets: Sequence[str], shapes: Sequence[str], heap: str, one_transaction: bool
+) -> None:
     """(f) Windows of growing size, into each target and shape."""
     from tests.benchmarks import windows
 
-    windows.measure(sizes, targets, heap, one_transaction=one_transaction)
+    windows.measure(sizes, targets, shapes, heap, one_transaction=one_transaction)
 
 
 def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, rounds: int) -> None:
@@ -310,6 +313,7 @@ def main() -> None:
     parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES, help="of (f)")
     parser.add_argument("--heap", default="2g", help="of each application of (f) and (g)")
     given = parser.parse_args()
     chosen: dict[str, Callable[[], None]] = {
@@ -317,7 +321,9 @@ def main() -> None:
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
         "sandbox": lambda: sandbox.measure(given.rows, given.rounds),
-        "windows": lambda: growing_windows(given.changes, given.targets, given.heap, given.one_transaction),
+        "windows": lambda: growing_windows(
+            given.changes, given.targets, given.shapes, given.heap, given.one_transaction
+        ),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
     }
     # servers and folders go, too, when a time limit ends this

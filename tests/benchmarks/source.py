@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -177,7 +178,12 @@ def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
     """A Spark session with these settings, for all formats."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    given = {**settings(server, folder), "spark.driver.memory": "4g"}
+    # what it prepares is not measured, and Delta would make 50 parts of each log
+    given = {
+        **settings(server, folder),
+        "spark.driver.memory": "4g",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
     # the JVM, with its scratch files, outlives the session: the next one runs in it, too
     path = properties_file(Path(tempfile.mkdtemp()), given)
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} pyspark-shell"
@@ -191,4 +197,6 @@ def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        session.stop()
+        # a signal to the whole group has ended the JVM, too
+        with contextlib.suppress(ConnectionError, Py4JNetworkError):
+            session.stop()

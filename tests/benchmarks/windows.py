@@ -22,10 +22,13 @@ class Measured:
     peak: int
 
 
-def measure(sizes: Sequence[int], targets: Sequence[str], heap: str, *, one_transaction: bool = False) -> None:
+def measure(
+    sizes: Sequence[int], targets: Sequence[str], shapes: Sequence[str], heap: str, *, one_transaction: bool = False
+) -> None:
     """(f) Windows of changes into tables of half as many rows, each by an application of its own.
 
     :param sizes: changes of each window
+    :param shapes: as far as a target has them
     :param heap: of the applications, as Spark takes it
     :param one_transaction: makes each window, instead of one for each 50,000 rows
     """
@@ -44,6 +47,7 @@ def measure(sizes: Sequence[int], targets: Sequence[str], heap: str, *, one_tran
                 f"{target} {shape}": lab.loads((source.TABLE,), target, shape)
                 for target in targets
                 for shape in SHAPES[target]
+                if shape in shapes
             }
             for loads in sinks.values():
                 loads.load(lab.spark, loads.plan())

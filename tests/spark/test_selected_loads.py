@@ -7,16 +7,31 @@ import hashlib
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given as drawn_from
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.choice import Choice, Choices, choose
-from airflow_provider_mssql_cdc.core.conditions import pushed
-from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.table import TableSchema
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.conditions import (
+    EQUALITIES,
+    FLOATS,
+    NULLS,
+    OPERATORS,
+    TEXTS,
+    Condition,
+    pushed,
+)
+from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
+from airflow_provider_mssql_cdc.core.table import Column, TableSchema
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
-from airflow_provider_mssql_cdc.spark.source import Source
+from airflow_provider_mssql_cdc.spark.selecting import fulfils
+from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER
+from tests.spark import judged
+from tests.spark.drawn import few, seeds
 from tests.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -237,6 +252,76 @@ def test_changes_are_read_as_chosen(people: Origin) -> None:
         ("D", hashed(6), "redacted", 6, hashed("6")),
     ]
     assert "status" not in rows.columns
+
+
+def asked_first(table, held, rows) -> dict[Column, list[tuple[Condition, str, set[int]]]]:
+    """By column what the server judges first: each condition, in T-SQL, and the rows that fulfil it by Python."""
+    asked: dict[Column, list[tuple[Condition, str, set[int]]]] = {}
+    for name, (type_, values) in held.items():
+        filters = [
+            ((name, operator, given), {n for n, row in enumerate(rows[:-1]) if judge(judged.stored(type_, row[name]))})
+            for operator, given, judge in judged.conditions(type_, values)
+        ]
+        filters += [((name, "is null"), {len(rows) - 1}), ((name, "is not null"), set(range(len(rows) - 1)))]
+        column = table.schema.column(name)
+        for row_filter, expected in filters:
+            (made,) = choose(table.name, table.schema, Choice(row_filter=(row_filter,)), check=None).conditions
+            query = pushed(column, made)
+            if query is not None:
+                asked.setdefault(column, []).append((made, query, expected))
+    return asked
+
+
+@few
+@drawn_from(seeds)
+def test_what_the_server_judges_first_leaves_out_nothing_that_fulfils_the_filter(spark, sandbox, seed) -> None:
+    random = Random(seed)
+    held = {f"c{number}": (type_, judged.values(type_, random)) for number, type_ in enumerate(judged.TYPES)}
+    # NULLs in the last row, each time
+    rows = [
+        {name: values[number % len(values)] for name, (_, values) in held.items()}
+        for number in range(max(len(values) for _, values in held.values()))
+    ]
+    rows.append(dict.fromkeys(held))
+    origin = Origin(spark, sandbox, None, "")
+    columns = ", ".join(f"{name} {type_} NULL" for name, (type_, _) in held.items())
+    origin.sql(f"CREATE TABLE dbo.judged (id int NOT NULL PRIMARY KEY, {columns})")
+    for number, row in enumerate(rows):
+        values = ", ".join("NULL" if value is None else judged.literal(value) for value in row.values())
+        origin.sql(f"INSERT INTO dbo.judged VALUES ({number}, {values})")
+    origin.enable("dbo.judged")
+    table = origin.table("dbo.judged", ("mirror",))
+
+    asked = asked_first(table, held, rows)
+    mappings = map_columns(table.name, table.schema)
+    read = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
+    source = Source(spark, origin.spec(table, upto=origin.max_lsn()).source, Credentials(SPARK_USER, SPARK_PASSWORD))
+    frame = source.frame(
+        f"SELECT {read} FROM dbo.judged", ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in mappings)
+    )
+    judgements = [
+        F.array(*(fulfils(mappings, Selection(conditions=(made,))) for made, _, _ in each)) for each in asked.values()
+    ]
+    answers = {number: found for number, *found in frame.select(F.col(mappings[0].alias), *judgements).collect()}
+    assert sorted(answers) == list(range(len(rows)))
+    wrong = []
+    for place, (column, each) in enumerate(asked.items()):
+        cases = ", ".join(f"CASE WHEN {query} THEN 1 ELSE 0 END AS q{n}" for n, (_, query, _) in enumerate(each))
+        by_server = origin.sql(f"SELECT id, {cases} FROM dbo.judged")
+        for n, (made, query, expected) in enumerate(each):
+            by_spark = {number for number, found in answers.items() if found[place][n]}
+            first = {row["id"] for row in by_server if row[f"q{n}"]}
+            # the collation may let some more texts pass
+            if by_spark != expected or (first & expected if column.type in TEXTS else first) != expected:
+                wrong.append((column.type, str(made), query, by_spark, first, expected))
+    assert wrong == []
+    compared = {column.type: {made.operator for made, _, _ in each} for column, each in asked.items()}
+    few_of = {**dict.fromkeys(TEXTS, ("=", "in")), **dict.fromkeys(FLOATS, ()), "bit": EQUALITIES}
+    few_of["uniqueidentifier"] = EQUALITIES
+    assert compared == {
+        type_: {*few_of[type_], *NULLS} if type_ in few_of else {*OPERATORS}
+        for type_ in (table.schema.column(name).type for name in held)
+    }
 
 
 def test_the_server_understands_what_it_judges_first(origin: Origin) -> None:

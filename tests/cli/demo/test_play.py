@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -12,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mssql_cdc.cli.demo import command, lake, postgres, shop, targets
-from airflow_provider_mssql_cdc.cli.demo.report import Reporter
+from airflow_provider_mssql_cdc.cli import main
+from airflow_provider_mssql_cdc.cli.demo import lake, postgres, shop, targets
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
@@ -90,34 +89,57 @@ def clean_environment():
 
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
-def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_found(tmp_path):
-    with targets.Targets(tmp_path, rows=200, reporter=Reporter(io.StringIO())) as demo:
-        demo.prepare()
-        demo.load_first()
-        demo.load_changes()
-        demo.load_rest()
-        corrupted = corrupt(demo.postgres)
-        results = demo.compare()
+def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_found(
+    tmp_path, monkeypatch, capsys, own_handlers
+):
+    kept, summary, corrupted, mark = tmp_path / "kept", tmp_path / "summary.json", {}, uuid.uuid4().hex
+    compare = targets.Targets.compare
+
+    def corrupt_and_compare(demo):
+        corrupted.update(corrupt(demo.postgres))
+        results = compare(demo)
         if demo.postgres is not None:
             assert files_with(demo.postgres.password, tmp_path) == []
-    assert set(demo.left_out) == ({"postgresql"} if postgres.missing() else set())
-    assert {(result["target"], result["shape"]) for result in results} == {
-        (target, shape) for target, shapes in targets.SHAPES.items() for shape in shapes if target not in demo.left_out
-    }
-    found = {(result["target"], result["shape"]): result["differences"] for result in results if not result["equal"]}
-    assert found.keys() == corrupted.keys()
-    for sink, begins in corrupted.items():
-        (difference,) = found[sink]
-        assert difference.startswith(begins)
-        assert f"sales.orders {' '.join(sink)}: {difference}" in conclusion(results, 1)
-    for result in results:
+        return results
+
+    monkeypatch.setattr(targets.Targets, "compare", corrupt_and_compare)
+    monkeypatch.setenv(MARK, mark)
+    words = ["--scenario", "targets", "--rows", "200", "--json", str(summary), "--keep", str(kept)]
+    code = main(["demo", *words])
+    out, err = capsys.readouterr()
+    # one that found no PostgreSQL has nothing corrupted
+    assert (code, err) == (1 if corrupted else 0, ""), out + err
+    assert left_over(mark) == []
+
+    result = json.loads(summary.read_text())
+    assert result.keys() == {"scenario", "tables", "left_out", "seconds", "runs"}
+    assert result["scenario"] == "targets"
+    assert result["left_out"] == ({"postgresql": postgres.missing()} if postgres.missing() else {})
+    sinks = {(each["target"], each["shape"]): each for each in result["tables"]}
+    loaded = [target for target in targets.SHAPES if target not in result["left_out"]]
+    assert [*sinks] == [(target, shape) for target in loaded for shape in targets.SHAPES[target]]
+    assert {sink for sink, each in sinks.items() if not each["equal"]} == corrupted.keys()
+    for sink, each in sinks.items():
+        assert each["table"] == "sales.orders"
+        assert len(each["differences"]) == (sink in corrupted)
         # a first load beside which nothing changes has no window
-        assert result["windows"] in (1, 2)
-        assert min(result[count] for count in ("copied", "inserted", "updated", "deleted")) > 0
-    rows = {(result["target"], result["shape"]): result["rows"] for result in results}
+        assert each["windows"] in (1, 2)
+        assert min(each[count] for count in ("copied", "inserted", "updated", "deleted")) > 0
+    rows = {sink: each["rows"] for sink, each in sinks.items()}
     assert rows["iceberg", "history"] > rows["iceberg", "scd2"] > rows["iceberg", "mirror"] > 0
-    assert [run["load"] for run in demo.runs] == [*demo.loads] * 2
-    assert len({run["upto"] for run in demo.runs}) == 2, "all targets go to the same cut"
+    assert [run["load"] for run in result["runs"]] == loaded * 2
+    assert len({run["upto"] for run in result["runs"]}) == 2, "all targets go to the same cut"
+
+    lines = out.splitlines()
+    for sink, begins in corrupted.items():
+        (difference,) = sinks[sink]["differences"]
+        assert difference.startswith(begins)
+        assert f"sales.orders {' '.join(sink)}: {difference}" in lines
+        assert lines[-1].startswith(f"DIFFERENT: sales.orders {' '.join(sink)} (")
+    # the counts of a target's loads stand in its first line
+    counts = {tuple(line.split()[1:3]): len(line.split()) for line in lines if line.startswith("sales.orders ")}
+    assert [sink for sink in sinks if counts[sink] == 12] == [(target, targets.SHAPES[target][0]) for target in loaded]
+    assert (kept / "lake" / "delta" / "sales_orders" / "_delta_log").is_dir()
 
 
 def files_with(text, folder):
@@ -134,13 +156,6 @@ def corrupt(server):
     )
     (order_id,) = changed.column("order_id").to_pylist()
     return {("postgresql", "mirror"): f"rows: order_id {order_id}: amount is Decimal("}
-
-
-def conclusion(results, code):
-    """What is said of results that end with this exit code."""
-    out = io.StringIO()
-    assert command.conclude(results, Reporter(out), 1.0) == code
-    return out.getvalue()
 
 
 @pytest.mark.xdist_group("airflow")

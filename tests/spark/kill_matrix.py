@@ -2,7 +2,7 @@
 
 It takes about an hour and a Spark start for each kill, so that it is no part of the test command.
 ``MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py`` writes what it found to
-``docs/kills.md``, unless only some of the targets or processes were chosen.
+``docs/kills.md``; with ``-k`` it renews a part of it.
 """
 
 from __future__ import annotations
@@ -28,30 +28,33 @@ pytestmark = pytest.mark.timeout(3600)
 ROOT = Path(__file__).parents[2]
 PROCESSES = (TASK, JVM)
 CASES = [(format_, process) for format_ in POINTS for process in PROCESSES]
+REPORT = ROOT / "docs" / "kills.md"
+HEAD = f"""# Loads that are killed
+
+Each line is a point of a load at which a process was ended by SIGKILL: the *task*, a process that runs the job with
+Spark's driver in it, or its *JVM* alone. Then the load was repeated, and all targets were compared in full with a model
+in plain Python. `MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py` writes it, and with
+`-k` the lines of some targets.
+
+| Target | Killed | {" | ".join(PROCESSES)} |
+| --- | --- |{" --- |" * len(PROCESSES)}
+"""
 Found = dict[tuple[str, str], dict[str, str]]
 
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[Found]:
-    """What each format and point came to, by the process that was killed."""
+    """What each format and point came to, by the process that was killed; the report keeps what did not run."""
     results: Found = {}
+    rows = REPORT.read_text().splitlines()[HEAD.count("\n") :] if REPORT.exists() else []
+    for row in rows:
+        format_, point, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        if point in all_points(format_):
+            results[format_, point] = dict(zip(PROCESSES, cells, strict=True))
     yield results
-    if {(format_, process) for (format_, _), done in results.items() for process in done} != set(CASES):
-        return
-    lines = [
-        "# Loads that are killed",
-        "",
-        "Each line is a point of a load at which a process was ended by SIGKILL: the *task*, a process that runs the",
-        "job with Spark's driver in it, or its *JVM* alone. Then the load was repeated, and all targets were compared",
-        f"in full with a model in plain Python. Written on {datetime.date.today()} by",
-        "`MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py`.",
-        "",
-        f"| Target | Killed | {' | '.join(PROCESSES)} |",
-        "| --- | --- |" + " --- |" * len(PROCESSES),
-    ]
-    for (format_, point), by_process in sorted(results.items()):
-        lines.append(f"| {format_} | {point} | {' | '.join(by_process.get(p, 'not run') for p in PROCESSES)} |")
-    (ROOT / "docs" / "kills.md").write_text("\n".join(lines) + "\n")
+    order = [(format_, point) for format_ in POINTS for point in all_points(format_) if (format_, point) in results]
+    lines = [f"| {' | '.join((*key, *(results[key].get(p, 'not run') for p in PROCESSES)))} |\n" for key in order]
+    REPORT.write_text(HEAD + "".join(lines))
 
 
 @pytest.mark.parametrize(("format_", "process"), CASES)
@@ -85,7 +88,8 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
         assert (folder / "killed").exists(), (folder / "log").read_text()[-3000:]
         assert (ended.returncode == -9) == (process == TASK)
         results = found.setdefault((format_, point), {})
-        results[process] = "differs"
+        today = datetime.date.today()
+        results[process] = f"differs, {today}"
         loads.load()
         check(loads, models)
-        results[process] = "equal"
+        results[process] = f"equal, {today}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_mssql_cdc.spark import files, job, load, staging
-from airflow_provider_mssql_cdc.spark.targets import TargetTable
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
@@ -88,6 +87,7 @@ _EVERYWHERE = {
     "one shape committed": ONE_SINK_COMMITTED,
     "no receipt": NO_RECEIPT,
 }
+_TABLES = (IcebergTable, DeltaTable, PostgresqlTable, ParquetTable)
 _WHILE_FILES_ARE_WRITTEN = {"delta": {"files being written": Point(DeltaTable, "_write", DURING)}}
 
 
@@ -98,7 +98,7 @@ def all_points(format_: str) -> dict[str, Point]:
     """
     found = {}
     for label, point in {**_EVERYWHERE, **POINTS[format_], **_WHILE_FILES_ARE_WRITTEN.get(format_, {})}.items():
-        if isinstance(point.owner, type) and issubclass(point.owner, TargetTable):
+        if point.owner in _TABLES:
             for number, shape in enumerate(SHAPES[format_], 1):
                 found[f"{label} ({shape})"] = dataclasses.replace(point, call=number)
         else:

@@ -19,7 +19,7 @@ import psutil
 
 from airflow_provider_mssql_cdc.core.spec import JobSpec, from_json
 from airflow_provider_mssql_cdc.spark.job import run
-from airflow_provider_mssql_cdc.spark.targets import TargetTable
+from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.conftest import spark_session
 from tests.spark.kill_points import AFTER, BEFORE, DURING, all_points
 
@@ -53,7 +53,7 @@ def main() -> None:
 
 def place(first: Any, second: Any) -> Path:
     """Return the folder to which these arguments of a function write."""
-    folder = f"{first._name[0]}/{first._name[1]}" if isinstance(first, TargetTable) else second
+    folder = f"{first._name[0]}/{first._name[1]}" if isinstance(first, DeltaTable) else second
     return Path(folder.removeprefix("file://"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import time
@@ -130,6 +131,9 @@ class TableLoad:
         self._windows = list(dict.fromkeys(w for w in planned if w is not None and not w.is_empty))
         if self._windows:
             with self._step("read"):
+                for window in self._windows:
+                    # if the database is restored from here on, it belies the marker of what was read
+                    self._witness(window.upto)
                 self._staged = self.stage_windows(self._windows)
         for sink, target, (found, decision) in zip(self._table.sinks, targets, plans, strict=True):
             self._sinks.append(self._settle(sink, target, found, decision))
@@ -143,19 +147,7 @@ class TableLoad:
         with self._step("plan"):
             targets = [self.target((*s.table[:-1], s.table[-1] + replay.suffix), s) for s in self._table.sinks]
             for sink, target in zip(self._table.sinks, targets, strict=True):
-                found = target.state()
-                if is_vouched(sink, found.marker):
-                    raise NotLoadedYetError(
-                        f"{target.name} stands for what `mssql-cdc checkpoint set` said, and no load has gone on from "
-                        "there yet.",
-                        table=str(self._table.name),
-                        advice="Run the load first.",
-                    )
-                if found.doubt is not None:
-                    raise found.doubt
-                if found.marker is not None:
-                    self._check_marker(sink, found.marker)
-                check_replay(self._table, sink, target.name, found, replay)
+                self._look_before_replay(sink, target, replay)
             state = self._source.state(self._table.instance)
             self._check_reached(state, replay.upto)
             self._min_lsn = state.min_lsn
@@ -166,9 +158,37 @@ class TableLoad:
             self._staged = self.stage_windows(self._windows)
         with self._step("commit"):
             self._sinks = [
-                replay_sink(self.shape, sink, target, self._staged, window, anew=bool(replay.suffix))
+                replay_sink(
+                    self.shape,
+                    sink,
+                    target,
+                    self._staged,
+                    window,
+                    functools.partial(self._look_before_replay, sink, target, replay),
+                    anew=bool(replay.suffix),
+                )
                 for sink, target in zip(self._table.sinks, targets, strict=True)
             ]
+
+    def _look_before_replay(self, sink: SinkSpec, target: TargetTable, replay: ReplaySpec) -> State:
+        """Return the state of a target that may take a replay.
+
+        :raises MsSqlCdcError: if it must not
+        """
+        found = target.state()
+        if is_vouched(sink, found.marker):
+            raise NotLoadedYetError(
+                f"{target.name} stands for what `mssql-cdc checkpoint set` said, and no load has gone on from "
+                "there yet.",
+                table=str(self._table.name),
+                advice="Run the load first.",
+            )
+        if found.doubt is not None:
+            raise found.doubt
+        if found.marker is not None:
+            self._check_marker(sink, found.marker)
+        check_replay(self._table, sink, target.name, found, replay)
+        return found
 
     def receipt(self, error: JobError | None = None) -> TableReceipt:
         """Return what was done, though it may have ended early."""
@@ -195,11 +215,12 @@ class TableLoad:
         """Stage all windows, each change once, and prove that none was purged meanwhile.
 
         :raises GapError: if changes were purged before they were read
+        :raises CaptureLagError: if the server no longer shows changes up to the windows' end
         """
         # where the server does not enforce the key, the before images tell which row left it
         history = not self._table.unique_key or any(s.shape != MIRROR or s.deletes == SOFT for s in self._table.sinks)
         try:
-            staged, self._min_lsn = stage_windows(
+            staged, state = stage_windows(
                 self._source,
                 self._table,
                 self.shape.mappings,
@@ -220,6 +241,9 @@ class TableLoad:
                 advice="They were made while the table was copied, which took longer than changes are kept: raise the "
                 "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
             ) from gap
+        self._min_lsn = state.min_lsn
+        # a database that was restored before the read has had nothing to show behind that moment
+        self._check_reached(state, max(window.upto for window in windows))
         return staged
 
     @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -59,10 +61,19 @@ def check_replay(table: TableSpec, sink: SinkSpec, name: str, state: State, repl
 
 
 def replay_sink(
-    shape: TableShape, sink: SinkSpec, target: TargetTable, staged: Staged, window: Window, *, anew: bool
+    shape: TableShape,
+    sink: SinkSpec,
+    target: TargetTable,
+    staged: Staged,
+    window: Window,
+    look: Callable[[], State],
+    *,
+    anew: bool,
 ) -> SinkReceipt:
     """Write what the target lacks of the window, so that a replay can be repeated.
 
+    :param look: returns the target's state, unless it must not take the replay: it may be rolled back meanwhile, and
+        what lies behind its marker would be loaded once more
     :param anew: into a table that holds nothing but this window
     :raises TargetError: if it holds something else
     :raises MarkerMovedError: if other commits came first again and again
@@ -70,7 +81,7 @@ def replay_sink(
     if anew:
         target.create(shape.columns(sink))
     for _ in range(_ATTEMPTS + 1):
-        state = target.state()
+        state = look()
         held = target.rows(state)
         there = identified(sink, held)
         if anew and not there.where(~_within(window)).isEmpty():

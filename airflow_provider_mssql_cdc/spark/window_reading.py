@@ -9,12 +9,11 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.decide import gap, is_gap
 from airflow_provider_mssql_cdc.spark.reader import read_window
-from airflow_provider_mssql_cdc.spark.source import Source
+from airflow_provider_mssql_cdc.spark.source import Source, SourceState
 from airflow_provider_mssql_cdc.spark.staging import Staged, stage
 
 
@@ -29,13 +28,13 @@ def stage_windows(
     slice_rows: int,
     connections: int,
     salt: str | None = None,
-) -> tuple[Staged, Lsn | None]:
+) -> tuple[Staged, SourceState]:
     """Stage all windows, each change once, and prove that none was purged meanwhile.
 
     :param folder: must not exist yet
     :param history: read all before images and the commit times
     :param salt: of hashes
-    :return: with the instance's min LSN of after the read
+    :return: with the state of after the read
     :raises GapError: if changes were purged before they were read
     """
     whole = merged(windows)
@@ -66,11 +65,11 @@ def stage_windows(
         salt=salt,
     )
     # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
-    min_lsn = source.state(table.instance).min_lsn
+    state = source.state(table.instance)
     first = min(window.after for window in windows)
-    if is_gap(first, min_lsn):
-        raise gap(table, first, min_lsn)
-    return staged, min_lsn
+    if is_gap(first, state.min_lsn):
+        raise gap(table, first, state.min_lsn)
+    return staged, state
 
 
 def merged(windows: Sequence[Window]) -> list[Window]:

@@ -1,0 +1,85 @@
+"""What random histories have found: a database restored, or a target rolled back, in the middle of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import pytest
+
+from tests.faults.source import TABLES
+from tests.faults.targets import check
+from tests.faults.world import Killed, World
+
+
+def _loaded(*, loads: int) -> World:
+    world = World()
+    world.shapes = ["history"]
+    for seed in range(loads):
+        _commit(world, seed)
+        assert world.load() == {}
+    return world
+
+
+def _commit(world: World, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(8):
+        world.source.commit(rng)
+    world.source.capture()
+
+
+@contextlib.contextmanager
+def _struck(world: World, faults: dict[str, Callable[[], None]]) -> Iterator[None]:
+    """Let faults strike, each at the first point of its name that a run comes to."""
+    come, left = world.at, dict(faults)
+
+    def at(point: str) -> None:
+        come(point)
+        if point in left:
+            left.pop(point)()
+
+    with mock.patch.object(world, "at", at):
+        yield
+
+
+def _kill() -> None:
+    raise Killed
+
+
+def _compare(world: World) -> None:
+    assert not world.wrong
+    for table in TABLES:
+        for shape in world.shapes:
+            check(world.targets[table, shape], world.source.commits, whole=True)
+
+
+@pytest.mark.parametrize("point", ["look", "witness"])
+def test_a_restore_in_mid_run_is_noticed(point: str) -> None:
+    """To a moment after the last load; the run is killed before its checkpoint, which would tell, is written."""
+    world = _loaded(loads=1)
+    _commit(world, 1)
+    cut = world.source.captured
+    faults = {point: lambda: world.source.restore(0.75), "after the commit": _kill}
+    with _struck(world, faults), contextlib.suppress(Killed):
+        for reason, permanent in world.load().values():
+            assert "the server shows changes up to" in reason
+            assert not permanent
+    assert world.source.captured < cut
+    while world.source.captured <= cut:
+        _commit(world, 2)
+    assert world.load() == {}
+    _compare(world)
+
+
+def test_a_replay_does_not_go_beyond_a_target_that_is_rolled_back_meanwhile() -> None:
+    """What lies behind the marker is loaded once more."""
+    world = _loaded(loads=2)
+    times = [time for time, _ in world.source.commits.values()]
+    with _struck(world, {"before the commit": lambda: world.targets["a", "history"].roll_back(1)}):
+        failed = world.replay(times[1], times[-1])
+    assert "is loaded up to" in failed["dbo.a"][0]
+    _commit(world, 2)
+    assert world.load() == {}
+    _compare(world)

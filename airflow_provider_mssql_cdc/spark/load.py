@@ -336,7 +336,10 @@ class TableLoad:
                 capture_timeout=self._job.capture_timeout,
                 salt=self._salt,
             )
-        self._low = self._copy.low
+        self._low, high = self._copy.low, self._copy.high
+        # where nothing is read after the copy, nothing else tells that the database was restored since
+        self._witness(high)
+        self._check_reached(self._source.state(self._table.instance), high)
 
     def _window(self, sink: SinkSpec, decision: Decision) -> Window | None:
         if isinstance(decision, Load):

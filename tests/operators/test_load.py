@@ -150,7 +150,8 @@ class Watch:
         while not self._end.wait(0.05):
             for process in Path("/proc").glob("[0-9]*/cmdline"):
                 self._note(self.commands, process)
-            for spec in self._work_dir.rglob("spec.json"):
+            # not rglob: a folder that is removed while it is walked is an error in Python 3.11
+            for spec in self._work_dir.glob("*/spec.json"):
                 self._note(self.specs, spec)
             for command in [c for c in self.commands if "--properties-file" in c]:
                 words = command.split("\0")

@@ -9,17 +9,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-import threading
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.spark.loads import Loads, check, prepare, write
+from tests.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -52,50 +50,8 @@ def test_two_hundred_histories_with_random_cuts(live):
         while loads.load(max_transactions=150)[1] is not None:
             found.at_rest()
     assert len(found.moments) > 3
-    assert found.seen
-    assert found.seen <= set(found.moments)
+    found.check()
     check(loads, models)
-
-
-class Watch:
-    """What a reader finds in a table's shapes while loads go on, and what they hold between the loads."""
-
-    def __init__(self, loads: Loads, table: str) -> None:
-        self._loads, self._table = loads, table
-        self.seen: set[int] = set()
-        self.moments: list[int] = []
-        self.ended = threading.Event()
-        self.at_rest()
-
-    def at_rest(self) -> None:
-        self.moments += self._contents()
-
-    def read(self) -> None:
-        # a pause, since the loads have only two cores
-        while not self.ended.wait(0.3):
-            self.seen.update(self._contents())
-
-    def _contents(self) -> list[int]:
-        versions = sorted(repr(version) for version in self._loads.versions(self._table))
-        contents = {
-            "mirror": self._loads.mirror(self._table),
-            "history": self._loads.history(self._table),
-            "scd2": versions,
-        }
-        return [hash((shape, *rows)) for shape, rows in contents.items()]
-
-
-@contextmanager
-def watched(loads: Loads, table: str) -> Iterator[Watch]:
-    """Query a table all the time, in a thread of its own."""
-    watch = Watch(loads, table)
-    with ThreadPoolExecutor(1) as pool:
-        reader = pool.submit(watch.read)
-        try:
-            yield watch
-        finally:
-            watch.ended.set()
-        reader.result()
 
 
 def test_the_list_of_tables_may_change(live):

@@ -257,6 +257,7 @@ def test_branches_left_behind_are_dropped_after_a_day_and_no_others(table):
     for name in names:
         target._session.sql(f"ALTER TABLE {target.sql_name} CREATE BRANCH {name}")
 
+    target.state()
     target.drop_leftovers()
 
     assert sorted(branches(target)) == sorted(["main", *names[1:]])

@@ -1,7 +1,7 @@
 """A load that stops at any point, and is repeated: the targets equal the model, and the stopped one does no harm.
 
 What stops is a thread: nothing of it runs any more, as after SIGKILL. Once the repeated load is compared, it goes on,
-as a worker does that was taken for dead; then all is compared again.
+as a worker does that was taken for dead; then all is compared again. A reader never sees a half window meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tests import histories
 from tests.spark.kill_points import POINTS, SHAPES
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.stop import Stop
+from tests.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -45,7 +46,10 @@ def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, requ
 
     write(live, models, rng, 15)
     live.wait_captured()
-    loads.load(checkpoint=False)
+    with watched(loads, loads.tables[0]) as found:
+        loads.load(checkpoint=False)
+    found.at_rest()
+    found.check()
     loads.load()
     check_at("no checkpoint", loads, models)
     assert loads.load()[1] is None

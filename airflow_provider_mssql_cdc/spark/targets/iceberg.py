@@ -83,6 +83,7 @@ class IcebergTable(FileTable):
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
         refs, snapshots = self._history()
+        self._seen = tuple(refs)
         current = refs.get("main")
         written = False
         for snapshot in _ancestors(current, snapshots):
@@ -91,7 +92,9 @@ class IcebergTable(FileTable):
                 if written and current is not None and self.rows_at(current).isEmpty():
                     return State(True, current, None, is_empty=True)
                 marker = from_json(Marker, found)
-                self._remember(marker, snapshot)
+                stored = self._property()
+                if stored is None or stored["snapshot"] != snapshot:
+                    self._remember(marker, snapshot)
                 return State(True, current, marker, is_empty=False)
             # compaction changes no rows
             written = written or snapshots[snapshot]["operation"] != "replace"
@@ -143,9 +146,9 @@ class IcebergTable(FileTable):
         return f"{newest['operation']} of application {newest['application']} at {newest['committed_at']} UTC"
 
     def drop_leftovers(self) -> None:
-        """Drop what jobs left behind that ended without tidying up."""
+        """Drop what jobs left behind that ended without tidying up, as far as ``state`` has seen it."""
         limit = datetime.datetime.now(datetime.UTC) - _BRANCH_AGE
-        for name in self._history()[0]:
+        for name in self._seen:
             made = _made_at(name)
             if made is not None and made < limit:
                 self._drop(name)
@@ -168,6 +171,7 @@ class IcebergTable(FileTable):
             writer.overwrite(F.lit(True))
 
     def _open(self) -> None:
+        self._seen: tuple[str, ...] = ()
         # Another job's commit must be seen at once.
         self._session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
 
@@ -235,11 +239,8 @@ class IcebergTable(FileTable):
         refs = {row["name"]: row["snapshot_id"] for row in rows if row["name"] is not None}
         return refs, {row["snapshot_id"]: row for row in rows if row["name"] is None}
 
-    def _remember(self, marker: Marker, snapshot: int | None) -> None:
+    def _remember(self, marker: Marker, snapshot: int) -> None:
         """Bring the table property up to the marker, for the day when the snapshot has expired."""
-        stored = self._property()
-        if snapshot is None or (stored is not None and stored["snapshot"] == snapshot):
-            return
         value = {
             "marker": json.loads(to_json(marker)),
             "snapshot": snapshot,

@@ -1,0 +1,56 @@
+"""A reader that queries a table's targets all the time while loads go on: it never finds half a window."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from tests.spark.loads import Loads
+
+
+class Watch:
+    """What a reader finds in a table's shapes while loads go on, and what they hold between the loads."""
+
+    def __init__(self, loads: Loads, table: str) -> None:
+        self._loads, self._table = loads, table
+        self._seen: set[int] = set()
+        self.moments: list[int] = []
+        self.ended = threading.Event()
+        self.at_rest()
+
+    def at_rest(self) -> None:
+        """Note what the shapes hold while nothing is written."""
+        self.moments += self._contents()
+
+    def read(self) -> None:
+        """Read until the end, and at least once."""
+        # a pause, since the loads have only two cores
+        while not self.ended.wait(0.3) or not self._seen:
+            self._seen.update(self._contents())
+
+    def check(self) -> None:
+        """Compare what was read with what the shapes held between the loads."""
+        assert self._seen
+        assert self._seen <= set(self.moments)
+
+    def _contents(self) -> list[int]:
+        read = {"mirror": self._loads.mirror, "history": self._loads.history, "scd2": self._versions}
+        return [hash((shape, *read[shape](self._table))) for shape in self._loads.shapes]
+
+    def _versions(self, table: str) -> list[str]:
+        return sorted(repr(version) for version in self._loads.versions(table))
+
+
+@contextmanager
+def watched(loads: Loads, table: str) -> Iterator[Watch]:
+    """Query a table all the time, in a thread of its own."""
+    watch = Watch(loads, table)
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(watch.read)
+        try:
+            yield watch
+        finally:
+            watch.ended.set()
+        reader.result()

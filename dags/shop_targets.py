@@ -1,4 +1,4 @@
-"""Load one table into every kind of target, in all shapes that each takes, up to one common position.
+"""Load one table into every kind of target, as mirror, history and scd2 where it takes them, up to one common position.
 
 Each target has a task of its own, and checkpoints of its own: one that fails does not hold up the others, and later
 goes on where it was. The parameter ``targets`` says which are loaded.

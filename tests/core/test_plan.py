@@ -108,6 +108,18 @@ def test_what_a_history_holds_and_partitions_concern_the_shapes_that_have_them()
     ]
 
 
+def test_what_becomes_of_deleted_rows_concerns_the_mirror_and_properties_all_tables():
+    options = dataclasses.replace(
+        OPTIONS, shapes=("mirror", "history", "scd2"), deletes="soft", properties={"write.parquet.level": "3"}
+    )
+    spec = table_spec(verdict(options=options), options)
+    assert [(sink.shape, sink.deletes, sink.properties) for sink in spec.sinks] == [
+        ("mirror", "soft", {"write.parquet.level": "3"}),
+        ("history", "hard", {"write.parquet.level": "3"}),
+        ("scd2", "hard", {"write.parquet.level": "3"}),
+    ]
+
+
 class TestFirstLoad:
     def test_a_table_without_checkpoint_is_loaded_for_the_first_time(self):
         candidate = verdict()

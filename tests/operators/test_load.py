@@ -379,6 +379,24 @@ def test_what_a_history_is_to_hold_comes_to_the_plan():
     )
 
 
+def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
+    given = {
+        "deletes": "ignore",
+        "table_properties": {"format-version": "2"},
+        "partition_by": {"lab.items": ("bucket(4, id)",)},
+        "keys": {"lab.items": ("id",)},
+        "on_gap": "resnapshot",
+        "on_disabled": "skip",
+        "max_transactions": 7,
+        "max_rows": 8,
+    }
+    request = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})._request()
+    options = request.options
+    assert (options.deletes, options.properties, options.resnapshot) == ("ignore", {"format-version": "2"}, True)
+    assert (request.partition_by, request.keys) == (given["partition_by"], given["keys"])
+    assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
+
+
 def test_each_run_of_a_replay_can_build_a_table_of_its_own():
     replay = MsSqlCdcLoadOperator(
         task_id="replay", **{**SHOP, "shapes": ["history"]}, replay=True, target_suffix="_{{ ds_nodash }}"

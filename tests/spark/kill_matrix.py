@@ -36,6 +36,10 @@ Spark's driver in it, or its *JVM* alone. Then the load was repeated, and all ta
 in plain Python. `MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py` writes it, and with
 `-k` the lines of some targets.
 
+What an Airflow task does around the job is not in the table: ends of a task before and after its checkpoints are played
+by `tests/operators/test_interrupted.py`, and `mssql-cdc demo --scenario crash` kills `spark-submit` in mid-window, and
+the task between commit and checkpoint.
+
 | Target | Killed | {" | ".join(PROCESSES)} |
 | --- | --- |{" --- |" * len(PROCESSES)}
 """

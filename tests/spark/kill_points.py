@@ -75,7 +75,7 @@ SHAPES = {
     "iceberg": ("mirror", "history", "scd2"),
     "delta": ("mirror", "history", "scd2"),
     "postgresql": ("mirror", "history"),
-    "parquet": ("history",),
+    "parquet": ("history", "transactions"),
 }
 
 _EVERYWHERE = {

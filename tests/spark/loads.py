@@ -100,6 +100,11 @@ class Loads:
     def versions(self, table: str) -> list[dict]:
         return self.origin.lake(f"lab.{table}", "scd2")
 
+    def transactions(self, table: str) -> list[tuple[str, int, int, int]]:
+        """The transactions in order: commit LSN, and how many rows were inserted, updated and deleted."""
+        rows = self.origin.lake(f"lab.{table}", "transactions")
+        return sorted((row["_lsn"], row["inserted"], row["updated"], row["deleted"]) for row in rows)
+
     def history(self, table: str) -> list[tuple[str, str, int, tuple]]:
         """The history's rows in event order: operation, commit LSN, number in the transaction, values."""
         columns = histories.COLUMNS[table]
@@ -143,6 +148,8 @@ def check(loads: Loads, models: list[histories.Model]) -> None:
                     check_history(table, model, events[model.h])
         if "scd2" in loads.shapes:
             check_versions(loads, table, models)
+        if "transactions" in loads.shapes:
+            check_transactions(loads, table)
 
 
 def by_history(models: list[histories.Model], rows: list, number: Callable[[Any], int]) -> dict[int, list]:
@@ -199,6 +206,20 @@ def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> N
             ]
         with told(model):
             assert sorted(versions[model.h], key=repr) == sorted(expected, key=repr)
+
+
+def check_transactions(loads: Loads, table: str) -> None:
+    """Compare the transactions with the source's change table, from where the copy of the history was begun."""
+    low = min(lsn for op, lsn, _, _ in loads.history(table) if op == "R")
+    captured = loads.origin.sql(
+        f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, [__$operation] AS operation FROM cdc.lab_{table}_CT"
+    )
+    kinds: dict[str, list[int]] = {}
+    for row in captured:
+        if row["lsn"] > low:
+            kinds.setdefault(row["lsn"], []).append(row["operation"])
+    expected = [(lsn, of.count(2), of.count(4), of.count(1)) for lsn, of in sorted(kinds.items())]
+    assert loads.transactions(table) == expected
 
 
 def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]]) -> None:

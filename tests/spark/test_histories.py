@@ -16,7 +16,9 @@ import pytest
 
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
+from tests.spark.kill_points import POINTS
 from tests.spark.loads import Loads, check, prepare, write
+from tests.spark.stop import Stop
 from tests.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
@@ -25,7 +27,9 @@ HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "200"))
 SEED = int(os.environ.get("MSSQL_CDC_TEST_SEED", "20260301"))
 
 
-def test_two_hundred_histories_with_random_cuts(live):
+def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch):
+    # what a failure needs to be repeated
+    print(f"MSSQL_CDC_TEST_SEED={SEED} MSSQL_CDC_TEST_HISTORIES={HISTORIES}")
     rng = random.Random(SEED)
     models = [histories.Model(h) for h in range(HISTORIES)]
     prepare(live)
@@ -46,10 +50,17 @@ def test_two_hundred_histories_with_random_cuts(live):
     # a second load of the same window changes nothing
     again = run(live.spark, dataclasses.replace(spec, id=uuid.uuid4().hex[:12]))
     assert {sink.outcome for table in again.tables for sink in table.sinks} <= {"already", "empty"}
+    _, *later_points = POINTS["iceberg"].values()
     with watched(loads, "flags") as found:
+        for point in rng.sample(later_points, 2):
+            with monkeypatch.context() as patched:
+                stop = Stop(patched, point)
+                with stop.meanwhile(lambda: loads.load(max_transactions=150), may_fail=True):
+                    loads.load(max_transactions=150)
+            found.at_rest()
         while loads.load(max_transactions=150)[1] is not None:
             found.at_rest()
-    assert len(found.moments) > 3
+    assert len(found.moments) > 9
     found.check()
     check(loads, models)
 

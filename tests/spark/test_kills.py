@@ -1,7 +1,8 @@
 """A load that stops at any point, and is repeated: the targets equal the model, and the stopped one does no harm.
 
 What stops is a thread: nothing of it runs any more, as after SIGKILL. Once the repeated load is compared, it goes on,
-as a worker does that was taken for dead; then all is compared again. A reader never sees a half window meanwhile.
+as a worker does that was taken for dead; then all is compared again. Where it stands still, a reader finds all of a
+window or nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tests import histories
 from tests.spark.kill_points import POINTS, SHAPES
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.stop import Stop
-from tests.spark.watch import watched
+from tests.spark.watch import Watch, watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -36,13 +37,20 @@ def test_a_load_that_stops_anywhere_is_repeated(live, monkeypatch, format_, requ
         if number:
             write(live, models, rng, 15)
             live.wait_captured()
+        # before a first load there is nothing to read
+        reader = Watch(loads, loads.tables[0]) if number else None
         with monkeypatch.context() as patched:
             stop = Stop(patched, point)
             # what it finds gone is its own folder, or the target moved on
             with stop.meanwhile(loads.load, may_fail=True):
+                if reader:
+                    reader.look()
                 loads.load()
                 check_at(label, loads, models)
         check_at(f"{label}, and gone on", loads, models)
+        if reader:
+            reader.at_rest()
+            reader.check()
 
     write(live, models, rng, 15)
     live.wait_captured()

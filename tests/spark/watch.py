@@ -24,11 +24,15 @@ class Watch:
         """Note what the shapes hold while nothing is written."""
         self.moments += self._contents()
 
+    def look(self) -> None:
+        """Read each shape once."""
+        self._seen.update(self._contents())
+
     def read(self) -> None:
         """Read until the end, and at least once."""
         # a pause, since the loads have only two cores
         while not self.ended.wait(0.3) or not self._seen:
-            self._seen.update(self._contents())
+            self.look()
 
     def check(self) -> None:
         """Compare what was read with what the shapes held between the loads."""
@@ -36,8 +40,14 @@ class Watch:
         assert self._seen <= set(self.moments)
 
     def _contents(self) -> list[int]:
-        read = {"mirror": self._loads.mirror, "history": self._loads.history, "scd2": self._versions}
-        return [hash((shape, *read[shape](self._table))) for shape in self._loads.shapes]
+        loads = self._loads
+        read = {
+            "mirror": loads.mirror,
+            "history": loads.history,
+            "scd2": self._versions,
+            "transactions": loads.transactions,
+        }
+        return [hash((shape, *read[shape](self._table))) for shape in loads.shapes]
 
     def _versions(self, table: str) -> list[str]:
         return sorted(repr(version) for version in self._loads.versions(table))

@@ -1,4 +1,4 @@
-"""The scenario ``targets``: one table goes into every target, in every shape."""
+"""The scenario ``targets``: one table goes into every target, as mirror, history and scd2 where it takes them."""
 
 from __future__ import annotations
 

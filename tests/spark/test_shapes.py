@@ -20,6 +20,8 @@ KINDS = {1: "D", 2: "I", 3: "B", 4: "U"}
 def orders(request, live: Origin) -> Origin:
     if request.param == "iceberg in a JDBC catalog":
         live.catalog = request.getfixturevalue("jdbc_catalog")
+    elif request.param == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
     else:
         live.format = request.param
     live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
@@ -39,6 +41,7 @@ def work(origin: Origin) -> None:
         "INSERT INTO dbo.orders VALUES (100, N'short', NULL); DELETE FROM dbo.orders WHERE id = 100",
         "UPDATE dbo.orders SET id = 200 WHERE id = 6",
         "UPDATE dbo.orders SET doc = NULL WHERE id = 7; UPDATE dbo.orders SET note = N'x' WHERE id = 7",
+        "UPDATE dbo.orders SET note = N'last' WHERE id = 8; DELETE FROM dbo.orders WHERE id = 8",
         "INSERT INTO dbo.orders VALUES (101, N'stays', N'd')",
     ):
         origin.sql(f"BEGIN TRAN; {batch}; COMMIT")
@@ -124,23 +127,35 @@ def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
         assert sorted(tuple(row[c] for c in COLUMNS) for row in orders.lake("dbo.orders", shape)) == source
 
 
-def test_a_mirror_that_marks_deleted_rows(orders: Origin) -> None:
-    first = orders.load(orders.table("dbo.orders", ("mirror",), deletes="soft"))
-    assert {row["_deleted_at"] for row in orders.lake("dbo.orders")} == {None}
+@pytest.mark.parametrize(
+    ("orders", "deletes"),
+    [
+        ("iceberg", "soft"),
+        ("delta", "soft"),
+        ("postgresql", "soft"),
+        ("iceberg", "ignore"),
+        ("postgresql", "ignore"),
+    ],
+    indirect=["orders"],
+)
+def test_a_mirror_that_keeps_deleted_rows(orders: Origin, deletes: str) -> None:
+    first = orders.load(orders.table("dbo.orders", ("mirror",), deletes=deletes))
     work(orders)
 
-    second = orders.load(orders.table("dbo.orders", ("mirror",), at=positions(first), deletes="soft"))
+    second = orders.load(orders.table("dbo.orders", ("mirror",), at=positions(first), deletes=deletes))
 
-    assert second.tables[0].error is None
-    rows = orders.lake("dbo.orders")
-    there = sorted(tuple(row[c] for c in COLUMNS) for row in rows if row["_deleted_at"] is None)
-    assert there == sorted(tuple(row.values()) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
-    gone = {row["id"]: (row["note"], row["doc"], row["_deleted_at"]) for row in rows if row["_deleted_at"] is not None}
-    deletes = orders.sql(
-        "SELECT c.id, c.note, c.doc, m.tran_end_time FROM cdc.dbo_orders_CT c JOIN cdc.lsn_time_mapping m"
-        " ON m.start_lsn = c.[__$start_lsn] WHERE c.[__$operation] = 1 AND c.id IN (5, 6, 100)"
+    assert [receipt.tables[0].error for receipt in (first, second)] == [None, None]
+    there = orders.sql("SELECT id, note, doc, CAST(NULL AS datetime) AS _deleted_at FROM dbo.orders")
+    gone = orders.sql(
+        "SELECT c.id, c.note, c.doc, m.tran_end_time AS _deleted_at FROM cdc.dbo_orders_CT c"
+        " JOIN cdc.lsn_time_mapping m ON m.start_lsn = c.[__$start_lsn]"
+        " WHERE c.[__$operation] = 1 AND c.id NOT IN (SELECT id FROM dbo.orders)"
     )
-    assert gone == {row["id"]: (row["note"], row["doc"], row["tran_end_time"]) for row in deletes}
+    assert sorted((row["id"], row["note"]) for row in gone) == [(5, "n5"), (6, "n6"), (8, "last"), (100, "short")]
+    expected = sorted([*there, *gone], key=lambda row: row["id"])
+    if deletes == "ignore":
+        expected = [{name: row[name] for name in COLUMNS} for row in expected]
+    assert sorted(orders.lake("dbo.orders"), key=lambda row: row["id"]) == expected
 
 
 def test_a_gap_in_versions_is_closed_at_the_new_low(orders: Origin) -> None:

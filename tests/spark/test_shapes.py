@@ -24,6 +24,8 @@ DOC = 0b100
 def orders(request, live: Origin) -> Origin:
     if request.param == "iceberg in a JDBC catalog":
         live.catalog = request.getfixturevalue("jdbc_catalog")
+    elif request.param == "delta in the catalog":
+        live.format, live.catalog = "delta", request.getfixturevalue("delta_catalog")
     elif request.param == "postgresql":
         live.into(request.getfixturevalue("postgresql"))
     else:
@@ -109,7 +111,9 @@ def in_order(history: list[dict]) -> list[dict]:
     return sorted(history, key=lambda row: (row["_lsn"], row["_seq"] or 0, row["id"]))
 
 
-@pytest.mark.parametrize("orders", ["iceberg", "delta", "iceberg in a JDBC catalog"], indirect=True)
+@pytest.mark.parametrize(
+    "orders", ["iceberg", "delta", "delta in the catalog", "iceberg in a JDBC catalog"], indirect=True
+)
 def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin) -> None:
     copied = {row["id"]: row for row in orders.sql("SELECT id, note, doc FROM dbo.orders")}
     first = orders.load(orders.table("dbo.orders", SHAPES))

@@ -19,6 +19,8 @@ KINDS = {1: "D", 2: "I", 3: "B", 4: "U"}
 DOC = 0b100
 """The bit of ``doc`` in an update mask."""
 
+IN_BUCKETS = {"partition_by": ("bucket(4, id)",), "properties": {"write.merge.mode": "copy-on-write"}}
+
 
 @pytest.fixture(params=["iceberg", "delta"])
 def orders(request, live: Origin) -> Origin:
@@ -111,20 +113,35 @@ def in_order(history: list[dict]) -> list[dict]:
     return sorted(history, key=lambda row: (row["_lsn"], row["_seq"] or 0, row["id"]))
 
 
+def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
+    """A target's partition expressions and properties."""
+    session, name = origin.spark.newSession(), origin.sql_name("dbo.orders", shape)
+    described = session.sql(f"DESCRIBE TABLE {name}").collect()
+    partitions = [row["data_type"] for row in described if row["col_name"].startswith("Part ")]
+    return partitions, {row["key"]: row["value"] for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+
 @pytest.mark.parametrize(
-    "orders", ["iceberg", "delta", "delta in the catalog", "iceberg in a JDBC catalog"], indirect=True
+    ("orders", "made"),
+    [
+        ("iceberg", IN_BUCKETS),
+        ("delta", {}),
+        ("delta in the catalog", {}),
+        ("iceberg in a JDBC catalog", {}),
+    ],
+    indirect=["orders"],
 )
-def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin) -> None:
+def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: dict) -> None:
     copied = {row["id"]: row for row in orders.sql("SELECT id, note, doc FROM dbo.orders")}
-    first = orders.load(orders.table("dbo.orders", SHAPES))
+    first = orders.load(orders.table("dbo.orders", SHAPES, **made))
     (table,) = first.tables
     assert table.error is None
     assert [sink.outcome for sink in table.sinks] == ["first_load"] * 3
     low = min(row["_from_lsn"] for row in orders.lake("dbo.orders", "scd2"))
 
     work(orders)
-    second = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first)))
-    again = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first)))
+    second = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first), **made))
+    again = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first), **made))
 
     assert [table.error for receipt in (second, again) for table in receipt.tables] == [None, None]
     assert [sink.outcome for sink in again.tables[0].sinks] == ["already"] * 3
@@ -152,6 +169,10 @@ def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin) -> None
         # PySpark gives instants in the zone of its process
         row["_commit_ts_utc"] = row["_commit_ts_utc"] and row["_commit_ts_utc"].astimezone(datetime.UTC)
     assert in_order(history) == in_order([{**row, **copy} for row in copied.values()] + happened)
+    for shape in SHAPES:
+        partitions, properties = made_with(orders, shape)
+        assert partitions == list(made.get("partition_by", ()))
+        assert made.get("properties", {}).items() <= properties.items()
 
 
 def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:

@@ -52,6 +52,14 @@ def jdbc_catalog(spark, postgresql, tmp_path_factory):
 
 
 @pytest.fixture
+def delta_catalog(spark, namespace):
+    """The name of the catalog for Delta tables, of which there is one for all tests of the process."""
+    name = "spark_catalog"
+    yield name
+    spark.sql(f"DROP NAMESPACE IF EXISTS {name}.`{namespace}` CASCADE")
+
+
+@pytest.fixture
 def origin(spark, sandbox, tmp_path, namespace):
     """A database whose capture runs only when the test says so."""
     return Origin(spark, sandbox, tmp_path, namespace)

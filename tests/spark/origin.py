@@ -15,10 +15,11 @@ from tests.spark.postgres import Postgres
 class Origin:
     """One database, whose capture runs when ``scan`` is called, or by itself where ``live``.
 
-    ``format`` is that of its targets, ``catalog`` that of Iceberg's.
+    ``format`` is that of its targets, ``catalog`` the one that names them; without it Delta's lie in a folder.
     """
 
-    format, catalog = "iceberg", "lake"
+    format = "iceberg"
+    catalog: str | None = None
     warehouse: Postgres | None = None
 
     def __init__(self, spark, sandbox, work_dir, namespace, live=False) -> None:
@@ -107,8 +108,9 @@ class Origin:
 
     def target(self, name: str, shape: str) -> tuple[str, ...]:
         suffix = "" if shape == "mirror" else f"_{shape}"
-        places = {"iceberg": (self.catalog, self.namespace), "postgresql": ("warehouse", self.namespace)}
-        return (*places.get(self.format, (f"file://{self.work_dir}",)), name.replace(".", "_") + suffix)
+        catalog = {"iceberg": self.catalog or "lake", "postgresql": "warehouse"}.get(self.format, self.catalog)
+        place = (catalog, self.namespace) if catalog else (f"file://{self.work_dir}",)
+        return (*place, name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
         """Return a target table in Spark SQL."""
@@ -116,7 +118,7 @@ class Origin:
         return self._sql_name(place, table + suffix)
 
     def _sql_name(self, place: list[str], table: str) -> str:
-        if self.format == "delta":
+        if self.format == "delta" and self.catalog is None:
             return f"delta.`{place[0]}/{table}`"
         return ".".join(f"`{part}`" for part in (*place, table))
 

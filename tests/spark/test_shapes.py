@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from tests.spark.origin import Origin, positions
 
@@ -14,12 +16,20 @@ pytestmark = pytest.mark.xdist_group(__name__)
 SHAPES = ("mirror", "history", "scd2")
 COLUMNS = ("id", "note", "doc")
 KINDS = {1: "D", 2: "I", 3: "B", 4: "U"}
+DOC = 0b100
+"""The bit of ``doc`` in an update mask."""
+
+IN_BUCKETS = {"partition_by": ("bucket(4, id)",), "properties": {"write.merge.mode": "copy-on-write"}}
 
 
 @pytest.fixture(params=["iceberg", "delta"])
 def orders(request, live: Origin) -> Origin:
     if request.param == "iceberg in a JDBC catalog":
         live.catalog = request.getfixturevalue("jdbc_catalog")
+    elif request.param == "delta in the catalog":
+        live.format, live.catalog = "delta", request.getfixturevalue("delta_catalog")
+    elif request.param == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
     else:
         live.format = request.param
     live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
@@ -39,74 +49,130 @@ def work(origin: Origin) -> None:
         "INSERT INTO dbo.orders VALUES (100, N'short', NULL); DELETE FROM dbo.orders WHERE id = 100",
         "UPDATE dbo.orders SET id = 200 WHERE id = 6",
         "UPDATE dbo.orders SET doc = NULL WHERE id = 7; UPDATE dbo.orders SET note = N'x' WHERE id = 7",
+        "UPDATE dbo.orders SET note = N'last' WHERE id = 8; DELETE FROM dbo.orders WHERE id = 8",
         "INSERT INTO dbo.orders VALUES (101, N'stays', N'd')",
     ):
         origin.sql(f"BEGIN TRAN; {batch}; COMMIT")
     origin.wait_captured()
 
 
-def versions(origin: Origin, copied: dict, low: str) -> set[tuple]:
-    """The versions that change table and copy make, worked out one change after the other."""
-    changes = origin.sql(
-        "SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, [__$operation] AS operation, id, note, doc"
-        " FROM cdc.dbo_orders_CT WHERE [__$operation] <> 3 ORDER BY [__$start_lsn], [__$command_id], [__$seqval]"
-    )
+def events(origin: Origin, copied: dict[int, dict], low: str, times: dict) -> list[dict]:
+    """The changes since the copy as a history holds them, worked out one after the other.
+
+    The rows are followed, since CDC leaves a LOB that did not change out of images: what a row was before a change is
+    never what the change table says of it, and what an update changed is what tells the two apart.
+    """
+    rows, found = dict(copied), []
+    for change in origin.sql(
+        "SELECT *, CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, CONVERT(varchar(22), [__$seqval], 1) AS seqval,"
+        " ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY [__$command_id], [__$seqval], [__$operation]) AS seq"
+        f" FROM cdc.dbo_orders_CT WHERE [__$start_lsn] > {low} ORDER BY [__$start_lsn], seq"
+    ):
+        id_, kind, changed = change["id"], KINDS[change["__$operation"]], list(COLUMNS)
+        was = rows.pop(id_, None)
+        row = was if kind in "BD" else {name: change[name] for name in COLUMNS}
+        if kind == "U":
+            if not change["__$update_mask"][-1] & DOC:
+                row["doc"] = was["doc"]
+            changed = found[-1]["_changed"] = [name for name in COLUMNS if row[name] != was[name]]
+        if kind != "D":
+            rows[id_] = row
+        time = times[change["lsn"]]
+        event = {
+            "_op": kind,
+            "_lsn": change["lsn"],
+            "_command_id": change["__$command_id"],
+            "_seqval": change["seqval"],
+            "_seq": change["seq"],
+            "_commit_ts": time,
+            # the zone of the server's clock
+            "_commit_ts_utc": time.replace(tzinfo=datetime.UTC),
+            "_changed": changed,
+            "_unknown": [],
+        }
+        found.append({**row, **event})
+    return found
+
+
+def versions(happened: list[dict], copied: dict[int, dict], low: str) -> set[tuple]:
+    """The versions that events and copy make, worked out one event after the other."""
     rows = {row["id"]: (row["note"], row["doc"], low) for row in copied.values()}
     found = set()
-    for lsn in dict.fromkeys(change["lsn"] for change in changes):
-        for change in (change for change in changes if change["lsn"] == lsn):
-            was = rows.pop(change["id"], None)
-            if was is not None and was[2] != lsn:
-                found.add((change["id"], *was, lsn))
-            if change["operation"] != 1:
-                doc = change["doc"]
-                if change["operation"] == 4 and doc is None and change["note"] != "x" and was is not None:
-                    # CDC leaves out what did not change; no update of the doc alone sets it to NULL but one
-                    doc = was[1]
-                rows[change["id"]] = (change["note"], doc, lsn)
+    for event in happened:
+        if event["_op"] == "B":
+            continue
+        was = rows.pop(event["id"], None)
+        if was is not None and was[2] != event["_lsn"]:
+            found.add((event["id"], *was, event["_lsn"]))
+        if event["_op"] != "D":
+            rows[event["id"]] = (event["note"], event["doc"], event["_lsn"])
     return found | {(id_, *row, None) for id_, row in rows.items()}
 
 
-@pytest.mark.parametrize("orders", ["iceberg", "delta", "iceberg in a JDBC catalog"], indirect=True)
-def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin) -> None:
-    first = orders.load(orders.table("dbo.orders", SHAPES))
+def in_order(history: list[dict]) -> list[dict]:
+    return sorted(history, key=lambda row: (row["_lsn"], row["_seq"] or 0, row["id"]))
+
+
+def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
+    """A target's partition expressions and properties."""
+    session, name = origin.spark.newSession(), origin.sql_name("dbo.orders", shape)
+    described = session.sql(f"DESCRIBE TABLE {name}").collect()
+    partitions = [row["data_type"] for row in described if row["col_name"].startswith("Part ")]
+    return partitions, {row["key"]: row["value"] for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+
+@pytest.mark.parametrize(
+    ("orders", "made"),
+    [
+        ("iceberg", IN_BUCKETS),
+        ("delta", {}),
+        ("delta in the catalog", {}),
+        ("iceberg in a JDBC catalog", {}),
+    ],
+    indirect=["orders"],
+)
+def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: dict) -> None:
+    copied = {row["id"]: row for row in orders.sql("SELECT id, note, doc FROM dbo.orders")}
+    first = orders.load(orders.table("dbo.orders", SHAPES, **made))
     (table,) = first.tables
     assert table.error is None
     assert [sink.outcome for sink in table.sinks] == ["first_load"] * 3
-    copied = {row["id"]: row for row in orders.lake("dbo.orders")}
     low = min(row["_from_lsn"] for row in orders.lake("dbo.orders", "scd2"))
 
     work(orders)
-    second = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first)))
-    again = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first)))
+    second = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first), **made))
+    again = orders.load(orders.table("dbo.orders", SHAPES, at=positions(first), **made))
 
     assert [table.error for receipt in (second, again) for table in receipt.tables] == [None, None]
     assert [sink.outcome for sink in again.tables[0].sinks] == ["already"] * 3
     source = sorted(tuple(row.values()) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
     assert sorted(tuple(row[c] for c in COLUMNS) for row in orders.lake("dbo.orders")) == source
-    scd2 = orders.lake("dbo.orders", "scd2")
-    assert {(*(row[c] for c in COLUMNS), row["_from_lsn"], row["_to_lsn"]) for row in scd2} == versions(
-        orders, copied, low
-    )
-    assert len(scd2) == len({(row["id"], row["_from_lsn"]) for row in scd2})
-    assert sorted(tuple(row[c] for c in COLUMNS) for row in scd2 if row["_to_lsn"] is None) == source
     times = {
         row["lsn"]: row["time"]
         for row in orders.sql(
             "SELECT CONVERT(varchar(22), start_lsn, 1) AS lsn, tran_end_time AS time FROM cdc.lsn_time_mapping"
         )
     }
+    happened = events(orders, copied, low, times)
+    scd2 = orders.lake("dbo.orders", "scd2")
+    assert {(*(row[c] for c in COLUMNS), row["_from_lsn"], row["_to_lsn"]) for row in scd2} == versions(
+        happened, copied, low
+    )
+    assert len(scd2) == len({(row["id"], row["_from_lsn"]) for row in scd2})
+    assert sorted(tuple(row[c] for c in COLUMNS) for row in scd2 if row["_to_lsn"] is None) == source
     for row in scd2:
         assert row["_from_ts"] == (times[row["_from_lsn"]] if row["_from_lsn"] != low else None)
         assert row["_to_ts"] == (times[row["_to_lsn"]] if row["_to_lsn"] else None)
-    captured = orders.sql(
-        "SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS l, [__$command_id] AS c, [__$operation] AS o, id"
-        f" FROM cdc.dbo_orders_CT WHERE [__$start_lsn] > {table.sinks[1].after.position}"
-    )
-    history = [row for row in orders.lake("dbo.orders", "history") if row["_lsn"] > str(table.sinks[1].after.position)]
-    assert sorted((h["_lsn"], h["_command_id"], h["_op"], h["id"]) for h in history) == sorted(
-        (c["l"], c["c"], KINDS[c["o"]], c["id"]) for c in captured
-    )
+    copy = {**dict.fromkeys(EVENT_COLUMNS), "_op": "R", "_lsn": low, "_changed": [], "_unknown": []}
+    history = orders.lake("dbo.orders", "history")
+    for row in history:
+        # PySpark gives instants in the zone of its process
+        row["_commit_ts_utc"] = row["_commit_ts_utc"] and row["_commit_ts_utc"].astimezone(datetime.UTC)
+    assert in_order(history) == in_order([{**row, **copy} for row in copied.values()] + happened)
+    for shape in SHAPES:
+        partitions, properties = made_with(orders, shape)
+        assert partitions == list(made.get("partition_by", ()))
+        assert made.get("properties", {}).items() <= properties.items()
 
 
 def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
@@ -124,23 +190,35 @@ def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
         assert sorted(tuple(row[c] for c in COLUMNS) for row in orders.lake("dbo.orders", shape)) == source
 
 
-def test_a_mirror_that_marks_deleted_rows(orders: Origin) -> None:
-    first = orders.load(orders.table("dbo.orders", ("mirror",), deletes="soft"))
-    assert {row["_deleted_at"] for row in orders.lake("dbo.orders")} == {None}
+@pytest.mark.parametrize(
+    ("orders", "deletes"),
+    [
+        ("iceberg", "soft"),
+        ("delta", "soft"),
+        ("postgresql", "soft"),
+        ("iceberg", "ignore"),
+        ("postgresql", "ignore"),
+    ],
+    indirect=["orders"],
+)
+def test_a_mirror_that_keeps_deleted_rows(orders: Origin, deletes: str) -> None:
+    first = orders.load(orders.table("dbo.orders", ("mirror",), deletes=deletes))
     work(orders)
 
-    second = orders.load(orders.table("dbo.orders", ("mirror",), at=positions(first), deletes="soft"))
+    second = orders.load(orders.table("dbo.orders", ("mirror",), at=positions(first), deletes=deletes))
 
-    assert second.tables[0].error is None
-    rows = orders.lake("dbo.orders")
-    there = sorted(tuple(row[c] for c in COLUMNS) for row in rows if row["_deleted_at"] is None)
-    assert there == sorted(tuple(row.values()) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
-    gone = {row["id"]: (row["note"], row["doc"], row["_deleted_at"]) for row in rows if row["_deleted_at"] is not None}
-    deletes = orders.sql(
-        "SELECT c.id, c.note, c.doc, m.tran_end_time FROM cdc.dbo_orders_CT c JOIN cdc.lsn_time_mapping m"
-        " ON m.start_lsn = c.[__$start_lsn] WHERE c.[__$operation] = 1 AND c.id IN (5, 6, 100)"
+    assert [receipt.tables[0].error for receipt in (first, second)] == [None, None]
+    there = orders.sql("SELECT id, note, doc, CAST(NULL AS datetime) AS _deleted_at FROM dbo.orders")
+    gone = orders.sql(
+        "SELECT c.id, c.note, c.doc, m.tran_end_time AS _deleted_at FROM cdc.dbo_orders_CT c"
+        " JOIN cdc.lsn_time_mapping m ON m.start_lsn = c.[__$start_lsn]"
+        " WHERE c.[__$operation] = 1 AND c.id NOT IN (SELECT id FROM dbo.orders)"
     )
-    assert gone == {row["id"]: (row["note"], row["doc"], row["tran_end_time"]) for row in deletes}
+    assert sorted((row["id"], row["note"]) for row in gone) == [(5, "n5"), (6, "n6"), (8, "last"), (100, "short")]
+    expected = sorted([*there, *gone], key=lambda row: row["id"])
+    if deletes == "ignore":
+        expected = [{name: row[name] for name in COLUMNS} for row in expected]
+    assert sorted(orders.lake("dbo.orders"), key=lambda row: row["id"]) == expected
 
 
 def test_a_gap_in_versions_is_closed_at_the_new_low(orders: Origin) -> None:

@@ -55,6 +55,9 @@ class IcebergTable(FileTable):
         "write.delete.mode": "merge-on-read",
     }
 
+    _seen: tuple[str, ...] = ()
+    """Branches and tags, when the state was last looked at."""
+
     @property
     def sql_name(self) -> str:
         """The name in Spark SQL."""
@@ -171,7 +174,6 @@ class IcebergTable(FileTable):
             writer.overwrite(F.lit(True))
 
     def _open(self) -> None:
-        self._seen: tuple[str, ...] = ()
         # Another job's commit must be seen at once.
         self._session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
 

@@ -12,3 +12,5 @@ def add_catalog(spark: SparkSession, name: str, warehouse: Path) -> None:
     spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
     spark.conf.set(f"spark.sql.catalog.{name}.type", "hadoop")
     spark.conf.set(f"spark.sql.catalog.{name}.warehouse", str(warehouse))
+    # a table that was looked at would stay as it was for half a minute
+    spark.conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")

@@ -50,10 +50,10 @@ Found = dict[tuple[str, str], dict[str, str]]
 def found() -> Iterator[Found]:
     """What each format and point came to, by the process that was killed; the report keeps what did not run."""
     results: Found = {}
-    rows = REPORT.read_text().splitlines()[HEAD.count("\n") :] if REPORT.exists() else []
-    for row in rows:
+    rows = REPORT.read_text().splitlines() if REPORT.exists() else []
+    for row in (row for row in rows if row.startswith("| ")):
         format_, point, *cells = (cell.strip() for cell in row.strip("|").split("|"))
-        if point in all_points(format_):
+        if format_ in POINTS and point in all_points(format_):
             results[format_, point] = dict(zip(PROCESSES, cells, strict=True))
     yield results
     order = [(format_, point) for format_ in POINTS for point in all_points(format_) if (format_, point) in results]

@@ -17,7 +17,7 @@ class Stop:
     """Stops the thread that comes to a point until it is let go."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
-        self._stands, self._go = threading.Event(), threading.Event()
+        self._stands, self._go, self._reached = threading.Event(), threading.Event(), False
         real: Callable[..., Any] = getattr(point.owner, point.name)
         calls = itertools.count(1)
 
@@ -28,6 +28,7 @@ class Stop:
             if point.when == DURING:
                 rows, folder = args
                 rows.limit(3).write.parquet(folder)
+            self._reached = True
             self._stands.set()
             self._go.wait(600)
             return result if point.when == AFTER else real(*args, **kwargs)
@@ -54,7 +55,7 @@ class Stop:
         thread.start()
         try:
             assert self._stands.wait(300)
-            assert thread.is_alive(), failures
+            assert self._reached, failures
             yield
         finally:
             self._go.set()

@@ -43,7 +43,8 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch):
     assert all(receipt is not None for _, receipt in both)
     check(loads, models)
 
-    write(live, models, rng, 3 * HISTORIES)
+    # enough for each of the loads to come
+    write(live, models, rng, max(3 * HISTORIES, 600))
     live.wait_captured()
     spec, receipt = loads.load(max_transactions=rng.choice([1, 30, 150]))
     assert receipt is not None

@@ -43,7 +43,7 @@ class Watch:
         loads = self._loads
         read = {
             "mirror": loads.mirror,
-            "history": loads.history,
+            "history": lambda table: sorted(map(repr, loads.history(table))),
             "scd2": self._versions,
             "transactions": loads.transactions,
         }

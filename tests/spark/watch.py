@@ -43,14 +43,11 @@ class Watch:
         loads = self._loads
         read = {
             "mirror": loads.mirror,
-            "history": lambda table: sorted(map(repr, loads.history(table))),
-            "scd2": self._versions,
+            "history": loads.history,
+            "scd2": loads.versions,
             "transactions": loads.transactions,
         }
-        return [hash((shape, *read[shape](self._table))) for shape in loads.shapes]
-
-    def _versions(self, table: str) -> list[str]:
-        return sorted(repr(version) for version in self._loads.versions(table))
+        return [hash((shape, *sorted(map(repr, read[shape](self._table))))) for shape in loads.shapes]
 
 
 @contextmanager

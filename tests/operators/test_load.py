@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conftest import spark_starts
+from tests.lake import add_catalog
 
 CANARY = "C4nary-pass\\word é="
 SALT = "C4nary-salt, long\\é="
@@ -43,15 +44,7 @@ class World:
     def __init__(self, server: Sandbox, home: Path, folder: Path, spark) -> None:
         self.server, self.home, self.folder, self.spark = server, home, folder, spark
         self.catalog = f"lake_{folder.name.replace('-', '_')}"
-        for name, value in self.lake(self.catalog).items():
-            spark.conf.set(name, value)
-
-    def lake(self, catalog: str = "lake") -> dict[str, str]:
-        return {
-            f"spark.sql.catalog.{catalog}": "org.apache.iceberg.spark.SparkCatalog",
-            f"spark.sql.catalog.{catalog}.type": "hadoop",
-            f"spark.sql.catalog.{catalog}.warehouse": str(self.folder / "lake"),
-        }
+        add_catalog(spark, self.catalog, folder / "lake")
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         tables = self.server.execute(text, database="shop")
@@ -59,7 +52,9 @@ class World:
 
     def arguments(self, **given: Any) -> dict[str, Any]:
         conf = {
-            **self.lake(),
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": str(self.folder / "lake"),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": str(self.folder / "events"),

@@ -197,6 +197,7 @@ def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
         ("delta", "soft"),
         ("postgresql", "soft"),
         ("iceberg", "ignore"),
+        ("delta", "ignore"),
         ("postgresql", "ignore"),
     ],
     indirect=["orders"],

@@ -78,6 +78,14 @@ SHAPES = {
     "parquet": ("history", "transactions"),
 }
 
+ABOUT_TO_COMMIT = {
+    "iceberg": Point(IcebergTable, "_fast_forward", BEFORE),
+    "delta": Point(DeltaTable, "_write", BEFORE),
+    "parquet": Point(ParquetTable, "_make", BEFORE),
+    "postgresql": Point(PostgresqlTable, "_apply", BEFORE),
+}
+"""Where the first commit of a load is about to be seen."""
+
 _EVERYWHERE = {
     "first load, copied": COPIED,
     "after the plan": AFTER_PLAN,

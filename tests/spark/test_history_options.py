@@ -9,7 +9,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
+from tests.spark.kill_points import ABOUT_TO_COMMIT
 from tests.spark.origin import Origin
+from tests.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -181,7 +183,9 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
         ("postgresql", ("net_mask", "wide", "transactions")),
     ],
 )
-def test_each_kind_holds_what_the_source_says(orders: Origin, format_, kinds: tuple[str, ...], request) -> None:
+def test_each_kind_holds_what_the_source_says_though_runs_meet(
+    orders: Origin, format_, kinds: tuple[str, ...], request, monkeypatch
+) -> None:
     orders.format = format_
     if format_ == "postgresql":
         orders.into(request.getfixturevalue("postgresql"))
@@ -195,10 +199,17 @@ def test_each_kind_holds_what_the_source_says(orders: Origin, format_, kinds: tu
         else:
             assert first[kind].after.events["copied"] == 0
     work(orders)
-    second = histories.load()
+    held, before = [], histories.table()
+    # one run has committed its first history, and is about to commit the next, when another one takes the rest
+    stop = Stop(monkeypatch, dataclasses.replace(ABOUT_TO_COMMIT[format_], call=2))
+    with stop.meanwhile(lambda: held.extend(orders.load(before).tables)):
+        second = histories.load()
     upto = histories.at[kinds[0]][0]
     spec = histories.table()
-    assert {sink.outcome for sink in second.values()} == {"loaded"}
+    rest = len(kinds) - 1
+    assert held[0].error is None
+    assert [sink.outcome for sink in held[0].sinks] == ["loaded", *["already"] * rest]
+    assert [sink.outcome for sink in second.values()] == ["already", *["loaded"] * rest]
     assert {sink.outcome for sink in orders.load(spec, upto=upto).tables[0].sinks} == {"already"}
 
     for kind in kinds:

@@ -7,12 +7,8 @@ import random
 import pytest
 
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
-from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
-from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
-from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from tests import histories
-from tests.spark.kill_points import BEFORE, Point
+from tests.spark.kill_points import ABOUT_TO_COMMIT
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.origin import positions
 from tests.spark.stop import Stop
@@ -20,12 +16,6 @@ from tests.spark.stop import Stop
 pytestmark = pytest.mark.xdist_group(__name__)
 
 TABLE = "lab.items"
-ABOUT_TO_COMMIT = {
-    "iceberg": Point(IcebergTable, "_fast_forward", BEFORE),
-    "delta": Point(DeltaTable, "_write", BEFORE),
-    "parquet": Point(ParquetTable, "_make", BEFORE),
-    "postgresql": Point(PostgresqlTable, "_apply", BEFORE),
-}
 COMPACT = {
     "iceberg": (
         "CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",

@@ -111,30 +111,36 @@ def spark_session(folder: Path) -> SparkSession:
     """Start Spark, with catalogs whose tables lie in the folder."""
     from pyspark.sql import SparkSession
 
-    return (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.jars.packages", ",".join(SPARK_PACKAGES))
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,io.delta.sql.DeltaSparkSessionExtension",
-        )
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-        .config("spark.sql.catalog.lake.type", "hadoop")
-        .config("spark.sql.catalog.lake.warehouse", str(folder / "lake"))
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.mssql_cdc.user", SPARK_USER)
-        .config("spark.mssql_cdc.password", SPARK_PASSWORD)
-        .config("spark.mssql_cdc.target_user", TARGET_USER)
-        .config("spark.mssql_cdc.target_password", TARGET_PASSWORD)
-        .config("spark.mssql_cdc.salt", SALT)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.memory", "2g")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder
+    for name, value in spark_settings(folder).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def spark_settings(folder: Path) -> dict[str, str]:
+    """Return the settings of a Spark with catalogs whose tables lie in the folder."""
+    return {
+        "spark.master": "local[2]",
+        "spark.app.name": "tests",
+        "spark.jars.packages": ",".join(SPARK_PACKAGES),
+        "spark.sql.extensions": (
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,io.delta.sql.DeltaSparkSessionExtension"
+        ),
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.mssql_cdc.user": SPARK_USER,
+        "spark.mssql_cdc.password": SPARK_PASSWORD,
+        "spark.mssql_cdc.target_user": TARGET_USER,
+        "spark.mssql_cdc.target_password": TARGET_PASSWORD,
+        "spark.mssql_cdc.salt": SALT,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "2g",
+    }

@@ -1,13 +1,13 @@
 """A process that loads what a job spec says, until a kill point, where it or its JVM is killed: nothing of it goes on.
 
-``python -m tests.spark.victim SPEC FOLDER FORMAT POINT PROCESS`` is started by ``kill_matrix``. FOLDER is that of the
-catalogs; beside the spec it leaves a file ``killed`` before it kills, so that its end for another reason is noticed.
+``kill_matrix`` runs ``python -m tests.spark.victim SPEC FOLDER FORMAT POINT PROCESS``, or submits this file to Spark
+with the same words. FOLDER is that of the catalogs; beside the spec it leaves a file ``killed`` before it kills, so
+that its end for another reason is noticed.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import sys
 import threading
@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.conftest import spark_session
 from tests.spark.kill_points import AFTER, BEFORE, DURING, all_points
 
-TASK, JVM = "task", "JVM"
+TASK, JVM, SUBMIT = "task", "JVM", "spark-submit"
 
 
 def main() -> None:
@@ -66,11 +66,12 @@ def kill_when_written(process: str, spec: Path, folder: Path) -> None:
 
 
 def kill(process: str, spec: Path) -> None:
-    """Kill this process, or the one in which Spark runs."""
+    """Kill this process, or the one in which Spark runs: a child of it, or ``spark-submit``, whose child it is."""
     spec.with_name("killed").touch()
-    children = psutil.Process().children(recursive=True)
-    for pid in [os.getpid()] if process == TASK else [child.pid for child in children if child.name() == "java"]:
-        os.kill(pid, signal.SIGKILL)
+    this = psutil.Process()
+    around = {TASK: [], JVM: this.children(recursive=True), SUBMIT: this.parents()[:1]}[process]
+    for near in [near for near in around if near.name() == "java"] or [this]:
+        near.send_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -170,21 +171,23 @@ def test_compaction_neither_hides_the_marker_nor_lets_an_old_state_commit(table)
     assert contents(target) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
 
 
-def expire_marked(target):
-    """Make a snapshot without marker and expire all others."""
-    call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
+def expire_marked(target, rewrites=1):
+    """Make snapshots without marker and expire all but the last."""
+    for _ in range(rewrites):
+        call(target, "CALL lake.system.rewrite_data_files(table => {t}, options => map('rewrite-all', 'true'))")
     now = target._session.sql("SELECT current_timestamp()").collect()[0][0]
     call(
         target, f"CALL lake.system.expire_snapshots(table => {{t}}, older_than => TIMESTAMP '{now}', retain_last => 1)"
     )
 
 
-def test_the_properties_remember_a_marker_whose_snapshot_expired(table):
+@pytest.mark.parametrize("rewrites", [1, 3])
+def test_the_properties_remember_a_marker_whose_snapshot_expired(table, rewrites):
     target = table()
     load(target, 1, [(1, "a", 1)])
     load(target, 2, [(2, "b", 2)])
 
-    expire_marked(target)
+    expire_marked(target, rewrites)
 
     state = target.state()
     assert (state.marker, state.from_property) == (marker(2), True)
@@ -192,31 +195,64 @@ def test_the_properties_remember_a_marker_whose_snapshot_expired(table):
     assert (target.state().marker, target.state().from_property) == (marker(3), False)
 
 
-def test_a_memory_whose_age_is_not_known_is_refused_and_said_to_be_so(table):
+def test_a_memory_of_which_nothing_tells_whether_it_is_of_this_line_is_refused_and_said_to_be_so(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
-    # as a job writes it that finds the marker in a snapshot of which the log of metadata files knows nothing any more
-    stored = {**target._property(), "sequence_number": None}
-    expire_marked(target)
-    target._session.sql(f"ALTER TABLE {target.sql_name} SET TBLPROPERTIES ('{MARKER}' = '{json.dumps(stored)}')")
+    expire_marked(target, rewrites=2)
+    files = target._session.sql(f"SELECT file FROM {target.sql_name}.metadata_log_entries").collect()
+    Path(files[0]["file"].removeprefix("file:")).unlink()
 
     state = target.state()
 
     assert state.marker is None
-    assert "rolled back" not in str(state.doubt)
-    assert f"remember {lsn(1)} as loaded, by a snapshot whose sequence number is not known" in str(state.doubt)
+    assert f"remember {lsn(1)} as loaded, by a snapshot of which nothing tells any more" in str(state.doubt)
 
 
-def test_a_property_of_a_later_moment_than_the_table_is_refused(table):
+@pytest.mark.parametrize("rewrites", [0, 1, 2])
+@pytest.mark.parametrize("hand", [True, False], ids=["to what was written by hand", "to an earlier load"])
+def test_a_table_that_was_rolled_back_and_maintained_is_not_what_its_properties_remember(table, rewrites, hand):
     target = table()
-    target._session.sql(f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
-    by_hand = target.state()
+    if hand:
+        target._session.sql(f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
+    else:
+        load(target, 1, [(1, "a", 1)])
+    then = target.state().snapshot
     load(target, 2, [(2, "b", 2)])
+    load(target, 3, [(3, "c", 3)])
 
-    call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {by_hand.snapshot})")
+    call(target, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {then})")
+    if rewrites:
+        expire_marked(target, rewrites)
 
-    assert target.state().marker is None
-    assert "at sequence number 2, and it was rolled back to 1" in str(target.state().doubt)
+    state = target.state()
+    if not hand and not rewrites:
+        assert (state.marker, state.doubt) == (marker(1), None)
+    else:
+        assert state.marker is None
+        assert f"remember {lsn(3)} as loaded, by a snapshot from which the present one does not descend" in str(
+            state.doubt
+        )
+
+
+def test_what_adds_nothing_to_an_empty_table_does_not_empty_it(table):
+    target = table()
+    load(target, 1, [])
+
+    assert target.commit(target.state(), Append(frame(target, [])), None)
+
+    assert (target.state().marker, target.state().is_empty) == (marker(1), False)
+
+
+def test_an_empty_table_is_not_what_its_properties_remember(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    target._session.sql(f"DELETE FROM {target.sql_name}")
+    assert target.commit(target.state(), Append(frame(target, [])), None)
+    expire_marked(target, rewrites=0)
+
+    state = table().state()
+
+    assert (state.exists, state.is_empty, state.marker) == (True, True, None)
 
 
 def test_a_kill_before_the_property_was_written_is_healed_by_the_next_look(table):

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
@@ -27,7 +28,7 @@ from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_t
 log = logging.getLogger(__name__)
 
 MARKER = "mssql_cdc.marker"
-"""Snapshot property and table property; the latter holds the marker with its snapshot and sequence number.
+"""Snapshot property and table property; the latter holds the marker with its snapshot.
 
 What a history lacks after changes were purged stands in the marker (``gaps``), and so outlives the snapshots.
 """
@@ -82,6 +83,8 @@ class IcebergTable(FileTable):
         """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
+        Where that commit has expired, the properties remember it, which a rollback leaves as they are: they count if
+        the present snapshot is known to descend from it.
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
@@ -99,16 +102,15 @@ class IcebergTable(FileTable):
                 if stored is None or stored["snapshot"] != snapshot:
                     self._remember(marker, snapshot)
                 return State(True, current, marker, is_empty=False)
-            # compaction changes no rows
-            written = written or snapshots[snapshot]["operation"] != "replace"
-        is_empty = current is None or self.rows_at(current).isEmpty()
-        if written and is_empty:
-            return State(True, current, None, is_empty)
+            # neither of them takes rows away: compaction, and what adds rows
+            written = written or snapshots[snapshot]["operation"] not in ("replace", "append")
+        if current is None or self.rows_at(current).isEmpty():
+            return State(True, current, None, is_empty=True)
         try:
-            remembered = self._remembered(current)
+            remembered = self._remembered(current, snapshots)
         except TargetError as doubt:
-            return State(True, current, None, is_empty, doubt=doubt)
-        return State(True, current, remembered, is_empty, from_property=remembered is not None)
+            return State(True, current, None, is_empty=False, doubt=doubt)
+        return State(True, current, remembered, is_empty=False, from_property=remembered is not None)
 
     def rows(self, state: State) -> DataFrame:
         """Return the rows that the table held then."""
@@ -227,7 +229,12 @@ class IcebergTable(FileTable):
     def _where_main_is(self, branch: str, state: State) -> tuple[bool, int | None]:
         """Return whether main left the snapshot of ``state``, and the branch's snapshot if main has it."""
         refs, snapshots = self._history()
-        ours, now = refs[branch], refs.get("main")
+        ours, now = refs.get(branch), refs.get("main")
+        if ours is None:
+            raise MarkerMovedError(
+                f"{self.name}: branch {branch}, on which this load has written, was dropped by others.",
+                advice=f"Run the task again, and leave branches alone whose names begin with {BRANCH}: they expire.",
+            )
         return now != state.snapshot, ours if ours in _ancestors(now, snapshots) else None
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
@@ -243,11 +250,7 @@ class IcebergTable(FileTable):
 
     def _remember(self, marker: Marker, snapshot: int) -> None:
         """Bring the table property up to the marker, for the day when the snapshot has expired."""
-        value = {
-            "marker": json.loads(to_json(marker)),
-            "snapshot": snapshot,
-            "sequence_number": self._sequence(snapshot),
-        }
+        value = {"marker": json.loads(to_json(marker)), "snapshot": snapshot}
         try:
             self._session.sql(
                 f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(json.dumps(value))})"
@@ -256,25 +259,50 @@ class IcebergTable(FileTable):
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 
-    def _remembered(self, current: int | None) -> Marker | None:
+    def _remembered(self, current: int, snapshots: Mapping[int, Any]) -> Marker | None:
+        """Return the marker that the properties hold.
+
+        :raises TargetError: if the present snapshot does not descend from the marker's, or nothing tells
+        """
         stored = self._property()
-        if stored is None or current is None:
+        if stored is None:
             return None
-        marker = from_json(Marker, json.dumps(stored["marker"]))
-        now, then = self._sequence(current), stored["sequence_number"]
-        if now is not None and then is not None and now >= then:
+        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(current, stored, snapshots)
+        if descends:
             return marker
-        if then is None:
-            problem = "by a snapshot whose sequence number is not known, so that it may not be the last load"
-        elif now is None:
-            problem = "but the sequence number of its present snapshot is not known, so that it may be an older one"
-        else:
-            problem = f"at sequence number {then}, and it was rolled back to {now}"
+        problem = (
+            "by a snapshot of which nothing tells any more whether the present one descends from it"
+            if descends is None
+            else "by a snapshot from which the present one does not descend, so that it was rolled back or replaced"
+        )
         raise TargetError(
             f"{self.name} has no snapshot any more that says what it holds. Its properties remember {marker.position} "
             f"as loaded, {problem}.",
             advice=RESET_ADVICE,
         )
+
+    def _descends(self, current: int, stored: Mapping[str, Any], snapshots: Mapping[int, Any]) -> bool | None:
+        """Return whether a snapshot descends from the one that is remembered; None if nothing tells."""
+        *_, oldest = _ancestors(current, snapshots)
+        parent = snapshots[oldest]["parent_id"]
+        if parent is None or parent == stored["snapshot"]:
+            return parent is not None
+        before = self._expired()
+        while parent in before and parent != stored["snapshot"]:
+            parent = before[parent]
+        return True if parent == stored["snapshot"] else None if parent is not None else False
+
+    def _expired(self) -> dict[int, int | None]:
+        """Return the parents of all snapshots of which the metadata files know that Iceberg still lists."""
+        files = self._session.sql(f"SELECT file FROM {self.sql_name}.metadata_log_entries").collect()
+        schema = "snapshots ARRAY<STRUCT<`snapshot-id`: BIGINT, `parent-snapshot-id`: BIGINT>>"
+        reader = self._session.read.schema(schema).option("multiLine", True)
+        try:
+            known = reader.json([no_pattern(row["file"]) for row in files]).select(F.explode("snapshots").alias("s"))
+            return {row[0]: row[1] for row in known.select("s.*").distinct().collect()}
+        except PySparkException as error:
+            log.warning("older metadata files of %s cannot be read: %s", self.sql_name, error)
+            return {}
 
     def _property(self) -> dict[str, Any] | None:
         rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
@@ -283,14 +311,6 @@ class IcebergTable(FileTable):
                 stored: dict[str, Any] = json.loads(row["value"])
                 return stored
         return None
-
-    def _sequence(self, snapshot: int | None) -> int | None:
-        """Return the sequence number of a snapshot that main has, or had lately."""
-        rows = self._session.sql(
-            f"SELECT latest_sequence_number AS number FROM {self.sql_name}.metadata_log_entries"
-            f" WHERE latest_snapshot_id = {snapshot} LIMIT 1"
-        ).collect()
-        return rows[0]["number"] if rows else None
 
 
 def _again(change: Callable[[], _T]) -> _T:

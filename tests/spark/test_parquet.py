@@ -121,6 +121,33 @@ def test_what_a_killed_job_wrote_is_no_part_of_the_table_and_goes_after_a_day(sp
     assert contents(spark, folder) == [(1, "a", 1)]
 
 
+@pytest.mark.parametrize("fails", ["link, asked twice", "link", "unlink"])
+def test_a_manifest_that_was_made_keeps_its_files_though_the_share_says_something_else(
+    spark, table, folder, monkeypatch, fails
+):
+    real, target = os.link, table()
+
+    def link(draft, made):
+        real(draft, made)
+        if fails == "unlink":
+            monkeypatch.setattr(Path, "unlink", gone)
+        else:
+            raise FileExistsError if "twice" in fails else OSError("gone")
+
+    def gone(*_, **__):
+        raise OSError("gone")
+
+    monkeypatch.setattr(os, "link", link)
+    if fails == "link":
+        with pytest.raises(OSError, match="gone"):
+            load(target, 1, [(1, "a", 1)])
+    else:
+        load(target, 1, [(1, "a", 1)])
+
+    assert contents(spark, folder) == [(1, "a", 1)]
+    assert table().state().marker == marker(1)
+
+
 def test_what_is_missing_or_damaged_is_said(spark, table, folder):
     load(table(), 1, [(1, "a", 1)])
     load(table(), 2, [(2, "b", 2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -126,7 +127,7 @@ class ParquetTable(FileTable):
             files = tuple(f"{DATA}/{attempt}/{Path(file).name}" for file in written.files)
             done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time()))
         finally:
-            if not done:
+            if not done and not self._may_be_named(attempt):
                 shutil.rmtree(folder, ignore_errors=True)
         return done
 
@@ -160,6 +161,14 @@ class ParquetTable(FileTable):
             raise self._gone()
         return manifests
 
+    def _may_be_named(self, attempt: str) -> bool:
+        """Return whether a manifest names an attempt's files: one may have been made though making it failed."""
+        try:
+            return any(Path(file).parts[1] == attempt for manifest in _manifests(self._path) for file in manifest.files)
+        except (OSError, TargetError):
+            # a later job removes them if none does
+            return True
+
     def _gone(self) -> TargetError:
         return TargetError(f"{self.name} is gone, which was there when this job began.", advice=_RESTORE)
 
@@ -179,12 +188,16 @@ class ParquetTable(FileTable):
                 json.dump(_plain(manifest), file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, _file(folder, manifest.number))
-        except FileExistsError:
-            return False
+            made = _file(folder, manifest.number)
+            try:
+                os.link(draft, made)
+            except FileExistsError:
+                # a share that was asked twice, since its answer was lost, finds what it made itself (link(2))
+                return made.samefile(draft)
+            return True
         finally:
-            draft.unlink(missing_ok=True)
-        return True
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
 
 
 def _path(folder: str, table: str) -> Path:

@@ -12,13 +12,30 @@ SALT = "spark.mssql_cdc.salt"
 TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.target_password"
 
 
+_SETTINGS = {
+    # instants are written as UTC
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # a value that cannot be converted is an error, never NULL
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    # staged rows that are gone, or cannot be read, are an error
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # times keep their microseconds, and days of before 1582 their names
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+}
+"""What of a cluster's settings would change rows."""
+
+
 def table_session(spark: SparkSession) -> SparkSession:
     """Return a session of its own for one table."""
     # the one name for it that Connect has, and the one that classic Spark has
     session: SparkSession = getattr(spark, "cloneSession" if is_remote() else "newSession")()
-    # Instants are written as UTC, and a value that cannot be converted is an error, never NULL.
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set("spark.sql.ansi.enabled", "true")
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
     return session
 
 

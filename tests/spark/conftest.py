@@ -51,6 +51,28 @@ def jdbc_catalog(spark, postgresql, tmp_path_factory):
     return name
 
 
+@pytest.fixture(scope="module")
+def careless_cluster(spark):
+    """A cluster whose defaults, for sessions to come, would change rows."""
+    settings = {
+        "spark.sql.session.timeZone": "Asia/Kathmandu",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.storeAssignmentPolicy": "LEGACY",
+        "spark.sql.files.ignoreMissingFiles": "true",
+        "spark.sql.files.ignoreCorruptFiles": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    }
+    conf = spark.sparkContext._jsc.sc().conf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    yield
+    for name in settings:
+        conf.remove(name)
+
+
 @pytest.fixture
 def delta_catalog(spark, namespace):
     """The name of the catalog for Delta tables, of which there is one for all tests of the process."""

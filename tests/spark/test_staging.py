@@ -86,6 +86,27 @@ def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):
     assert staged.count(Window(model.lsn(2), model.lsn(20))).events == 1
 
 
+@pytest.mark.usefixtures("careless_cluster")
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_staged_rows_that_cannot_be_read_are_an_error_whatever_a_cluster_ignores(spark, tmp_path, how):
+    spec = model.table_spec()
+    mappings = map_columns(spec.name, spec.schema)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, 1, 1, None, None, None)
+    raw = local(table_session(spark), [row], raw_schema(mappings)).coalesce(1)
+    window, folder = Window(model.lsn(1), model.lsn(20)), tmp_path / "events"
+    rows = stage(raw, spec.schema, mappings, [window], str(folder), history=True).rows(window)
+
+    for file in folder.glob("part-*.parquet"):
+        if how == "gone":
+            file.unlink()
+        else:
+            file.write_bytes(b"PAR1")
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+    with pytest.raises(Exception, match="FAILED_READ_FILE"):
+        rows.collect()
+
+
 @pytest.mark.parametrize(
     ("after", "upto", "condition"),
     [

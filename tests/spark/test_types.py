@@ -8,7 +8,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS
 from tests.spark.origin import positions
 
-pytestmark = pytest.mark.xdist_group(__name__)
+pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.usefixtures("careless_cluster")]
 
 U = datetime.UTC
 D = datetime.datetime

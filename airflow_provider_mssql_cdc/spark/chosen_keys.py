@@ -88,6 +88,8 @@ class ChosenKey:
             .groupBy(*names, "_lsn")
             .agg(F.sum(_SIGN).alias(_NET), F.min_by(_SIGN, "_n").alias(_SIGN), *_numbers(), F.lit(0).alias(_HELD))
             .withColumn(_THROUGH, (F.col(_NET) == 0) & (F.col(_SIGN) > 0))
+            # between two transactions it was there; what only went through was not
+            .withColumn(_WENT, F.when(F.col(_NET) < 0, F.col(_WENT)))
             .drop("_lsn", _SIGN)
         )
         here = by_keys_of(held, events, self.key, "left_semi").select(
@@ -108,13 +110,11 @@ class ChosenKey:
         put = F.when(F.col(_LEFT) > 0, F.col(_CAME))
         by_key = by_image.groupBy(*self._key()).agg(
             F.sum(_LEFT).alias(_LEFT),
-            F.max(_HELD).alias(_HELD),
             F.max(_WENT).alias(_WENT),
             F.max(put).alias(_CAME),
             F.max(F.col(_THROUGH) & (F.col(_HELD) > 0) & put.isNotNull()).alias(_THROUGH),
         )
-        number = F.when(F.col(_LEFT) > 0, F.col(_CAME)).when(F.col(_HELD) > 0, F.col(_WENT))
-        return by_key.withColumn(_NUMBER, number)
+        return by_key.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)).otherwise(F.col(_WENT)))
 
     def _without_held(self, events: DataFrame) -> DataFrame:
         """Balance events beside rows of which nobody knows whether they are those of before or of after.

@@ -526,6 +526,63 @@ def test_rows_that_pass_on_a_key_of_the_users_choice_all_stay(live):
     assert mirror(live, "dbo.q", "place", "name") == [(2, "A"), (3, "b"), (4, "c")]
 
 
+def test_a_mirror_with_a_key_of_the_users_choice_keeps_rows_that_come_and_go(live):
+    """As one does whose key the server enforces."""
+    keys = {"dbo.chosen": ["k"], "dbo.enforced": None}
+    at = dict.fromkeys(keys)
+    for name, key in keys.items():
+        live.sql(f"CREATE TABLE {name} (k int NOT NULL{'' if key else ' PRIMARY KEY'}, v nvarchar(10))")
+        live.sql(f"INSERT INTO {name} VALUES (1, N'one'), (8, N'eight')")
+        live.enable(name)
+        live.sql(f"INSERT INTO {name} VALUES (5, N'five')")
+
+    def load(*statements):
+        for statement in statements:
+            for name in keys:
+                live.sql(f"BEGIN TRAN; {statement.format(name)}; COMMIT")
+        live.wait_captured()
+        for name, key in keys.items():
+            done = live.load(live.table(name, shapes=["mirror"], at=at[name], key=key, deletes="soft"))
+            assert error(done) is None
+            at[name] = positions(done)
+        return [
+            [(k, v, went(name, k, deleted)) for k, v, deleted in mirror(live, name, "k", "v", "_deleted_at")]
+            for name in keys
+        ]
+
+    def went(name, k, deleted):
+        gone = live.sql(
+            f"SELECT MAX(m.tran_end_time) AS time FROM cdc.{name.replace('.', '_')}_CT c JOIN cdc.lsn_time_mapping m"
+            f" ON m.start_lsn = c.[__$start_lsn] WHERE c.k = {k} AND c.[__$operation] IN (1, 3)"
+        )
+        assert deleted in (None, gone[0]["time"])
+        return deleted is None
+
+    load()
+    load("DELETE FROM {} WHERE k = 1")
+    chosen, enforced = load(
+        "INSERT INTO {} VALUES (1, N'again')",
+        "DELETE FROM {} WHERE k = 1",
+        "INSERT INTO {} VALUES (9, N'nine')",
+        "DELETE FROM {} WHERE k = 9",
+    )
+    assert chosen == enforced == [(1, "again", False), (5, "five", True), (8, "eight", True), (9, "nine", False)]
+
+    # of what was there between transactions; not of a row that only goes through
+    load("INSERT INTO {} VALUES (9, N'more')")
+    chosen, _ = load(
+        "DELETE FROM {0} WHERE k = 9; UPDATE {0} SET k = 9 WHERE k = 8; UPDATE {0} SET k = 10 WHERE k = 9",
+        "INSERT INTO {0} VALUES (2, N'x'); DELETE FROM {0} WHERE k = 2",
+    )
+    assert chosen == [
+        (1, "again", False),
+        (5, "five", True),
+        (8, "eight", False),
+        (9, "more", False),
+        (10, "eight", True),
+    ]
+
+
 def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):
     first = orders.load(orders.table("dbo.orders"))
     low = positions(first)["mirror"][0]

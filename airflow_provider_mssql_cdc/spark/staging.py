@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -125,10 +126,14 @@ def _events(
     *,
     history: bool,
 ) -> DataFrame:
-    lobs = [mapping.column for mapping in mappings if mapping.is_lob]
+    lobs = [mapping for mapping in mappings if mapping.is_lob]
     # The numbers grow by partition and then by row, so they are unique and follow the order of events.
     ordered = raw.sortWithinPartitions("start_lsn", "seq").withColumn("_n", F.monotonically_increasing_id())
+    if history or lobs:
+        ordered = ordered.select("*", *_mask_chunks(schema))
     if selection.conditions:
+        if history and lobs:
+            ordered = _with_lobs_of_after_images(ordered, lobs)
         ordered = filtered_changes(ordered, mappings, selection)
     ordered = with_salt(ordered, mappings, salt)
     columns = [F.col("_n"), F.expr(_OPERATION).alias("_op"), _text("start_lsn").alias("_lsn")]
@@ -138,7 +143,6 @@ def _events(
         for target in mapping.targets
     ]
     if history or lobs:
-        ordered = ordered.select("*", *_mask_chunks(schema))
         columns += [
             F.col("command_id").alias("_command_id"),
             _text("seqval").alias("_seqval"),
@@ -209,6 +213,17 @@ def _unknown(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
             left_out += f" OR {operation} IN (1, 3)"
         names.append(f"CASE WHEN {mapping.alias} IS NULL AND ({left_out}) THEN {_quoted(mapping.name)} END")
     return F.expr(f"array_compact(CAST(array({', '.join(names)}) AS ARRAY<STRING>))")
+
+
+def _with_lobs_of_after_images(rows: DataFrame, lobs: Sequence[ColumnMapping]) -> DataFrame:
+    """Give before images the LOBs that their update left as they were, since after images may not pass the filter."""
+    update = Rows.partitionBy("start_lsn", "command_id", "seqval", F.col("operation").isin(3, 4))
+    values = {}
+    for lob in lobs:
+        is_kept = (F.col("operation") == 3) & F.expr(f"{_bit(lob.column)} = 0")
+        other = F.first(lob.alias, ignorenulls=True).over(update)
+        values[lob.alias] = F.when(is_kept, F.coalesce(lob.alias, other)).otherwise(F.col(lob.alias))
+    return rows.withColumns(values)
 
 
 def _quoted(text: str) -> str:

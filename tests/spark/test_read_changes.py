@@ -184,6 +184,25 @@ def test_a_before_image_has_what_the_update_left_as_it_was(items: Origin) -> Non
     assert {(row["doc"], tuple(row["_unknown"])) for row in rows} == {("d", ())}
 
 
+def test_a_row_that_leaves_the_filter_has_what_the_update_left_as_it_was(origin: Origin) -> None:
+    origin.sql("CREATE TABLE dbo.items (id int NOT NULL PRIMARY KEY, n int, doc nvarchar(max), old ntext)")
+    origin.enable("dbo.items")
+    origin.sql("INSERT INTO dbo.items VALUES (1, 1, N'one', N'old'), (2, 1, NULL, NULL), (3, 1, N'three', N'old')")
+    after = origin.scan()
+    origin.sql(
+        "UPDATE dbo.items SET n = 0 WHERE id < 3; UPDATE dbo.items SET n = 0, doc = N'other', old = N'new' WHERE id = 3"
+    )
+
+    rows = read(origin, Window(after, origin.scan()), row_filter=[("n", ">", 0)]).collect()
+
+    assert sorted((r["_op"], r["id"], r["n"], r["doc"], r["old"], r["_unknown"]) for r in rows) == [
+        ("D", 1, 1, "one", "old", []),
+        # its NULLs may as well have been left out
+        ("D", 2, 1, None, None, ["doc", "old"]),
+        ("D", 3, 1, "three", None, ["old"]),
+    ]
+
+
 def test_what_cannot_be_right_is_refused(items: Origin) -> None:
     first, second, third = work(items)
     whole = Window(first, third)

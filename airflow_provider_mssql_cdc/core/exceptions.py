@@ -109,7 +109,10 @@ class KeyRequiredError(MsSqlCdcError):
 
 
 class CopyMovedError(MsSqlCdcError):
-    """Rows passed on a key that nobody enforces while a first load copied them; another copy will tell."""
+    """A first load's copy does not tell what the table holds; another one will.
+
+    Rows passed on a key that nobody enforces while they were copied, or the database was restored.
+    """
 
     permanent = False
 

@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
+    CopyMovedError,
     GapError,
     KeyRequiredError,
     MarkerMovedError,
@@ -337,6 +338,13 @@ class TableLoad:
                 salt=self._salt,
             )
         self._low, high = self._copy.low, self._copy.high
+        if high < self._low:
+            raise CopyMovedError(
+                f"the newest position of the database went back from {self._low} to {high} while the table was copied: "
+                "it was restored.",
+                table=str(self._table.name),
+                advice="Run the task again.",
+            )
         # where nothing is read after the copy, nothing else tells that the database was restored since
         self._witness(high)
         self._check_reached(self._source.state(self._table.instance), high)
@@ -419,8 +427,10 @@ class TableLoad:
             return ()
         known, after = decision.replaced.gaps if decision.replaced else (), decision.lost_after
         self._warn(f"{sink.name}: the changes from {after} to {window.after} are lost; loaded anew from there")
-        # nothing is missing from a mirror that was replaced
-        return () if sink.shape == MIRROR else (*known, Gap(after, window.after))
+        # nothing is missing from a mirror that was replaced; a version of before the gap that changed while the table
+        # was copied counts up to that change, though it may have ended in the gap
+        upto = window.upto if sink.shape == SCD2 else window.after
+        return () if sink.shape == MIRROR else (*known, Gap(after, upto))
 
     def _marker(
         self, sink: SinkSpec, state: State, window: Window, counts: Counts, decision: Load | FirstLoad

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import Marker
 from airflow_provider_mssql_cdc.core.window import Window
@@ -78,7 +79,7 @@ class TargetTable:
         self._world, self._name, self.table, self.shape = world, name, table, shape
         self.commits: list[Kept] = []
         self.line: list[int] = []
-        # the oldest commit that has not expired, and what the table's properties remember of those before it
+        # the oldest commit that has not expired, and the one whose marker the table's properties hold
         self.oldest, self.remembered = 0, None
         self.exists = False
 
@@ -107,15 +108,26 @@ class TargetTable:
     def state(self) -> State:
         self._world.here = self
         self._world.at("look")
+        found = self._found()
+        self.remembered = self.remembered if found is None else found
         return self.state_now()
 
     def state_now(self) -> State:
         """Return the state, without being struck."""
         snapshot = self.line[-1] if self.line else None
-        for n in reversed(self.line):
-            if n >= self.oldest and self.commits[n].marker is not None:
-                return State(self.exists, snapshot, self.commits[n].marker, not self.rows_now)
-        return State(self.exists, snapshot, self.remembered, not self.rows_now, self.remembered is not None)
+        found, remembered = self._found(), self.remembered
+        if found is not None:
+            return State(self.exists, snapshot, self.commits[found].marker, not self.rows_now)
+        if remembered is None or snapshot is None:
+            return State(self.exists, snapshot, None, not self.rows_now)
+        if remembered in self.line and self.rows_now:
+            return State(self.exists, snapshot, self.commits[remembered].marker, False, True)
+        doubt = TargetError("its properties remember another line, or rows")
+        return State(self.exists, snapshot, None, not self.rows_now, doubt=doubt)
+
+    def _found(self) -> int | None:
+        """Return the last commit of the present line that has not expired and has a marker."""
+        return next((n for n in reversed(self.line) if n >= self.oldest and self.commits[n].marker is not None), None)
 
     def rows(self, state: State) -> Rows:
         return self.commits[state.snapshot].rows if state.snapshot is not None else Rows()
@@ -126,6 +138,8 @@ class TargetTable:
         if (self.line[-1] if self.line else None) != state.snapshot:
             return False
         self._add(Kept(Rows(write.fold(self.rows_now)), marker, write.low))
+        if marker is not None:
+            self.remembered = self.line[-1]
         self._world.judge(self)
         self._world.at("after the commit")
         return True
@@ -145,10 +159,15 @@ class TargetTable:
             self.line = left
 
     def expire(self, *, late: bool) -> None:
-        """Let the commits expire; the table's properties remember the last marker, or the one before it."""
-        if markers := [kept.marker for kept in self.marked]:
+        """Let the commits expire.
+
+        :param late: the table's properties remember the marker before the last one of the present line
+        """
+        if marked := [n for n in self.line if self.commits[n].marker is not None]:
             self.compact()
-            self.oldest, self.remembered = self.line[-1], markers[-2 if late and len(markers) > 1 else -1]
+            self.oldest = self.line[-1]
+            if late and len(marked) > 1:
+                self.remembered = marked[-2]
 
     def drop_leftovers(self) -> None:
         """Nothing is left over."""
@@ -272,8 +291,9 @@ def _check_versions(marked: list[Kept], rows: Rows, known: list[Event], position
     hidden = []
     for kept in marked:
         if kept.low is not None and kept.marker is not None:
-            after = number(kept.marker.gaps[-1].after) + 1 if kept.marker.gaps else 0
-            hidden.append((after, number(kept.marker.position)))
+            # what markers say is lacking; of a first load, all that was before its end
+            gaps = [(number(gap.after) + 1, number(gap.upto)) for gap in kept.marker.gaps]
+            hidden += gaps or [(0, number(kept.marker.position))]
     assert len({(v[0], v[3]) for v in rows}) == len(rows), "doubled"
     truth: dict[int, int] = {}
     points = [(p, list(group)) for p, group in itertools.groupby(known, key=lambda e: e[0])]

@@ -255,6 +255,10 @@ class Histories(RuleBasedStateMachine):
             self.world.variables.clear()
             self.world.variables.update(old)
 
+    def _is_of_other_rows(self, table: str) -> bool:
+        """Whether a table was loaded of other rows than a run wants that ends now."""
+        return "other salt" in self.world.struck or bool(self.world.loaded_as[table] - {self.world.choice(table)})
+
     def _has_word(self, table: str) -> bool:
         """Whether a person's word on the table's targets is still to be loaded on."""
         checkpoint = self.world.checkpoint(table)
@@ -287,7 +291,9 @@ class Histories(RuleBasedStateMachine):
 
     def _heal(self, table: str, reason: str, *, word: bool) -> None:
         forgotten = "its properties remember" in reason or "holds events up to" in reason
-        if word and forgotten and not self._is_restored(table):
+        # for other columns, or other rows, nobody may speak
+        others = table in self.widened or self._is_of_other_rows(table)
+        if word and forgotten and not self._is_restored(table) and not others:
             self.world.vouch(table)
             self.copies.clear()
             return
@@ -308,12 +314,13 @@ class Histories(RuleBasedStateMachine):
                 or ("restored" in reason and self._is_restored(table))
                 or ("its properties remember" in reason and self.expired)
                 or ("captured columns" in reason and table in self.widened)
-                or ("is loaded of its rows" in reason and self.world.loaded_as[table] - {self.world.choice(table)})
+                or ("is loaded of its rows" in reason and self._is_of_other_rows(table))
                 or ("salt of its hashes" in reason and "other salt" in struck)
                 or ("deadlock victim" in reason and "broken" in struck)
                 or ("Connection reset" in reason and "restore" in struck)
                 or ("the server shows changes up to" in reason and "restore" in struck)
                 or ("since the run was planned" in reason and moved)
+                or ("went back" in reason and "restore" in struck)
                 or ("which this run has not read as a whole" in reason and struck & {"roll back", "restore"})
                 or ("just enabled" in reason)
                 or (replayed and ("is loaded up to" in reason or "no load has gone on" in reason))

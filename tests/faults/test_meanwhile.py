@@ -73,6 +73,18 @@ def test_a_restore_in_mid_run_is_noticed(point: str) -> None:
     _compare(world)
 
 
+def test_a_restore_in_mid_copy_is_said_to_be_one() -> None:
+    world = World()
+    _commit(world, 0)
+    with _struck(world, {"in mid-copy": lambda: world.source.restore(0.5)}):
+        failed = world.load()
+    assert {name: permanent for name, (_, permanent) in failed.items()} == {"dbo.a": False}
+    assert "the newest position of the database went back from" in failed["dbo.a"][0]
+    _commit(world, 1)
+    assert world.load() == {}
+    _compare(world)
+
+
 def test_a_replay_does_not_go_beyond_a_target_that_is_rolled_back_meanwhile() -> None:
     """What lies behind the marker is loaded once more."""
     world = _loaded(loads=2)

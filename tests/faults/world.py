@@ -155,10 +155,12 @@ class World:
     def load(self, *, resnapshot: bool = False, limit: int | None = None, upto: int | None = None) -> Failures:
         """Plan, run the job, move the checkpoints; what failed."""
         request, hook = self.request(self.shapes, resnapshot=resnapshot, limit=limit), Hook(self)
+        # before another salt may come
+        chosen = {table: self.choice(table) for table in TABLES}
         with self._history():
             plan = plan_load(hook, self.store, request, None if upto is None else lsn(upto))  # type: ignore[arg-type]
             for table in plan.specs:
-                self.loaded_as[table.name.table].add(self.choice(table.name.table))
+                self.loaded_as[table.name.table].add(chosen[table.name.table])
             outcome = self._outcome(plan)
             # every other time the checkpoints are so old that those of quiet tables are written too
             now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=self.source.clock % 2)

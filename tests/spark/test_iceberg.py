@@ -253,6 +253,7 @@ def test_an_empty_table_is_not_what_its_properties_remember(table):
     state = table().state()
 
     assert (state.exists, state.is_empty, state.marker) == (True, True, None)
+    assert f"remember {lsn(1)} as loaded, and it is empty" in str(state.doubt)
 
 
 def test_a_kill_before_the_property_was_written_is_healed_by_the_next_look(table):

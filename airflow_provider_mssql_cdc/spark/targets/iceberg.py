@@ -84,7 +84,7 @@ class IcebergTable(FileTable):
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
         Where that commit has expired, the properties remember it, which a rollback leaves as they are: they count if
-        the present snapshot is known to descend from it.
+        the present snapshot is known to descend from it, and has rows.
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
@@ -104,13 +104,14 @@ class IcebergTable(FileTable):
                 return State(True, current, marker, is_empty=False)
             # neither of them takes rows away: compaction, and what adds rows
             written = written or snapshots[snapshot]["operation"] not in ("replace", "append")
-        if current is None or self.rows_at(current).isEmpty():
-            return State(True, current, None, is_empty=True)
+        is_empty = current is None or self.rows_at(current).isEmpty()
+        if current is None or (written and is_empty):
+            return State(True, current, None, is_empty)
         try:
-            remembered = self._remembered(current, snapshots)
+            remembered = self._remembered(current, snapshots, is_empty=is_empty)
         except TargetError as doubt:
-            return State(True, current, None, is_empty=False, doubt=doubt)
-        return State(True, current, remembered, is_empty=False, from_property=remembered is not None)
+            return State(True, current, None, is_empty, doubt=doubt)
+        return State(True, current, remembered, is_empty, from_property=remembered is not None)
 
     def rows(self, state: State) -> DataFrame:
         """Return the rows that the table held then."""
@@ -259,22 +260,26 @@ class IcebergTable(FileTable):
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 
-    def _remembered(self, current: int, snapshots: Mapping[int, Any]) -> Marker | None:
+    def _remembered(self, current: int, snapshots: Mapping[int, Any], *, is_empty: bool) -> Marker | None:
         """Return the marker that the properties hold.
 
-        :raises TargetError: if the present snapshot does not descend from the marker's, or nothing tells
+        :raises TargetError: if the present snapshot does not descend from the marker's, or nothing tells; and if the
+            table is empty, since what has expired may have emptied it
         """
         stored = self._property()
         if stored is None:
             return None
         marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(current, stored, snapshots)
-        if descends:
+        if descends and not is_empty:
             return marker
-        problem = (
-            "by a snapshot of which nothing tells any more whether the present one descends from it"
-            if descends is None
-            else "by a snapshot from which the present one does not descend, so that it was rolled back or replaced"
-        )
+        if descends:
+            problem = "and it is empty, which the load may have left or others"
+        elif descends is None:
+            problem = "by a snapshot of which nothing tells any more whether the present one descends from it"
+        else:
+            problem = (
+                "by a snapshot from which the present one does not descend, so that it was rolled back or replaced"
+            )
         raise TargetError(
             f"{self.name} has no snapshot any more that says what it holds. Its properties remember {marker.position} "
             f"as loaded, {problem}.",

@@ -1,4 +1,4 @@
-"""A reader that queries a table's targets all the time while loads go on: it never finds half a window."""
+"""A reader that queries a table's targets all the time while loads go on: never half a window, never one taken back."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Watch:
 
     def __init__(self, loads: Loads, table: str) -> None:
         self._loads, self._table = loads, table
-        self._seen: set[int] = set()
-        self.moments: list[int] = []
+        self._seen: list[list[int]] = []
+        self.moments: list[list[int]] = []
         self.ended = threading.Event()
         self.at_rest()
 
     def at_rest(self) -> None:
         """Note what the shapes hold while nothing is written."""
-        self.moments += self._contents()
+        self.moments.append(self._contents())
 
     def look(self) -> None:
         """Read each shape once."""
-        self._seen.update(self._contents())
+        self._seen.append(self._contents())
 
     def read(self) -> None:
         """Read until the end, and at least once."""
@@ -35,9 +35,13 @@ class Watch:
             self.look()
 
     def check(self) -> None:
-        """Compare what was read with what the shapes held between the loads."""
+        """Prove that what was read of each shape is what it held between the loads, in the same order."""
         assert self._seen
-        assert self._seen <= set(self.moments)
+        for held, seen in zip(zip(*self.moments, strict=True), zip(*self._seen, strict=True), strict=True):
+            at = 0
+            for contents in seen:
+                assert contents in held[at:], "back in time" if contents in held else "half a window"
+                at = held.index(contents, at)
 
     def _contents(self) -> list[int]:
         loads = self._loads

@@ -160,8 +160,8 @@ def _no_catalog(name: str, table: str) -> JobError:
         TargetError.__name__,
         f"{table}: catalog {name} is not configured in Spark. For Iceberg set conf "
         f"spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog, and what it needs: "
-        f"spark.sql.catalog.{name}.type, and .warehouse or .uri; for Delta "
-        f"spark.sql.catalog.{name}=org.apache.spark.sql.delta.catalog.DeltaCatalog.",
+        f"spark.sql.catalog.{name}.type, and .warehouse or .uri. Delta's own catalog "
+        "works under the name spark_catalog alone: load into delta://spark_catalog/.., or into a folder.",
         TargetError.permanent,
     )
 

@@ -50,7 +50,8 @@ DISK = (
 NOT_CONFIGURED = (
     "catalog LAKE is not configured in Spark. For Iceberg set conf "
     "spark.sql.catalog.LAKE=org.apache.iceberg.spark.SparkCatalog, and what it needs: spark.sql.catalog.LAKE.type, and "
-    ".warehouse or .uri; for Delta spark.sql.catalog.LAKE=org.apache.spark.sql.delta.catalog.DeltaCatalog."
+    ".warehouse or .uri. Delta's own catalog works under the name spark_catalog alone: load into "
+    "delta://spark_catalog/.., or into a folder."
 )
 MKDIRS = "Mkdirs failed to create file:/nowhere/x (exists=false, cwd=file:/tmp)"
 DENIED = "The SELECT permission was denied on the object 'dbo_t_CT', database 'sh]op', schema 'cdc'."

@@ -144,7 +144,7 @@ class TargetUnavailableError(TargetError):
 
 
 class MarkerMovedError(MsSqlCdcError):
-    """Another run committed to the same sink again and again while this one tried."""
+    """Others changed the same sink again and again while this run tried, or dropped the branch that it wrote."""
 
     permanent = False
 

@@ -170,7 +170,8 @@ class JobSpec:
 class Gap:
     """What a history lacks: the changes after ``after`` up to ``upto``, which were purged before they were loaded.
 
-    At ``upto`` the history goes on with a row of operation R for each row that the table had then.
+    At ``upto`` the history goes on with a row of operation R for each row that the table had then. Of versions it is
+    the end of the new copy: up to there one of before may count for longer than it did.
     """
 
     after: Lsn

@@ -19,6 +19,8 @@ _SETTINGS = {
     # a value that cannot be converted is an error, never NULL
     "spark.sql.ansi.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
+    # names and texts are written with escapes
+    "spark.sql.parser.escapedStringLiterals": "false",
     # staged rows that are gone, or cannot be read, are an error
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",

@@ -59,6 +59,7 @@ def careless_cluster(spark):
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.storeAssignmentPolicy": "LEGACY",
+        "spark.sql.parser.escapedStringLiterals": "true",
         "spark.sql.files.ignoreMissingFiles": "true",
         "spark.sql.files.ignoreCorruptFiles": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",

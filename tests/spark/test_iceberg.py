@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge
+from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.spark.model import lsn
 from tests.spark.tables import (
@@ -199,8 +199,14 @@ def test_a_memory_of_which_nothing_tells_whether_it_is_of_this_line_is_refused_a
     target = table()
     load(target, 1, [(1, "a", 1)])
     expire_marked(target, rewrites=2)
-    files = target._session.sql(f"SELECT file FROM {target.sql_name}.metadata_log_entries").collect()
-    Path(files[0]["file"].removeprefix("file:")).unlink()
+    files = target._session.sql(f"SELECT file FROM {target.sql_name}.metadata_log_entries ORDER BY timestamp").collect()
+    *older, _ = [Path(file["file"].removeprefix("file:")) for file in files]
+    # one that is gone hides nothing that another knows
+    older[0].unlink()
+    assert target.state().marker == marker(1)
+    for path in older[1:]:
+        path.write_text("no metadata")
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
     state = target.state()
 
@@ -241,6 +247,16 @@ def test_what_adds_nothing_to_an_empty_table_does_not_empty_it(table):
     assert target.commit(target.state(), Append(frame(target, [])), None)
 
     assert (target.state().marker, target.state().is_empty) == (marker(1), False)
+
+
+def test_an_empty_table_is_what_its_properties_remember_where_nothing_else_can_have_emptied_it(table):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    assert target.commit(target.state(), Replace(frame(target, [])), marker(2))
+    assert target.commit(target.state(), Append(frame(target, [])), None)
+    expire_marked(target, rewrites=0)
+
+    assert (table().state().marker, table().state().from_property) == (marker(2), True)
 
 
 def test_an_empty_table_is_not_what_its_properties_remember(table):

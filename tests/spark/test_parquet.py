@@ -121,6 +121,23 @@ def test_what_a_killed_job_wrote_is_no_part_of_the_table_and_goes_after_a_day(sp
     assert contents(spark, folder) == [(1, "a", 1)]
 
 
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(table, folder, monkeypatch):
+    load(table(), 1, [(1, "a", 1)])
+    for path in (folder / "t x" / "data").rglob("*"):
+        os.utime(path, (0, 0))
+
+    def fails(*_, **__):
+        raise OSError("stale file handle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "listdir", fails)
+        patched.setattr(os, "scandir", fails)
+        for look in (table().state, table().drop_leftovers):
+            with pytest.raises(OSError, match="stale"):
+                look()
+    assert contents(table()._session, folder) == [(1, "a", 1)]
+
+
 @pytest.mark.parametrize("fails", ["link, asked twice", "link", "unlink"])
 def test_a_manifest_that_was_made_keeps_its_files_though_the_share_says_something_else(
     spark, table, folder, monkeypatch, fails

@@ -84,7 +84,7 @@ class IcebergTable(FileTable):
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
         Where that commit has expired, the properties remember it, which a rollback leaves as they are: they count if
-        the present snapshot is known to descend from it, and has rows.
+        the present snapshot is known to descend from it, and nothing unknown may have emptied the table.
         """
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
@@ -108,7 +108,7 @@ class IcebergTable(FileTable):
         if current is None or (written and is_empty):
             return State(True, current, None, is_empty)
         try:
-            remembered = self._remembered(current, snapshots, is_empty=is_empty)
+            remembered = self._remembered(current, snapshots, is_empty=is_empty, written=written)
         except TargetError as doubt:
             return State(True, current, None, is_empty, doubt=doubt)
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
@@ -260,17 +260,22 @@ class IcebergTable(FileTable):
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 
-    def _remembered(self, current: int, snapshots: Mapping[int, Any], *, is_empty: bool) -> Marker | None:
+    def _remembered(
+        self, current: int, snapshots: Mapping[int, Any], *, is_empty: bool, written: bool
+    ) -> Marker | None:
         """Return the marker that the properties hold.
 
+        :param written: whether a snapshot that has not expired may have emptied the table
         :raises TargetError: if the present snapshot does not descend from the marker's, or nothing tells; and if the
-            table is empty, since what has expired may have emptied it
+            table is empty, and what has expired may have emptied it
         """
         stored = self._property()
         if stored is None:
             return None
-        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(current, stored, snapshots)
-        if descends and not is_empty:
+        *_, oldest = _ancestors(current, snapshots)
+        parent = snapshots[oldest]["parent_id"]
+        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(parent, stored["snapshot"])
+        if descends and (not is_empty or (parent == stored["snapshot"] and not written)):
             return marker
         if descends:
             problem = "and it is empty, which the load may have left or others"
@@ -286,28 +291,33 @@ class IcebergTable(FileTable):
             advice=RESET_ADVICE,
         )
 
-    def _descends(self, current: int, stored: Mapping[str, Any], snapshots: Mapping[int, Any]) -> bool | None:
-        """Return whether a snapshot descends from the one that is remembered; None if nothing tells."""
-        *_, oldest = _ancestors(current, snapshots)
-        parent = snapshots[oldest]["parent_id"]
-        if parent is None or parent == stored["snapshot"]:
-            return parent is not None
-        before = self._expired()
-        while parent in before and parent != stored["snapshot"]:
-            parent = before[parent]
-        return True if parent == stored["snapshot"] else None if parent is not None else False
+    def _descends(self, snapshot: int | None, marked: int) -> bool | None:
+        """Return whether an expired snapshot is the marked one, or descends from it; None if nothing tells."""
+        known: dict[int, int | None] = {}
+        older = self._expired()
+        while snapshot not in (None, marked):
+            while snapshot not in known:
+                more = next(older, None)
+                if more is None:
+                    return None
+                known |= more
+            snapshot = known[snapshot]
+        return snapshot is not None
 
-    def _expired(self) -> dict[int, int | None]:
-        """Return the parents of all snapshots of which the metadata files know that Iceberg still lists."""
-        files = self._session.sql(f"SELECT file FROM {self.sql_name}.metadata_log_entries").collect()
+    def _expired(self) -> Iterator[dict[int, int | None]]:
+        """Return snapshots with their parents, of each metadata file that Iceberg still lists, the newest first."""
+        files = self._session.sql(
+            f"SELECT file FROM {self.sql_name}.metadata_log_entries ORDER BY timestamp DESC"
+        ).collect()
         schema = "snapshots ARRAY<STRUCT<`snapshot-id`: BIGINT, `parent-snapshot-id`: BIGINT>>"
         reader = self._session.read.schema(schema).option("multiLine", True)
-        try:
-            known = reader.json([no_pattern(row["file"]) for row in files]).select(F.explode("snapshots").alias("s"))
-            return {row[0]: row[1] for row in known.select("s.*").distinct().collect()}
-        except PySparkException as error:
-            log.warning("older metadata files of %s cannot be read: %s", self.sql_name, error)
-            return {}
+        for file in files:
+            try:
+                found = reader.json(no_pattern(file["file"])).select(F.explode("snapshots").alias("s")).select("s.*")
+                yield {row[0]: row[1] for row in found.collect()}
+            except Exception as error:
+                # Spark may not reach what the catalog does, and names such errors in many ways
+                log.warning("%s cannot be read: %s", file["file"], str(error).partition("\n")[0])
 
     def _property(self) -> dict[str, Any] | None:
         rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()

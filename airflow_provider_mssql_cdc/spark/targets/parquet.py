@@ -120,20 +120,22 @@ class ParquetTable(FileTable):
         columns = self._known()[0].columns
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         folder = self._path / DATA / attempt
-        done = False
+        # what becomes of it is not known if making the manifest fails: then a later job removes the files, or none does
+        done: bool | None = False
         try:
             rows = write.rows.select(*(quoted(name) for name, _ in columns))
             written = write_rows(rows, f"file://{folder}")
             files = tuple(f"{DATA}/{attempt}/{Path(file).name}" for file in written.files)
+            done = None
             done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time()))
         finally:
-            if not done and not self._may_be_named(attempt):
+            if done is False:
                 shutil.rmtree(folder, ignore_errors=True)
         return done
 
     def drop_leftovers(self) -> None:
         """Remove the files of jobs that were killed before they made a manifest, a day after they were written."""
-        named = {Path(file).parts[1] for manifest in _manifests(self._path) for file in manifest.files}
+        named = {Path(file).parts[1] for manifest in self._known() for file in manifest.files}
         for folder in (self._path / DATA).glob("*"):
             if folder.name not in named and folder.stat().st_mtime < time.time() - _LEFT_OVER_AFTER:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -160,14 +162,6 @@ class ParquetTable(FileTable):
         if not manifests:
             raise self._gone()
         return manifests
-
-    def _may_be_named(self, attempt: str) -> bool:
-        """Return whether a manifest names an attempt's files: one may have been made though making it failed."""
-        try:
-            return any(Path(file).parts[1] == attempt for manifest in _manifests(self._path) for file in manifest.files)
-        except (OSError, TargetError):
-            # a later job removes them if none does
-            return True
 
     def _gone(self) -> TargetError:
         return TargetError(f"{self.name} is gone, which was there when this job began.", advice=_RESTORE)
@@ -217,10 +211,11 @@ def _file(folder: Path, number: int) -> Path:
 def _manifests(path: Path) -> list[Manifest]:
     """Return all manifests in their order.
 
+    :raises OSError: if they cannot be listed
     :raises TargetError: if one is missing or cannot be read
     """
     found = []
-    for number, file in enumerate(sorted((path / MANIFESTS).glob("[0-9]*.json"))):
+    for number, file in enumerate(_listed(path / MANIFESTS)):
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             if data.pop("version") != VERSION:
@@ -234,6 +229,15 @@ def _manifests(path: Path) -> list[Manifest]:
             raise TargetError(f"{path} has no manifest {number}, but a later one.", advice=_RESTORE)
         found.append(manifest)
     return found
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Return the files of manifests; an error is no empty folder, as it is to ``glob``."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(folder / name for name in names if name[0].isdigit() and name.endswith(".json"))
 
 
 _RESTORE = "Restore the folder as a whole, or load the table anew after `mssql-cdc checkpoint reset`."

@@ -111,7 +111,8 @@ def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path
     assert len({(row["h"], row["id"]) for row in found}) == len(found)
     for row in found:
         if row["_op"] in "DB":
-            mirror.pop((row["h"], row["id"]))
+            # a row may have come and gone within the window, which a soft mirror keeps
+            mirror.pop((row["h"], row["id"]), None)
         else:
             mirror[row["h"], row["id"]] = (row["h"], row["id"], row["name"])
     expected = sorted((row[:3] for row in before(captures, high)), key=repr)

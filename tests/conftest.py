@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lake import catalog
 from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 
 if TYPE_CHECKING:
@@ -128,9 +129,7 @@ def spark_settings(folder: Path) -> dict[str, str]:
         ),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+        **catalog("lake", folder / "lake"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.mssql_cdc.user": SPARK_USER,
         "spark.mssql_cdc.password": SPARK_PASSWORD,

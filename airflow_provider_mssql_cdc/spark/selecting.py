@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import SALT, TEMPORARY, ColumnMapping
@@ -65,7 +65,7 @@ def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selectio
     filter judges.
     """
     image, passes = F.col("operation").isin(_BEFORE, _AFTER), F.col(_PASSES)
-    both = F.bool_and(_PASSES).over(Window.partitionBy("start_lsn", "command_id", "seqval", image))
+    both = F.bool_and(_PASSES).over(images_of_update())
     left = F.when(image & ~both, F.when(F.col("operation") == _BEFORE, _DELETE).otherwise(_INSERT))
     return (
         raw.withColumn(_PASSES, fulfils(mappings, selection))
@@ -75,6 +75,11 @@ def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selectio
         .withColumns({CAPTURED: F.col("operation"), "operation": F.coalesce(_OTHER, "operation")})
         .drop(_PASSES, _OTHER)
     )
+
+
+def images_of_update() -> WindowSpec:
+    """Return raw changes by update, with both of its images; the same wherever it is used, so that Spark sorts once."""
+    return Window.partitionBy("start_lsn", "command_id", "seqval", F.col("operation").isin(_BEFORE, _AFTER))
 
 
 def with_salt(rows: DataFrame, mappings: Sequence[ColumnMapping], salt: str | None) -> DataFrame:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -16,7 +15,7 @@ from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
-from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, with_salt
+from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, images_of_update, with_salt
 
 _CHUNK_BITS = 56
 """Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
@@ -217,11 +216,10 @@ def _unknown(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
 
 def _with_lobs_of_after_images(rows: DataFrame, lobs: Sequence[ColumnMapping]) -> DataFrame:
     """Give before images the LOBs that their update left as they were, since after images may not pass the filter."""
-    update = Rows.partitionBy("start_lsn", "command_id", "seqval", F.col("operation").isin(3, 4))
     values = {}
     for lob in lobs:
         is_kept = (F.col("operation") == 3) & F.expr(f"{_bit(lob.column)} = 0")
-        other = F.first(lob.alias, ignorenulls=True).over(update)
+        other = F.first(lob.alias, ignorenulls=True).over(images_of_update())
         values[lob.alias] = F.when(is_kept, F.coalesce(lob.alias, other)).otherwise(F.col(lob.alias))
     return rows.withColumns(values)
 

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.conftest import spark_starts
-from tests.lake import add_catalog
+from tests.lake import add_catalog, catalog
 
 CANARY = "C4nary-pass\\word é="
 SALT = "C4nary-salt, long\\é="
@@ -52,9 +52,7 @@ class World:
 
     def arguments(self, **given: Any) -> dict[str, Any]:
         conf = {
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "hadoop",
-            "spark.sql.catalog.lake.warehouse": str(self.folder / "lake"),
+            **catalog("lake", self.folder / "lake"),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": str(self.folder / "events"),

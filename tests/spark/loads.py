@@ -83,15 +83,19 @@ class Loads:
         return spec, receipt
 
     def plan(self, request: Request | None = None) -> tuple[RunPlan, JobSpec | None]:
-        """Plan a run; with the job's spec, None if there is nothing to load."""
-        hook = MsSqlCdcHook(connection=self.connection)
-        try:
-            plan = plan_load(hook, self.store, request or self.request, None)
-        finally:
-            hook.close()
+        """Plan a run without failures; with the job's spec, None if there is nothing to load."""
+        plan = self.look(request)
         assert plan.failures == {}
         assert plan.upto is not None
         return plan, self.origin.spec(*plan.specs, upto=plan.upto) if plan.specs else None
+
+    def look(self, request: Request | None = None) -> RunPlan:
+        """Plan a run, whatever fails."""
+        hook = MsSqlCdcHook(connection=self.connection)
+        try:
+            return plan_load(hook, self.store, request or self.request, None)
+        finally:
+            hook.close()
 
     def mirror(self, table: str) -> list[tuple]:
         rows = self.origin.lake(f"lab.{table}")

@@ -12,8 +12,6 @@ import pymssql
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError
-from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.spark import staging
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
@@ -122,11 +120,7 @@ def test_a_killed_server_leaves_all_as_it_was_and_another_one_is_not_taken_for_i
     # the job that was planned before, and a new plan
     (table,) = run(remote.spark, planned).tables
     assert (table.error.kind, table.sinks) == ("InstanceChangedError", ())
-    hook = MsSqlCdcHook(connection=loads.connection)
-    try:
-        plan = plan_load(hook, loads.store, loads.request, None)
-    finally:
-        hook.close()
+    plan = loads.look()
     assert plan.specs == []
     (failure,) = plan.failures.values()
     assert isinstance(failure, RestoredError)

@@ -69,9 +69,9 @@ def kill(process: str, spec: Path) -> None:
     """Kill this process, or the one in which Spark runs: a child of it, or ``spark-submit``, whose child it is."""
     spec.with_name("killed").touch()
     this = psutil.Process()
-    around = {TASK: [], JVM: this.children(recursive=True), SUBMIT: this.parents()[:1]}[process]
-    for near in [near for near in around if near.name() == "java"] or [this]:
-        near.send_signal(signal.SIGKILL)
+    java = [child for child in this.children(recursive=True) if child.name() == "java"]
+    for victim in {TASK: [this], JVM: java, SUBMIT: this.parents()[:1]}[process]:
+        victim.send_signal(signal.SIGKILL)
 
 
 if __name__ == "__main__":

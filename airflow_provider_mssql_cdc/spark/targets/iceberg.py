@@ -108,7 +108,8 @@ class IcebergTable(FileTable):
         if current is None or (written and is_empty):
             return State(True, current, None, is_empty)
         try:
-            remembered = self._remembered(current, snapshots, is_empty=is_empty, written=written)
+            *_, oldest = _ancestors(current, snapshots)
+            remembered = self._remembered(snapshots[oldest]["parent_id"], is_empty=is_empty)
         except TargetError as doubt:
             return State(True, current, None, is_empty, doubt=doubt)
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
@@ -260,22 +261,19 @@ class IcebergTable(FileTable):
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 
-    def _remembered(
-        self, current: int, snapshots: Mapping[int, Any], *, is_empty: bool, written: bool
-    ) -> Marker | None:
+    def _remembered(self, expired: int | None, *, is_empty: bool) -> Marker | None:
         """Return the marker that the properties hold.
 
-        :param written: whether a snapshot that has not expired may have emptied the table
-        :raises TargetError: if the present snapshot does not descend from the marker's, or nothing tells; and if the
-            table is empty, and what has expired may have emptied it
+        :param expired: the newest expired snapshot of main; None if none has expired
+        :param is_empty: whether the table is empty, which no snapshot after that one can have made it
+        :raises TargetError: if main does not descend from the marker's snapshot, or nothing tells; and if the table is
+            empty, and what has expired may have emptied it
         """
         stored = self._property()
         if stored is None:
             return None
-        *_, oldest = _ancestors(current, snapshots)
-        parent = snapshots[oldest]["parent_id"]
-        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(parent, stored["snapshot"])
-        if descends and (not is_empty or (parent == stored["snapshot"] and not written)):
+        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(expired, stored["snapshot"])
+        if descends and (not is_empty or expired == stored["snapshot"]):
             return marker
         if descends:
             problem = "and it is empty, which the load may have left or others"

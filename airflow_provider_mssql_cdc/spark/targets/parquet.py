@@ -191,7 +191,7 @@ class ParquetTable(FileTable):
             return True
         finally:
             with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
+                draft.unlink()
 
 
 def _path(folder: str, table: str) -> Path:

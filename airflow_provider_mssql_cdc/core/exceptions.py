@@ -94,6 +94,12 @@ class RestoredError(MsSqlCdcError):
     """The database's LSN history is not the one that the checkpoint was made in: restored, or CDC enabled anew."""
 
 
+class SourceMovedError(MsSqlCdcError):
+    """The database was restored while a run read it, so that what was read is of no history at all."""
+
+    permanent = False
+
+
 class SchemaChangedError(MsSqlCdcError):
     """Captured columns changed since the checkpoint, or within the window."""
 
@@ -109,10 +115,7 @@ class KeyRequiredError(MsSqlCdcError):
 
 
 class CopyMovedError(MsSqlCdcError):
-    """A first load's copy does not tell what the table holds; another one will.
-
-    Rows passed on a key that nobody enforces while they were copied, or the database was restored.
-    """
+    """A first load's copy does not tell what the table holds, as rows passed on a key that nobody enforces."""
 
     permanent = False
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions, check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import (
     RESET_ADVICE,
-    SAME_TIME,
     Checkpoint,
     InstanceRef,
     SinkState,
@@ -23,6 +22,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
     SchemaChangedError,
 )
+from airflow_provider_mssql_cdc.core.log_history import LogHistory, restored
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
@@ -45,22 +45,6 @@ from airflow_provider_mssql_cdc.core.target import (
     TRANSACTIONS,
     Target,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LogHistory:
-    """What ``cdc.lsn_time_mapping`` says now.
-
-    :param max_lsn: ``sys.fn_cdc_get_max_lsn()``, None while nothing was captured
-    :param min_mapped: the smallest ``start_lsn``
-    :param mapped: ``start_lsn`` to ``tran_end_time`` for each witness that is still there
-    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where the login cannot see it
-    """
-
-    max_lsn: Lsn | None
-    min_mapped: Lsn | None
-    mapped: Mapping[Lsn, datetime.datetime] = field(default_factory=dict)
-    recovery_fork: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,34 +157,9 @@ def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) 
 
     :raises RestoredError: saying which proof failed
     """
-    position = max((sink.read_through for sink in checkpoint.sinks.values()), default=None)
-    if position is None:
-        return
-    if history.max_lsn is None:
-        why = "cdc.lsn_time_mapping is empty, so CDC was enabled anew"
-    elif position > history.max_lsn:
-        why = f"the database's newest position is {history.max_lsn}, so it was restored to an earlier moment"
-    else:
-        why = next(
-            filter(None, (_contradiction(sink.witness, history) for sink in checkpoint.sinks.values() if sink.witness)),
-            "",
-        )
-    if why:
-        raise RestoredError(f"the checkpoint stands at {position}, but {why}.", table=str(name), advice=RESET_ADVICE)
-
-
-def _contradiction(witness: Witness, history: LogHistory) -> str | None:
-    fork = witness.recovery_fork
-    if fork is not None and history.recovery_fork is not None and fork != history.recovery_fork:
-        return f"the database's recovery fork was {fork} and is {history.recovery_fork} now, so it was restored"
-    if history.min_mapped is not None and witness.lsn < history.min_mapped:
-        return None
-    time = history.mapped.get(witness.lsn)
-    if time is None:
-        return f"{witness.lsn} of {witness.time} is no longer in cdc.lsn_time_mapping: restored, or CDC enabled anew"
-    if abs(time - witness.time) >= SAME_TIME:
-        return f"{witness.lsn} now stands for {time}, no longer for {witness.time}: the database was restored"
-    return None
+    for sink in checkpoint.sinks.values():
+        if why := history.contradiction(sink.read_through, sink.witness):
+            raise restored(name, f"the checkpoint stands at {sink.read_through}", why)
 
 
 def choose_key(

@@ -134,6 +134,7 @@ class JobSpec:
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake
+    :param witness: of the cut; None where there is none
     """
 
     id: str
@@ -148,6 +149,7 @@ class JobSpec:
     fetch_size: int = 10_000
     capture_timeout: float = 900.0
     database: DatabaseSpec | None = None
+    witness: Witness | None = None
     version: int = VERSION
 
     @property

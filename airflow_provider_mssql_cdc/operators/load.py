@@ -414,6 +414,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),
             database=self._database(),
+            witness=plan.witness,
         )
         job_files.write_spec(spec)
         return spec

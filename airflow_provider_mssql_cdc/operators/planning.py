@@ -24,13 +24,14 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
     TargetError,
 )
+from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
-    LogHistory,
     NotYet,
     SinkOptions,
     assess,
+    check_history,
     choose_instance,
     closed_gap,
     needs_load,
@@ -82,6 +83,7 @@ class RunPlan:
     """What a run has to do.
 
     :param upto: the cut; None while nothing at all is captured
+    :param witness: of the cut; None where its commit is no longer known
     :param retention: of the change tables; None where unknown
     :param specs: tables that the Spark job has to load
     :param quiet: checkpoints of tables without events, moved to the cut
@@ -158,10 +160,12 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
             log.info("limited to %s of %s", limited, cut)
             cut, probe = limited, prober.probe(hook, positions, upto=limited, witnesses=witnesses(plan))
             leave_out_unreadable(prober, plan, plan.candidates)
-            _look_for_gaps_again(plan, probe, request)
-        plan.upto = cut
+            _look_again(plan, probe, request, log_history(status, probe))
         if probe.witness is not None:
             plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
+            # after a restore, something new might be committed between the last commit and a cut that is none
+            cut = probe.witness.lsn
+        plan.upto = cut
         _decide(plan, probe, request, cut)
     return plan
 
@@ -237,7 +241,7 @@ def _of_tables(parameter: str, given: Mapping[str, _T], matches: Matches) -> dic
 
 def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
     """Return what must be known beside the spec of a job that an earlier try submitted, to settle its receipt."""
-    plan = RunPlan(spec.source.database, spec.upto, replay=spec.replay)
+    plan = RunPlan(spec.source.database, spec.upto, witness=spec.witness, replay=spec.replay)
     names = [table.name for table in spec.tables]
     try:
         instances = hook.capture_instances(names)
@@ -403,13 +407,15 @@ def _assess_all(
             plan.candidates[name] = verdict
 
 
-def _look_for_gaps_again(plan: RunPlan, probe: Probe, request: Request) -> None:
-    """Look at the min LSNs that a second probe found: what was purged before it looked, it did not see."""
+def _look_again(plan: RunPlan, probe: Probe, request: Request, history: LogHistory) -> None:
+    """Look at what a second probe found: what was purged, or restored, before it looked, it did not see."""
     for name, candidate in list(plan.candidates.items()):
         min_lsn = probe.min_lsns.get(candidate.instance.object_id)
         try:
             if min_lsn is None:
                 raise _vanished(name, candidate.instance)
+            if candidate.checkpoint is not None:
+                check_history(name, candidate.checkpoint, history)
             plan.candidates[name] = closed_gap(candidate, min_lsn, request.options)
         except MsSqlCdcError as error:
             del plan.candidates[name]
@@ -436,5 +442,5 @@ def _decide(plan: RunPlan, probe: Probe, request: Request, upto: Lsn) -> None:
     for name, candidate in plan.candidates.items():
         if needs_load(candidate, upto, candidate.instance.name in probe.newest):
             plan.specs.append(table_spec(candidate, request.options, plan.partition_by.get(name, ())))
-        elif (checkpoint := quiet_checkpoint(candidate, upto, probe.witness)) is not None:
+        elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness)) is not None:
             plan.quiet[name] = checkpoint

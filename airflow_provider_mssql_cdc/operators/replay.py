@@ -77,6 +77,8 @@ def plan_replay(
     prober, positions = Prober(), {instance.name: after for instance in chosen.values()}
     probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
     leave_out_unreadable(prober, plan, chosen)
+    if probe.witness is not None:
+        plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
     history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)
     for name, instance in chosen.items():
         checkpoint = plan.checkpoints[name]

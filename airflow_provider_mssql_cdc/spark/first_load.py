@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import re
 import time
@@ -12,6 +13,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
@@ -39,12 +41,16 @@ class Copy:
     :param low: every change after it that the copy may lack is captured after it
     :param high: every change that the copy may hold is captured up to it
     :param rows_copied: their number
+    :param witnesses: of the moments before the copy, at its end and at ``high``
+    :param recovery_fork: at ``high``; None where the login cannot see it
     """
 
     files: Parquet
     low: Lsn
     high: Lsn
     rows_copied: int
+    witnesses: tuple[Witness, ...]
+    recovery_fork: str | None
 
     def rows(self) -> DataFrame:
         """Return the copied rows."""
@@ -83,7 +89,8 @@ def copy_table(
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
     :raises SchemaChangedError: if captured columns were changed meanwhile: events up to the end would lack values
     """
-    low = low_position(table, source.state(table.instance))
+    fork, state = source.recovery_fork(), source.state(table.instance)
+    low = low_position(table, state)
     targets = [
         F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
         for mapping in mappings
@@ -94,9 +101,12 @@ def copy_table(
         # the server has judged what it compares as Spark does; here all is judged
         rows = rows.where(fulfils(mappings, table.selection))
     files = write_rows(with_salt(rows, mappings, salt).select(*targets), folder)
-    high = _captured_position(source, table, source.progress(), capture_timeout)
+    end = source.progress()
+    high, newest = _captured_position(source, table, end, capture_timeout)
     source.check_columns(table)
-    return Copy(files, low, high, files.rows().count())
+    moments = ((low, state.history.mapped.get(low)), (end.max_lsn, end.max_time), (high, newest))
+    witnesses = tuple(Witness(lsn, time, fork) for lsn, time in moments if lsn is not None and time is not None)
+    return Copy(files, low, high, files.rows().count(), witnesses, source.recovery_fork())
 
 
 def _read(
@@ -173,9 +183,12 @@ def key_bound(key: Column) -> tuple[str, str]:
     return "", ""
 
 
-def _captured_position(source: Source, table: TableSpec, end: CaptureProgress, timeout: float) -> Lsn:
+def _captured_position(
+    source: Source, table: TableSpec, end: CaptureProgress, timeout: float
+) -> tuple[Lsn, datetime.datetime | None]:
     """Wait until the capture has seen all that was committed before the copy's end.
 
+    :return: its newest position then, and the time of that
     :raises CaptureLagError: if that lasts longer than ``timeout`` seconds
     :raises InstanceChangedError: if the instance is dropped meanwhile, so that the end cannot come
     """
@@ -187,7 +200,7 @@ def _captured_position(source: Source, table: TableSpec, end: CaptureProgress, t
             # Read again: what the scans had found may have been mapped after the position was read.
             now = source.progress()
             if now.max_lsn is not None and min_lsn is not None and now.max_lsn >= min_lsn:
-                return now.max_lsn
+                return now.max_lsn, now.max_time
         if time.monotonic() > deadline:
             raise CaptureLagError(
                 f"the capture did not pass the end of the copy, {end.now} by the server's clock, in {timeout:.0f} s;"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -17,13 +18,13 @@ from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
-    CopyMovedError,
     GapError,
     KeyRequiredError,
     MarkerMovedError,
     NotLoadedYetError,
     TargetError,
 )
+from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved, restored
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import (
     Gap,
@@ -110,8 +111,8 @@ class TableLoad:
         self._low: Lsn | None = None
         self._staged: Staged | None = None
         self._min_lsn: Lsn | None = None
-        self._witnesses: dict[Lsn, Witness | None] = {}
-        self._proven: set[tuple[Lsn, Witness | None]] = set()
+        # what was seen of positions that this load stands on; if the database is restored, they belie what was read
+        self._witnesses: dict[Lsn, Witness] = {job.upto: job.witness} if job.witness else {}
 
     def run(self) -> None:
         """Load the table up to the cut.
@@ -120,24 +121,22 @@ class TableLoad:
         """
         with self._step("plan"):
             targets = [self.target(sink.table, sink) for sink in self._table.sinks]
-            state = self._source.state(self._table.instance)
+            states = [target.state() for target in targets]
+            state = self._source_state(states)
             self._min_lsn = state.min_lsn
-            plans = [self._look(sink, target) for sink, target in zip(self._table.sinks, targets, strict=True)]
-        if any(isinstance(decision, Load) for _, decision in plans):
+            plans = [self._look(*found, state) for found in zip(self._table.sinks, targets, states, strict=True)]
+        if any(isinstance(decision, Load) for decision in plans):
             self._check_reached(state, self._job.upto)
-        if any(isinstance(decision, FirstLoad) for _, decision in plans):
-            beginning = [s for s, (_, d) in zip(self._table.sinks, plans, strict=True) if isinstance(d, FirstLoad)]
+        if any(isinstance(decision, FirstLoad) for decision in plans):
+            beginning = [s for s, d in zip(self._table.sinks, plans, strict=True) if isinstance(d, FirstLoad)]
             self._begin(state, copied=any(map(takes_copy, beginning)))
-        planned = (self._window(sink, d) for sink, (_, d) in zip(self._table.sinks, plans, strict=True))
+        planned = (self._window(sink, d) for sink, d in zip(self._table.sinks, plans, strict=True))
         self._windows = list(dict.fromkeys(w for w in planned if w is not None and not w.is_empty))
         if self._windows:
             with self._step("read"):
-                for window in self._windows:
-                    # if the database is restored from here on, it belies the marker of what was read
-                    self._witness(window.upto)
                 self._staged = self.stage_windows(self._windows)
-        for sink, target, (found, decision) in zip(self._table.sinks, targets, plans, strict=True):
-            self._sinks.append(self._settle(sink, target, found, decision))
+        for planned_sink in zip(self._table.sinks, targets, states, plans, strict=True):
+            self._sinks.append(self._settle(*planned_sink))
 
     def replay(self, replay: ReplaySpec) -> None:
         """Write a window again that was loaded before.
@@ -187,7 +186,7 @@ class TableLoad:
         if found.doubt is not None:
             raise found.doubt
         if found.marker is not None:
-            self._check_marker(sink, found.marker)
+            self._check_marker(sink, found.marker, self._source_state([found]))
         check_replay(self._table, sink, target.name, found, replay)
         return found
 
@@ -217,6 +216,7 @@ class TableLoad:
 
         :raises GapError: if changes were purged before they were read
         :raises CaptureLagError: if the server no longer shows changes up to the windows' end
+        :raises SourceMovedError: if the database was restored meanwhile
         """
         # where the server does not enforce the key, the before images tell which row left it
         history = not self._table.unique_key or any(s.shape != MIRROR or s.deletes == SOFT for s in self._table.sinks)
@@ -231,6 +231,7 @@ class TableLoad:
                 slice_rows=self._job.slice_rows,
                 connections=self._connections,
                 salt=self._salt,
+                lsns=self._seen,
             )
         except GapError as gap:
             if self._copy is None or gap.after != self._copy.low:
@@ -245,6 +246,7 @@ class TableLoad:
         self._min_lsn = state.min_lsn
         # a database that was restored before the read has had nothing to show behind that moment
         self._check_reached(state, max(window.upto for window in windows))
+        self._check_unmoved(state.history)
         return staged
 
     @contextmanager
@@ -264,17 +266,38 @@ class TableLoad:
                 advice="A readable secondary may lag behind: run the task again.",
             )
 
-    def _check_marker(self, sink: SinkSpec, marker: Marker) -> None:
+    @property
+    def _seen(self) -> set[Lsn]:
+        """The mapped LSNs that the load stands on."""
+        return {witness.lsn for witness in self._witnesses.values()}
+
+    def _source_state(self, found: Sequence[State]) -> SourceState:
+        """Return the state of the source, with what tells whether the markers of targets still hold."""
+        markers = [state.marker.witness for state in found if state.marker is not None]
+        state = self._source.state(self._table.instance, self._seen.union(w.lsn for w in markers if w is not None))
+        fork = self._job.witness.recovery_fork if self._job.witness else None
+        return dataclasses.replace(state, history=dataclasses.replace(state.history, recovery_fork=fork))
+
+    def _saw(self, witnesses: Iterable[Witness]) -> None:
+        """Stand on more positions; what was seen of one first remains."""
+        self._witnesses = {**{witness.lsn: witness for witness in witnesses}, **self._witnesses}
+
+    def _check_unmoved(self, history: LogHistory) -> None:
+        """Prove that the database was not restored since the run was planned.
+
+        :raises SourceMovedError: if it was
+        """
+        check_unmoved(self._table.name, self._witnesses.values(), history)
+
+    def _check_marker(self, sink: SinkSpec, marker: Marker, source: SourceState) -> None:
         """Refuse a marker of another source, or of another history of this one."""
         check_origin(self._job.source, self._table, sink, marker)
-        if (marker.position, marker.witness) not in self._proven:
-            self._source.check_witness(self._table.name, marker.position, marker.witness)
-            self._proven.add((marker.position, marker.witness))
+        if why := source.history.contradiction(marker.position, marker.witness):
+            raise restored(self._table.name, f"{sink.name} is loaded up to {marker.position}", why)
 
-    def _look(self, sink: SinkSpec, target: TargetTable) -> tuple[State, Decision]:
-        state = target.state()
+    def _look(self, sink: SinkSpec, target: TargetTable, state: State, source: SourceState) -> Decision:
         if state.marker is not None and not is_vouched(sink, state.marker):
-            self._check_marker(sink, state.marker)
+            self._check_marker(sink, state.marker, source)
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
         if isinstance(decision, FirstLoad) and sink.shape not in KEYLESS and not self._table.schema.key:
             raise KeyRequiredError(f"{sink.shape} needs a key, and the table has none.", table=str(self._table.name))
@@ -285,7 +308,7 @@ class TableLoad:
             target.drop_leftovers()
         if isinstance(decision, Load | FirstLoad):
             self._check_start(sink, target, state, decision)
-        return state, decision
+        return decision
 
     def _warn(self, text: str) -> None:
         if text not in self._warnings:
@@ -321,6 +344,7 @@ class TableLoad:
         if not copied or not self._table.schema.key:
             self._check_reached(state, self._job.upto)
             self._low = low_position(self._table, state)
+            self._saw(state.history.witnesses())
         if not copied:
             return
         if not self._table.schema.key:
@@ -338,16 +362,11 @@ class TableLoad:
                 salt=self._salt,
             )
         self._low, high = self._copy.low, self._copy.high
-        if high < self._low:
-            raise CopyMovedError(
-                f"the newest position of the database went back from {self._low} to {high} while the table was copied: "
-                "it was restored.",
-                table=str(self._table.name),
-                advice="Run the task again.",
-            )
+        self._saw(self._copy.witnesses)
         # where nothing is read after the copy, nothing else tells that the database was restored since
-        self._witness(high)
-        self._check_reached(self._source.state(self._table.instance), high)
+        state = self._source.state(self._table.instance, self._seen)
+        self._check_reached(state, high)
+        self._check_unmoved(dataclasses.replace(state.history, recovery_fork=self._copy.recovery_fork))
 
     def _window(self, sink: SinkSpec, decision: Decision) -> Window | None:
         if isinstance(decision, Load):
@@ -362,7 +381,10 @@ class TableLoad:
         for attempt in range(_ATTEMPTS + 1):
             if attempt:
                 log.info("%s: %s moved the target; trying again", self._table.name, target.moved_by())
-                state, decision = self._look(sink, target)
+                state = target.state()
+                source = self._source_state([state])
+                self._check_unmoved(source.history)
+                decision = self._look(sink, target, state, source)
             before = state.marker.position if state.marker else None
             window = self._window(sink, decision)
             if isinstance(decision, Done):
@@ -407,7 +429,7 @@ class TableLoad:
             assert self._staged is not None
             return next_window(self.shape, sink, decision.window, self._staged, held)
         assert window is not None
-        witness = self._witness(window.upto)
+        witness = self._witnesses.get(window.upto)
         return first_rows(
             self.shape,
             sink,
@@ -439,7 +461,7 @@ class TableLoad:
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
         return Marker(
             position=window.upto,
-            witness=self._witness(window.upto),
+            witness=self._witnesses.get(window.upto),
             server=source.server,
             database=source.database,
             table=self._table.name,
@@ -457,11 +479,6 @@ class TableLoad:
             selection=self._table.selection.describe(),
             deletes=sink.deletes if sink.shape == MIRROR else None,
         )
-
-    def _witness(self, position: Lsn) -> Witness | None:
-        if position not in self._witnesses:
-            self._witnesses[position] = self._source.witness(position)
-        return self._witnesses[position]
 
     def _counts(self) -> dict[str, int]:
         """Count each change of the table once, however many sinks took it."""

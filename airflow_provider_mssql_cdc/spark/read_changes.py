@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions
 from airflow_provider_mssql_cdc.core.choice import Choices, select
 from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
+from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
 from airflow_provider_mssql_cdc.core.selection import salt_check
@@ -95,6 +96,7 @@ def read_changes(
     :raises KeyRequiredError: for net changes of a table whose key SQL Server does not enforce
     :raises CaptureLagError: if the server shows no changes up to the window's end yet
     :raises GapError: if changes of the window were purged
+    :raises SourceMovedError: if the database was restored meanwhile
     :raises SchemaChangedError: if a captured column was changed within the window
     :raises UnsupportedColumnError: for a captured column that would not arrive unchanged
     :raises SelectionError: for columns that are not there, and what cannot be chosen of a row
@@ -123,8 +125,8 @@ def read_changes(
     place = folder.rstrip("/")
     shape = TableShape(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")
     try:
-        _check_window(source, read, window)
-        staged, _ = stage_windows(
+        before = _check_window(source, read, window)
+        staged, state = stage_windows(
             source,
             read,
             shape.mappings,
@@ -134,7 +136,9 @@ def read_changes(
             slice_rows=slice_rows,
             connections=connections,
             salt=salt,
+            lsns=before.mapped,
         )
+        check_unmoved(read.name, before.witnesses(), state.history)
         events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))
         rows = seen_as(changes, shape, events)
         names = [*(target.name for target in shape.data_columns), *EVENT_COLUMNS]
@@ -194,7 +198,8 @@ def _instance(source: Source, table: str, wanted: str | None, window: Window) ->
     return reaching[-1] if reaching else by_age[0]
 
 
-def _check_window(source: Source, table: TableSpec, window: Window) -> None:
+def _check_window(source: Source, table: TableSpec, window: Window) -> LogHistory:
+    """Refuse a window that cannot be read whole; return the history that it belongs to."""
     state = source.state(table.instance)
     if state.max_lsn is None or state.max_lsn < window.upto:
         raise CaptureLagError(
@@ -227,3 +232,4 @@ def _check_window(source: Source, table: TableSpec, window: Window) -> None:
         window.upto,
         advice="Read the changes up to there, and those after it, by windows of their own.",
     )
+    return state.history

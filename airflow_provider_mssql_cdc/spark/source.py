@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from airflow_provider_mssql_cdc.core import catalog
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, SAME_TIME, Witness
-from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, RestoredError, SchemaChangedError
+from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
+from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +47,16 @@ class SourceState:
     """What one statement says of an instance and of the LSN history.
 
     :param min_lsn: of the instance; None while it is NULL or zero
-    :param max_lsn: of the database; None while nothing is captured
+    :param history: without the recovery fork, which not every login may see
     """
 
     min_lsn: Lsn | None
-    max_lsn: Lsn | None
+    history: LogHistory
+
+    @property
+    def max_lsn(self) -> Lsn | None:
+        """The newest mapped LSN; None while nothing is captured."""
+        return self.history.max_lsn
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +116,28 @@ class Source:
         """Return the rows of a small query."""
         return self.frame(query, schema).collect()
 
-    def state(self, instance: CaptureInstance) -> SourceState:
+    def state(self, instance: CaptureInstance, lsns: Collection[Lsn] = ()) -> SourceState:
         """Read the bounds of the instance, and prove that it is still the planned instance.
 
+        :param lsns: whose times are wanted too, beside that of the newest one
         :raises InstanceChangedError: if the instance was dropped or enabled anew
         """
-        name = literal(instance.name)
+        name, wanted = literal(instance.name), sorted(set(lsns))
+        times = "".join(
+            f", (SELECT {_text_of('tran_end_time')} FROM cdc.lsn_time_mapping WHERE start_lsn = {lsn}) AS time_{n}"
+            for n, lsn in enumerate(wanted)
+        )
         rows = self.rows(
-            "SELECT object_id, CONVERT(varchar(23), create_date, 121) AS create_date,"
+            f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date,"
             # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
-            " start_lsn AS min_lsn, sys.fn_cdc_get_max_lsn() AS max_lsn"
-            f" FROM cdc.change_tables WHERE capture_instance = {name}",
-            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY",
+            f" t.start_lsn AS min_lsn, n.start_lsn AS max_lsn, {_text_of('n.tran_end_time')} AS max_time,"
+            f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS min_mapped{times} FROM cdc.change_tables t"
+            # at once: of two reads in one statement, the second may see what was captured in between
+            " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
+            " ON 1 = 1"
+            f" WHERE t.capture_instance = {name}",
+            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY, max_time STRING, min_mapped BINARY"
+            + "".join(f", time_{n} STRING" for n in range(len(wanted))),
         )
         if len(rows) != 1 or not _same_instance(instance, rows[0]):
             raise InstanceChangedError(
@@ -129,10 +145,14 @@ class Source:
                 table=str(instance.source),
                 advice="Run the task again.",
             )
-        min_lsn = _lsn(rows[0]["min_lsn"])
+        row, min_lsn, max_lsn = rows[0], _lsn(rows[0]["min_lsn"]), _lsn(rows[0]["max_lsn"])
+        mapped = {lsn: row[f"time_{n}"] for n, lsn in enumerate(wanted)}
+        if max_lsn is not None:
+            mapped[max_lsn] = row["max_time"]
+        known = {lsn: _moment(time) for lsn, time in mapped.items() if time is not None}
         return SourceState(
             None if min_lsn is None or min_lsn.is_zero else min_lsn,
-            _lsn(rows[0]["max_lsn"]),
+            LogHistory(max_lsn, _lsn(row["min_mapped"]), known),
         )
 
     def parts(self, tables: str) -> list[Row]:
@@ -159,20 +179,8 @@ class Source:
                 advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
             )
 
-    def witness(self, position: Lsn) -> Witness | None:
-        """Return the largest mapped LSN at or below the position and its time, None if there is none."""
-        rows = self.rows(
-            "SELECT start_lsn, CONVERT(varchar(23), tran_end_time, 121) AS tran_end_time FROM cdc.lsn_time_mapping"
-            f" WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= {position})",
-            "start_lsn BINARY, tran_end_time STRING",
-        )
-        if not rows or rows[0]["tran_end_time"] is None:
-            return None
-        return Witness(Lsn(bytes(rows[0]["start_lsn"])), _moment(rows[0]["tran_end_time"]), self.recovery_fork)
-
-    @functools.cached_property
     def recovery_fork(self) -> str | None:
-        """What a restore changes: the database's ``recovery_fork_guid``; None where the login cannot see it."""
+        """Return what a restore changes: the database's ``recovery_fork_guid``; None where the login cannot see it."""
         rows = self._rows_if_allowed(
             "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS fork FROM sys.database_recovery_status"
             " WHERE database_id = DB_ID()",
@@ -180,47 +188,10 @@ class Source:
         )
         return rows[0]["fork"] if rows else None
 
-    def check_witness(self, table: TableName, position: Lsn, witness: Witness | None) -> None:
-        """Prove that a position still belongs to this LSN history.
-
-        :param witness: of the position; None where there was none
-
-        :raises RestoredError: if the database was restored, or CDC enabled anew, since the position was reached
-        """
-        rows = self.rows(
-            "SELECT sys.fn_cdc_get_max_lsn() AS max_lsn, (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS first,"
-            " (SELECT CONVERT(varchar(23), tran_end_time, 121) FROM cdc.lsn_time_mapping"
-            f" WHERE start_lsn = {witness.lsn if witness else position}) AS witness_time",
-            "max_lsn BINARY, first BINARY, witness_time STRING",
-        )
-        max_lsn, first, time = _lsn(rows[0]["max_lsn"]), _lsn(rows[0]["first"]), rows[0]["witness_time"]
-        if max_lsn is None or first is None:
-            problem = "cdc.lsn_time_mapping is empty"
-        elif max(position, witness.lsn if witness else position) > max_lsn:
-            problem = f"the newest position of the database is {max_lsn}"
-        elif (
-            witness is not None
-            and witness.recovery_fork is not None
-            and self.recovery_fork not in (None, witness.recovery_fork)
-        ):
-            problem = f"the recovery fork was {witness.recovery_fork} and is {self.recovery_fork} now"
-        elif witness is not None and witness.lsn >= first and time is None:
-            problem = f"{witness.lsn} is missing from cdc.lsn_time_mapping"
-        elif witness is not None and witness.lsn >= first and abs(_moment(time) - witness.time) >= SAME_TIME:
-            problem = f"{witness.lsn} stands for {time} now, and stood for {witness.time}"
-        else:
-            return
-        raise RestoredError(
-            f"the target is loaded up to {position}, but {problem}: the database was restored, or CDC enabled anew.",
-            table=str(table),
-            advice=RESET_ADVICE,
-        )
-
     def progress(self) -> CaptureProgress:
         """Return how far the capture is."""
         row = self.rows(
-            "SELECT CONVERT(varchar(23), GETDATE(), 121) AS now, n.max_lsn,"
-            " CONVERT(varchar(23), m.tran_end_time, 121) AS max_time"
+            f"SELECT {_text_of('GETDATE()')} AS now, n.max_lsn, {_text_of('m.tran_end_time')} AS max_time"
             " FROM (SELECT MAX(start_lsn) AS max_lsn FROM cdc.lsn_time_mapping) n"
             " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn",
             "now STRING, max_lsn BINARY, max_time STRING",
@@ -253,6 +224,10 @@ class Source:
 def literal(text: str) -> str:
     """Return the text as a T-SQL literal."""
     return "N'" + text.replace("'", "''") + "'"
+
+
+def _text_of(moment: str) -> str:
+    return f"CONVERT(varchar(23), {moment}, 121)"
 
 
 def _lsn(value: bytearray | None) -> Lsn | None:

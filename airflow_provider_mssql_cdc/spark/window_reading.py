@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.decide import gap, is_gap
@@ -28,12 +29,14 @@ def stage_windows(
     slice_rows: int,
     connections: int,
     salt: str | None = None,
+    lsns: Collection[Lsn] = (),
 ) -> tuple[Staged, SourceState]:
     """Stage all windows, each change once, and prove that none was purged meanwhile.
 
     :param folder: must not exist yet
     :param history: read all before images and the commit times
     :param salt: of hashes
+    :param lsns: whose times are wanted
     :return: with the state of after the read
     :raises GapError: if changes were purged before they were read
     """
@@ -65,7 +68,7 @@ def stage_windows(
         salt=salt,
     )
     # Cleanup raises the mark before it deletes, so an unmoved mark after the read proves that all was there.
-    state = source.state(table.instance)
+    state = source.state(table.instance, lsns)
     first = min(window.after for window in windows)
     if is_gap(first, state.min_lsn):
         raise gap(table, first, state.min_lsn)

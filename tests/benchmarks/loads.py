@@ -95,6 +95,7 @@ class Loads:
             work_dir=str(self.folder / "work"),
             connections=self.connections,
             database=self.database,
+            witness=plan.witness,
         )
 
     def load(self, spark: SparkSession, plan: RunPlan) -> Receipt:

@@ -14,10 +14,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     UnsupportedColumnError,
 )
+from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
-    LogHistory,
     NotYet,
     SinkOptions,
     assess,
@@ -301,10 +301,13 @@ class TestRestored:
     @pytest.mark.parametrize(
         ("history", "why"),
         [
-            (log_history(mapped={}), "no longer in cdc.lsn_time_mapping"),
-            (log_history(mapped={lsn(50): DAY + datetime.timedelta(milliseconds=4)}), "now stands for"),
-            (log_history(max_lsn=49), "restored to an earlier moment"),
-            (log_history(max_lsn=None, min_mapped=None), "enabled anew"),
+            (log_history(mapped={}), "is missing from cdc.lsn_time_mapping"),
+            (
+                log_history(mapped={lsn(50): DAY + datetime.timedelta(milliseconds=4)}),
+                "stands for .* now, and stood for",
+            ),
+            (log_history(max_lsn=49), "the newest position of the database is"),
+            (log_history(max_lsn=None, min_mapped=None), "cdc.lsn_time_mapping is empty"),
         ],
         ids=["missing", "another time", "position above max LSN", "max LSN NULL"],
     )

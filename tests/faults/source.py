@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mssql_cdc.core.checkpoint import SAME_TIME, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import (
     DatabaseStatus,
     Matches,
@@ -21,7 +21,8 @@ from airflow_provider_mssql_cdc.core.database import (
     TimeOperator,
     Transaction,
 )
-from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, InstanceChangedError, RestoredError
+from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, InstanceChangedError
+from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
@@ -245,7 +246,8 @@ class Hook:
         return Snapshot(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
     def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
-        source = self._source
+        self._world.at("plan")
+        source, restores = self._source, len(self._source.before)
         cut = number(upto) if upto else source.captured
         alive = {instance.name: instance for table in TABLES for instance in source.alive(table)}
         newest = {}
@@ -257,6 +259,9 @@ class Hook:
                 newest[name] = lsn(found[-1][0])
         # cleanup may come before the min LSNs are read
         self._world.at("probe")
+        if len(source.before) > restores:
+            # the connection was closed, and the hook asks once more
+            return self.probe(after, upto=upto, witnesses=witnesses)
         mapped = source.mapped()
         return Probe(
             lsn(cut) if cut else None,
@@ -304,25 +309,13 @@ class JobSource:
     def __init__(self, world: World, *_: Any) -> None:
         self.world, self._source = world, world.source
 
-    def state(self, instance: CaptureInstance) -> SourceState:
+    def state(self, instance: CaptureInstance, lsns: Collection[Lsn] = ()) -> SourceState:
         self.world.at("source")
-        captured = self._source.captured
-        for known in self._source.alive(instance.source.table):
-            if known.object_id == instance.object_id:
-                return SourceState(lsn(self._source.low(known)), lsn(captured) if captured else None)
-        raise InstanceChangedError("was dropped since the run was planned.", table=str(instance.source))
-
-    def witness(self, position: Lsn) -> Witness | None:
-        self.world.at("witness")
-        return self._source.witness(position)
-
-    def check_witness(self, table: TableName, position: Lsn, witness: Witness | None) -> None:
         source, mapped = self._source, self._source.mapped()
-        lost = not mapped or max(position, witness.lsn if witness else position) > lsn(source.captured)
-        if not lost and witness is not None:
-            lost = witness.recovery_fork is not None and source.fork not in (None, witness.recovery_fork)
-            if witness.lsn >= lsn(mapped[0]):
-                known = number(witness.lsn) in mapped
-                lost |= not known or abs(source.commits[number(witness.lsn)][0] - witness.time) >= SAME_TIME
-        if lost:
-            raise RestoredError("the database was restored", table=str(table))
+        newest, oldest = (lsn(mapped[-1]), lsn(mapped[0])) if mapped else (None, None)
+        times = {known: source.commits[known][0] for known in mapped if known == mapped[-1] or lsn(known) in lsns}
+        history = LogHistory(newest, oldest, {lsn(known): time for known, time in times.items()})
+        for known in source.alive(instance.source.table):
+            if known.object_id == instance.object_id:
+                return SourceState(lsn(source.low(known)), history)
+        raise InstanceChangedError("was dropped since the run was planned.", table=str(instance.source))

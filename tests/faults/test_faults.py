@@ -320,7 +320,7 @@ class Histories(RuleBasedStateMachine):
                 or ("Connection reset" in reason and "restore" in struck)
                 or ("the server shows changes up to" in reason and "restore" in struck)
                 or ("since the run was planned" in reason and moved)
-                or ("went back" in reason and "restore" in struck)
+                or ("while the run was planned" in reason and moved)
                 or ("which this run has not read as a whole" in reason and struck & {"roll back", "restore"})
                 or ("just enabled" in reason)
                 or (replayed and ("is loaded up to" in reason or "no load has gone on" in reason))

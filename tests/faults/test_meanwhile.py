@@ -55,7 +55,7 @@ def _compare(world: World) -> None:
             check(world.targets[table, shape], world.source.commits, whole=True)
 
 
-@pytest.mark.parametrize("point", ["look", "witness"])
+@pytest.mark.parametrize("point", ["look", "source"])
 def test_a_restore_in_mid_run_is_noticed(point: str) -> None:
     """To a moment after the last load; the run is killed before its checkpoint, which would tell, is written."""
     world = _loaded(loads=1)
@@ -73,13 +73,66 @@ def test_a_restore_in_mid_run_is_noticed(point: str) -> None:
     _compare(world)
 
 
+def _commit_behind(world: World, cut: int) -> None:
+    """Let a restored database go on until it has commits behind a position."""
+    while world.source.captured <= cut:
+        _commit(world, 2)
+
+
+@pytest.mark.parametrize("point", ["plan", "probe", "look", "source", "in mid-read"])
+@pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
+@pytest.mark.parametrize("limit", [None, 12])
+def test_a_restored_database_that_has_passed_the_cut_again_is_noticed(
+    point: str, part: float, limit: int | None
+) -> None:
+    """By a login that does not see the recovery fork."""
+    world = _loaded(loads=1)
+    _commit(world, 1)
+
+    def restore() -> None:
+        cut = world.source.captured
+        world.source.restore(part)
+        _commit_behind(world, cut)
+
+    with _struck(world, {point: restore}):
+        failed = world.load(limit=limit)
+    assert not world.wrong
+    assert world.source.before
+    for reason, permanent in failed.values():
+        assert "the database was restored while it was read" in reason or permanent
+    _commit(world, 3)
+    failed = world.load()
+    assert all("restored" in reason for reason, _ in failed.values())
+    if not failed:
+        _compare(world)
+
+
 def test_a_restore_in_mid_copy_is_said_to_be_one() -> None:
     world = World()
     _commit(world, 0)
     with _struck(world, {"in mid-copy": lambda: world.source.restore(0.5)}):
         failed = world.load()
-    assert {name: permanent for name, (_, permanent) in failed.items()} == {"dbo.a": False}
-    assert "the newest position of the database went back from" in failed["dbo.a"][0]
+    for reason, permanent in failed.values():
+        assert "the newest position of the database is" in reason
+        assert "restored while it was read" in reason
+        assert not permanent
+    assert failed
+    _commit(world, 1)
+    assert world.load() == {}
+    _compare(world)
+
+
+def test_a_restore_in_mid_copy_of_what_was_not_captured_yet_is_told_by_the_recovery_fork() -> None:
+    """Spark may read a part of a table again after a connection was closed."""
+    world = World()
+    world.source.fork = "fork"
+    _commit(world, 0)
+    rng = random.Random(1)
+    for _ in range(8):
+        world.source.commit(rng)
+    with _struck(world, {"in mid-copy": lambda: world.source.restore(0.5)}):
+        failed = world.load()
+    assert "the recovery fork was fork and is" in failed["dbo.a"][0]
     _commit(world, 1)
     assert world.load() == {}
     _compare(world)

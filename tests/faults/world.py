@@ -7,6 +7,7 @@ Rows are folded by this model; that Spark folds them alike is shown where Spark 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -193,8 +194,9 @@ class World:
         assert plan.upto is not None
         where = SourceSpec("server", "db", "jdbc", {}, "UTC")
         spec = JobSpec(
-            f"{next(self._ids):012}", where, tuple(plan.specs), plan.upto, "/nowhere", plan.replay, tables_at_once=1
-        )
+            f"{next(self._ids):012}", where, tuple(plan.specs), plan.upto, "/nowhere", plan.replay, tables_at_once=1,
+            witness=plan.witness,
+        )  # fmt: skip
         spec = _read(JobSpec, _written(spec, spec.id))
         job.run(self, spec)  # type: ignore[arg-type]
         return Outcome(plan, spec, _read(Receipt, self._receipts.pop(spec.receipt_path)))
@@ -265,14 +267,20 @@ def _stage(
 
 def _copy(source: JobSource, table: Any, *_: Any, salt: str | None, **__: Any) -> Any:
     world, name = source.world, table.name.table
+    database, fork = world.source, world.source.fork
     low = load.low_position(table, source.state(table.instance))
-    rows = {key: value for key, value in world.source.rows[name].items() if key % 2}
+    before = database.witness(low)
+    rows = {key: value for key, value in database.rows[name].items() if key % 2}
     world.at("in mid-copy")
-    rows |= {key: value for key, value in world.source.rows[name].items() if not key % 2}
-    world.source.capture()
+    rows |= {key: value for key, value in database.rows[name].items() if not key % 2}
+    database.capture()
+    high = lsn(database.captured)
     copied = [(number(low), 0, "R", key, value) for key, value in rows.items()]
     held = _chosen(copied, table.selection, salt)
-    return SimpleNamespace(low=low, high=lsn(world.source.captured), rows_copied=len(held), held=held)
+    seen = (dataclasses.replace(w, recovery_fork=fork) for w in (before, database.witness(high)) if w is not None)
+    return SimpleNamespace(
+        low=low, high=high, rows_copied=len(held), held=held, witnesses=tuple(seen), recovery_fork=database.fork
+    )
 
 
 def _chosen(events: Sequence[Event], selection: Any, salt: str | None) -> list[Event]:

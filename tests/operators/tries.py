@@ -96,7 +96,8 @@ class Task:
             plan = plan_load(hook, self.group.store, request, None)
         assert plan.upto is not None
         specs = tuple(spec for spec in plan.specs if spec.name in tables)
-        spec = JobSpec("a1", SourceSpec("db:1", plan.database, "jdbc:"), specs, plan.upto, self.master.work_dir)
+        source, work_dir = SourceSpec("db:1", plan.database, "jdbc:"), self.master.work_dir
+        spec = JobSpec("a1", source, specs, plan.upto, work_dir, witness=plan.witness)
         job_files.write_spec(spec)
         self.state.update({JOB_ID: DRIVER, SPEC: spec.path, POD: "Succeeded"})
         return spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
@@ -63,6 +64,15 @@ class Origin:
 
     def max_lsn(self) -> Lsn:
         return Lsn(self.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"])
+
+    def witness(self, position: Lsn) -> Witness | None:
+        """Return the witness of a position, as a plan finds it."""
+        rows = self.sql(
+            "SELECT start_lsn, tran_end_time, (SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid))"
+            " FROM sys.database_recovery_status WHERE database_id = DB_ID()) AS fork FROM cdc.lsn_time_mapping"
+            f" WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= {position})"
+        )
+        return Witness(Lsn(rows[0]["start_lsn"]), rows[0]["tran_end_time"], rows[0]["fork"]) if rows else None
 
     def instance(self, name: str, capture_instance: str | None = None) -> CaptureInstance:
         schema, table = name.split(".")
@@ -157,6 +167,7 @@ class Origin:
             "tables_at_once": 2,
             "slice_rows": 50,
             "capture_timeout": 60.0,
+            "witness": self.witness(upto),
             **options,
         }
         spec = JobSpec(uuid.uuid4().hex[:12], source, tables, upto, str(self.work_dir), **chosen)

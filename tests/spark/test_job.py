@@ -13,9 +13,9 @@ from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     InstanceChangedError,
     MarkerMovedError,
-    RestoredError,
     SchemaChangedError,
 )
+from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import Gap, JobSpec, Receipt, ReplaySpec, from_json, to_json
 from airflow_provider_mssql_cdc.core.window import Window
@@ -628,39 +628,21 @@ def test_a_replay_adds_to_a_history_what_it_lacks_and_builds_new_tables(orders):
     assert error(new_mirror).kind == "TargetError"
 
 
-def test_a_restored_database_is_noticed(spark, orders):
+def test_what_tells_that_a_database_was_restored(spark, orders):
     orders.sql("UPDATE dbo.orders SET note = N'again' WHERE id = 1")
     orders.wait_captured()
     spec = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
     session = table_session(spark)
-    source, name = Source(session, spec.source, credentials(session)), spec.tables[0].name
-    newest = orders.sql("SELECT MAX(start_lsn) AS l, MAX(tran_end_time) AS t FROM cdc.lsn_time_mapping")[0]
-    position = Lsn(newest["l"])
-    status = "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS f FROM sys.database_recovery_status"
-    now = orders.sql(f"{status} WHERE database_id = DB_ID()")[0]["f"]
-    true = Witness(position, newest["t"], now)
-    first = Lsn(orders.sql("SELECT MIN(start_lsn) AS l FROM cdc.lsn_time_mapping")[0]["l"])
+    source, instance = Source(session, spec.source, credentials(session)), spec.tables[0].instance
+    mapped = {Lsn(r["start_lsn"]): r["tran_end_time"] for r in orders.sql("SELECT * FROM cdc.lsn_time_mapping")}
+    first, newest = min(mapped), max(mapped)
 
-    assert source.witness(position.next()) == true
-    assert source.witness(first.previous()) is None
-    source.check_witness(name, position, true)
-    source.check_witness(name, position, None)
-    source.check_witness(name, position, dataclasses.replace(true, recovery_fork=None))
-    # as another client rounds 1/300 s
-    source.check_witness(name, position, dataclasses.replace(true, time=true.time + datetime.timedelta(milliseconds=1)))
-    source.check_witness(name, position, Witness(first.previous(), true.time))
-    fork = str(uuid.UUID(int=0))
-    for witness, at, text in (
-        (Witness(position, true.time + datetime.timedelta(milliseconds=3)), position, "stood for"),
-        (Witness(position.next(), true.time), position, "the newest position of the database is"),
-        (None, position.next(), "the newest position of the database is"),
-        (true, position.next(), "the newest position of the database is"),
-        (Witness(first.next(), true.time), position, "is missing from"),
-        (Witness(position, true.time, fork), position, f"the recovery fork was {fork}"),
-        (Witness(first.previous(), true.time, fork), position, f"the recovery fork was {fork}"),
-    ):
-        with pytest.raises(RestoredError, match=text):
-            source.check_witness(name, at, witness)
+    history = source.state(instance).history
+    asked = source.state(instance, [first, first.next()]).history
+
+    assert history == LogHistory(newest, first, {newest: mapped[newest]})
+    assert asked == LogHistory(newest, first, {newest: mapped[newest], first: mapped[first]})
+    assert spec.witness == Witness(newest, mapped[newest], source.recovery_fork())
 
 
 def test_what_a_login_may_not_see_is_not_known(spark, orders):
@@ -706,7 +688,8 @@ def test_a_replay_is_checked_as_a_load_is(orders):
     elsewhere = dataclasses.replace(job.source, server="other:1433")
     refused = run(orders.spark, dataclasses.replace(job, replay=replay, source=elsewhere))
     orders.fork()
-    restored = run(orders.spark, dataclasses.replace(job, replay=replay))
+    planned = orders.spec(*job.tables, upto=cut, replay=replay)
+    restored = run(orders.spark, planned)
 
     assert error(refused).kind == "TargetError"
     assert "is loaded from" in error(refused).message

@@ -1,0 +1,82 @@
+"""Whether the LSN history of a database is still the one that a position was reached in."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, SAME_TIME, Witness
+from airflow_provider_mssql_cdc.core.exceptions import RestoredError, SourceMovedError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class LogHistory:
+    """What ``cdc.lsn_time_mapping`` says now.
+
+    :param max_lsn: ``sys.fn_cdc_get_max_lsn()``, None while nothing was captured
+    :param min_mapped: the smallest ``start_lsn``
+    :param mapped: ``start_lsn`` to ``tran_end_time`` for each LSN that was asked for and is there
+    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where the login cannot see it
+    """
+
+    max_lsn: Lsn | None
+    min_mapped: Lsn | None
+    mapped: Mapping[Lsn, datetime.datetime] = field(default_factory=dict)
+    recovery_fork: str | None = None
+
+    def witnesses(self) -> list[Witness]:
+        """Return the witnesses of the positions that were asked for and are there."""
+        return [Witness(lsn, time, self.recovery_fork) for lsn, time in self.mapped.items()]
+
+    def contradiction(self, position: Lsn, witness: Witness | None) -> str | None:
+        """Say what shows that a position belongs to another history: that the database was restored, or CDC enabled
+        anew; None where nothing does.
+
+        :param witness: of the position; None where there was none
+        """
+        if self.max_lsn is None or self.min_mapped is None:
+            return "cdc.lsn_time_mapping is empty"
+        if max(position, witness.lsn if witness else position) > self.max_lsn:
+            return f"the newest position of the database is {self.max_lsn}"
+        if witness is None:
+            return None
+        fork = witness.recovery_fork
+        if fork is not None and self.recovery_fork not in (None, fork):
+            return f"the recovery fork was {fork} and is {self.recovery_fork} now"
+        if witness.lsn < self.min_mapped:
+            return None
+        time = self.mapped.get(witness.lsn)
+        if time is None:
+            return f"{witness.lsn} of {witness.time} is missing from cdc.lsn_time_mapping"
+        if abs(time - witness.time) >= SAME_TIME:
+            return f"{witness.lsn} stands for {time} now, and stood for {witness.time}"
+        return None
+
+
+def restored(name: TableName, what: str, why: str) -> RestoredError:
+    """Return the error that says of which position the database knows no more.
+
+    :param why: as ``LogHistory.contradiction`` says
+    """
+    return RestoredError(
+        f"{what}, but {why}: the database was restored, or CDC enabled anew.", table=str(name), advice=RESET_ADVICE
+    )
+
+
+def check_unmoved(name: TableName, seen: Iterable[Witness], history: LogHistory) -> None:
+    """Prove that what was read between two moments is of one history.
+
+    :param seen: at the first moment, or before it
+    :param history: at the second one
+    :raises SourceMovedError: if it is not
+    """
+    for witness in seen:
+        if why := history.contradiction(witness.lsn, witness):
+            raise SourceMovedError(
+                f"{why}: the database was restored while it was read.",
+                table=str(name),
+                advice="Nothing of it was loaded. Run the task again.",
+            )

@@ -1,0 +1,66 @@
+import dataclasses
+import datetime
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
+from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+
+DAY = datetime.datetime(2026, 1, 1)
+TABLE = TableName("sales", "orders")
+
+
+def lsn(number: int) -> Lsn:
+    return Lsn(number.to_bytes(10, "big"))
+
+
+HISTORY = LogHistory(lsn(100), lsn(5), {lsn(50): DAY}, "A")
+TRUE = Witness(lsn(50), DAY, "A")
+
+
+@pytest.mark.parametrize(
+    ("position", "witness"),
+    [
+        (50, TRUE),
+        (60, TRUE),
+        (100, None),
+        (50, dataclasses.replace(TRUE, recovery_fork=None)),
+        (50, dataclasses.replace(TRUE, time=DAY + datetime.timedelta(milliseconds=1))),
+        (4, Witness(lsn(4), DAY, "A")),
+    ],
+    ids=["mapped", "behind it", "none", "no fork", "rounded", "trimmed"],
+)
+def test_a_position_of_this_history(position, witness):
+    assert HISTORY.contradiction(lsn(position), witness) is None
+
+
+@pytest.mark.parametrize(
+    ("position", "witness", "why"),
+    [
+        (50, dataclasses.replace(TRUE, time=DAY + datetime.timedelta(milliseconds=3)), "and stood for"),
+        (50, Witness(lsn(51), DAY, "A"), "is missing from"),
+        (50, Witness(lsn(101), DAY, "A"), "newest position of the database is"),
+        (101, TRUE, "newest position of the database is"),
+        (101, None, "newest position of the database is"),
+        (50, dataclasses.replace(TRUE, recovery_fork="B"), "the recovery fork was B and is A now"),
+        (4, Witness(lsn(4), DAY, "B"), "the recovery fork was B and is A now"),
+    ],
+)
+def test_a_position_of_another_history(position, witness, why):
+    assert why in (HISTORY.contradiction(lsn(position), witness) or "")
+
+
+def test_without_a_mapping_no_position_holds():
+    assert LogHistory(None, None).contradiction(lsn(1), None) == "cdc.lsn_time_mapping is empty"
+
+
+def test_what_was_seen_before_must_be_there_afterwards():
+    check_unmoved(TABLE, [TRUE, Witness(lsn(3), DAY)], HISTORY)
+    assert HISTORY.witnesses() == [TRUE]
+    for seen in ([Witness(lsn(60), DAY)], [TRUE, Witness(lsn(60), DAY)]):
+        with pytest.raises(SourceMovedError, match="restored while it was read") as error:
+            check_unmoved(TABLE, seen, HISTORY)
+        assert not error.value.permanent

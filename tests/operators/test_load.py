@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import json
 import os
 import runpy
@@ -18,8 +19,11 @@ import pytest
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger
 from tests.conftest import spark_starts
 from tests.lake import add_catalog, catalog
 
@@ -396,6 +400,14 @@ def test_each_run_of_a_replay_can_build_a_table_of_its_own():
     )
     replay.render_template_fields({"ds_nodash": "20260105"})
     assert replay.target_suffix == "_20260105"
+
+
+def test_what_says_how_to_load_can_be_given_to_sensor_and_watcher_too():
+    """One group of parameters for all of them: each that does not say which run of a load is meant."""
+    taken = {p for one in (MsSqlCdcSensor, MsSqlCdcEventTrigger) for p in inspect.signature(one.__init__).parameters}
+    of_a_run = {"self", "kwargs", "upto", "replay", "interval", "target_suffix", "name", "packages"}
+
+    assert set(inspect.signature(MsSqlCdcLoadOperator.__init__).parameters) - of_a_run - taken == LOAD_ONLY
 
 
 def test_the_parameters_of_spark_submit_are_kept():

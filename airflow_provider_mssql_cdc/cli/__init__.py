@@ -101,7 +101,7 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         action.add_argument("--table", required=True, help="source table, as schema.table")
         action.add_argument("--target", required=True, help="as in the DAG: iceberg://catalog/namespace")
         if name != "show":
-            action.add_argument("--shape", help="mirror or history alone (default: all shapes that the checkpoint has)")
+            action.add_argument("--shape", help="one shape alone (default: all shapes that the checkpoint has)")
         if name == "set":
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
 

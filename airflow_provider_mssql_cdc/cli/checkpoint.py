@@ -105,7 +105,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     stored = store.load(identity)
     shapes = _shapes(arguments.shape, stored)
     if not shapes:
-        raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, mirror or history")
+        raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, such as mirror")
     before = stored.sinks if stored else {}
     vouched = secrets.token_hex(8)
     sinks = {**before, **{shape: SinkState(position, position, vouched=vouched) for shape in shapes}}

@@ -102,11 +102,12 @@ class Snapshot:
 class Probe:
     """What one look at the change tables found.
 
-    :param cut: the LSN up to which it looked; None while nothing is captured
+    :param cut: the LSN up to which it looked, that of a commit as far as the mapping reaches back; None while nothing
+        is captured
     :param newest: capture instance to its newest event within (after, cut]; an instance without events is absent
     :param min_lsns: object_id of the change table to min LSN, for all instances of the database, read after the
         events: cleanup raises the mark before it deletes
-    :param witness: of the cut
+    :param witness: of the cut; None where the mapping does not reach back to it
     :param min_mapped_lsn: smallest LSN of ``cdc.lsn_time_mapping``
     :param mapped: those of the LSNs asked for that are mapped, with their times (server-local)
     """

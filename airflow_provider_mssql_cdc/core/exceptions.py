@@ -95,7 +95,7 @@ class RestoredError(MsSqlCdcError):
 
 
 class SourceMovedError(MsSqlCdcError):
-    """The database was restored while a run read it, so that what was read is of no history at all."""
+    """The database was restored while a run read it, so that what was read may be of two histories."""
 
     permanent = False
 

@@ -18,7 +18,7 @@ class LogHistory:
 
     :param max_lsn: ``sys.fn_cdc_get_max_lsn()``, None while nothing was captured
     :param min_mapped: the smallest ``start_lsn``
-    :param mapped: ``start_lsn`` to ``tran_end_time`` for each LSN that was asked for and is there
+    :param mapped: ``start_lsn`` to ``tran_end_time`` of those LSNs that were asked for and are there
     :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where the login cannot see it
     """
 
@@ -28,7 +28,7 @@ class LogHistory:
     recovery_fork: str | None = None
 
     def witnesses(self) -> list[Witness]:
-        """Return the witnesses of the positions that were asked for and are there."""
+        """Return the witness of each mapped LSN that is known here."""
         return [Witness(lsn, time, self.recovery_fork) for lsn, time in self.mapped.items()]
 
     def contradiction(self, position: Lsn, witness: Witness | None) -> str | None:
@@ -78,5 +78,5 @@ def check_unmoved(name: TableName, seen: Iterable[Witness], history: LogHistory)
             raise SourceMovedError(
                 f"{why}: the database was restored while it was read.",
                 table=str(name),
-                advice="Nothing of it was loaded. Run the task again.",
+                advice="What was read is not loaded. Run the task again.",
             )

@@ -134,6 +134,6 @@ def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Prob
         newest=newest,
         min_lsns={object_id: lsn(mark) for object_id, mark in marks},
         witness=witness,
-        min_mapped_lsn=next((lsn(row[1]) for row in by_kind[2]), None),
-        mapped={Lsn(bytes(row[1])): row[2] for row in by_kind[3]},
+        min_mapped_lsn=next((lsn(row[1]) for row in by_kind[3]), None),
+        mapped={Lsn(bytes(row[1])): row[2] for row in by_kind[2]},
     )

@@ -62,7 +62,7 @@ class ReadingHook(ConnectedHook):
         Its text is constant for a set of instances, so that the server compiles it once.
 
         :param after: capture instance to position
-        :param upto: the cut; None takes the max LSN, read first, under READ COMMITTED
+        :param upto: the cut, which is taken down to a commit; None takes the max LSN, read first, under READ COMMITTED
         :param witnesses: LSNs whose mapping is wanted
         """
         names = tuple(after)

@@ -154,31 +154,32 @@ EXECUTE_PROBE_WITH_WITNESSES = (
 def probe(instances: Sequence[str], witnesses: int) -> str:
     """Return the inner text of a probe, constant for these instances and this number of witnesses.
 
-    Result sets: newest event by ordinal of the instance (only if there are instances); min LSNs; the mapping rows of
-    the cut's witness (kind 1), the smallest mapped LSN (kind 2) and of the witnesses (kind 3).
+    Result sets: the cut; newest event by ordinal of the instance (only if there are instances); min LSNs; the mapping
+    rows of the cut (kind 1) and of the witnesses (kind 2), and the smallest mapped LSN (kind 3), read last, so that one
+    that cleanup has just removed lies below it.
     """
     events = " UNION ALL ".join(
         f"SELECT {ordinal} AS ordinal, MAX([__$start_lsn]) AS newest FROM {change_table(name)}"
         f" WHERE {_window(ordinal, '@cut')}"
         for ordinal, name in enumerate(instances)
     )
-    mapping = (
-        "SELECT 1 AS kind, start_lsn, tran_end_time FROM cdc.lsn_time_mapping"
-        " WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= @cut)"
-        " UNION ALL SELECT 2, MIN(start_lsn), NULL FROM cdc.lsn_time_mapping"
-    )
-    if witnesses:
-        wanted = ", ".join(_unpacked("@witnesses", ordinal) for ordinal in range(witnesses))
-        mapping += (
-            f" UNION ALL SELECT 3, start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn IN ({wanted})"
-        )
+    wanted = ", ".join(_unpacked("@witnesses", ordinal) for ordinal in range(witnesses))
+    known = "start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn"
+    mapping = [
+        f"SELECT 1 AS kind, {known} = @cut",
+        *([f"SELECT 2, {known} IN ({wanted})"] if witnesses else []),
+        "SELECT 3, MIN(start_lsn), NULL FROM cdc.lsn_time_mapping",
+    ]
     statements = [
-        # In a statement of its own, before the change tables are read: a row of theirs is then never half a scan.
-        "DECLARE @cut binary(10) = COALESCE(@upto, (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping))",
+        # In a statement of its own, before the change tables are read: a row of theirs is then never half a scan. Down
+        # to a commit: between it and a cut that is none, a database that was restored may still commit something.
+        "DECLARE @cut binary(10) ="
+        " COALESCE((SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= @upto), @upto,"
+        " (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping))",
         "SELECT @cut AS cut",
         *([events] if events else []),
         "SELECT object_id, start_lsn FROM cdc.change_tables",
-        mapping,
+        " UNION ALL ".join(mapping),
     ]
     return ";\n".join(statements)
 

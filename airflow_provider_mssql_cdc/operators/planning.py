@@ -146,7 +146,8 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
     if upto is not None and (status.max_lsn is None or upto > status.max_lsn):
         raise RestoredError(
             f"the cut {upto} lies above the database's newest position {status.max_lsn}.",
-            advice="The database was restored, or this is another one: clear the sensor, so that it takes a new cut.",
+            advice="The database was restored, or this is another one. Clear the task, or the sensor if that named the "
+            "cut, so that a new one is taken.",
         )
     positions = _positions(plan, instances, request)
     prober = Prober()
@@ -158,13 +159,12 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
         limited = _limited(hook, plan, probe, request, cut)
         if limited < cut:
             log.info("limited to %s of %s", limited, cut)
-            cut, probe = limited, prober.probe(hook, positions, upto=limited, witnesses=witnesses(plan))
+            probe = prober.probe(hook, positions, upto=limited, witnesses=witnesses(plan))
+            cut = probe.cut or limited
             leave_out_unreadable(prober, plan, plan.candidates)
             _look_again(plan, probe, request, log_history(status, probe))
         if probe.witness is not None:
             plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
-            # after a restore, something new might be committed between the last commit and a cut that is none
-            cut = probe.witness.lsn
         plan.upto = cut
         _decide(plan, probe, request, cut)
     return plan
@@ -408,7 +408,7 @@ def _assess_all(
 
 
 def _look_again(plan: RunPlan, probe: Probe, request: Request, history: LogHistory) -> None:
-    """Look at what a second probe found: what was purged, or restored, before it looked, it did not see."""
+    """Look at what a second probe found: purges and restores of after the first one, which that could not see."""
     for name, candidate in list(plan.candidates.items()):
         min_lsn = probe.min_lsns.get(candidate.instance.object_id)
         try:

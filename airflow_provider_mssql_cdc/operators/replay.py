@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     IntervalError,
     IntervalNotReachedError,
     MsSqlCdcError,
+    SourceMovedError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
 from airflow_provider_mssql_cdc.core.lsn import Lsn
@@ -56,6 +57,7 @@ def plan_replay(
     :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
     :param suffix: of the table to build anew; '' inserts what is missing in the loaded one
     :raises IntervalError: if the interval has no positions
+    :raises SourceMovedError: if the database was restored meanwhile
     """
     start, end = check_interval(*interval)
     status, plan, instances = look(hook, store, request)
@@ -77,6 +79,12 @@ def plan_replay(
     prober, positions = Prober(), {instance.name: after for instance in chosen.values()}
     probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
     leave_out_unreadable(prober, plan, chosen)
+    if probe.cut != upto:
+        raise SourceMovedError(
+            f"the interval's last commit was {upto}, and {probe.cut} is the last one up to there now: the database was "
+            "restored while the replay was planned.",
+            advice="Run the task again.",
+        )
     if probe.witness is not None:
         plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
     history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)

@@ -42,7 +42,6 @@ class Copy:
     :param high: every change that the copy may hold is captured up to it
     :param rows_copied: their number
     :param witnesses: of the moments before the copy, at its end and at ``high``
-    :param recovery_fork: at ``high``; None where the login cannot see it
     """
 
     files: Parquet
@@ -50,7 +49,6 @@ class Copy:
     high: Lsn
     rows_copied: int
     witnesses: tuple[Witness, ...]
-    recovery_fork: str | None
 
     def rows(self) -> DataFrame:
         """Return the copied rows."""
@@ -89,8 +87,8 @@ def copy_table(
     :raises CaptureLagError: if it does not within ``capture_timeout`` seconds
     :raises SchemaChangedError: if captured columns were changed meanwhile: events up to the end would lack values
     """
-    fork, state = source.recovery_fork(), source.state(table.instance)
-    low = low_position(table, state)
+    before = source.state(table.instance)
+    low = low_position(table, before)
     targets = [
         F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
         for mapping in mappings
@@ -104,9 +102,9 @@ def copy_table(
     end = source.progress()
     high, newest = _captured_position(source, table, end, capture_timeout)
     source.check_columns(table)
-    moments = ((low, state.history.mapped.get(low)), (end.max_lsn, end.max_time), (high, newest))
-    witnesses = tuple(Witness(lsn, time, fork) for lsn, time in moments if lsn is not None and time is not None)
-    return Copy(files, low, high, files.rows().count(), witnesses, source.recovery_fork())
+    fork = before.history.recovery_fork
+    later = [Witness(lsn, time, fork) for lsn, time in ((end.max_lsn, end.max_time), (high, newest)) if lsn and time]
+    return Copy(files, low, high, files.rows().count(), (*before.history.witnesses(), *later))
 
 
 def _read(

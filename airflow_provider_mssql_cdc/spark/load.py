@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 import secrets
@@ -112,7 +111,7 @@ class TableLoad:
         self._staged: Staged | None = None
         self._min_lsn: Lsn | None = None
         # what was seen of positions that this load stands on; if the database is restored, they belie what was read
-        self._witnesses: dict[Lsn, Witness] = {job.upto: job.witness} if job.witness else {}
+        self._witnesses: dict[Lsn, Witness] = {job.witness.lsn: job.witness} if job.witness else {}
 
     def run(self) -> None:
         """Load the table up to the cut.
@@ -231,7 +230,7 @@ class TableLoad:
                 slice_rows=self._job.slice_rows,
                 connections=self._connections,
                 salt=self._salt,
-                lsns=self._seen,
+                lsns=[*self._witnesses],
             )
         except GapError as gap:
             if self._copy is None or gap.after != self._copy.low:
@@ -266,17 +265,11 @@ class TableLoad:
                 advice="A readable secondary may lag behind: run the task again.",
             )
 
-    @property
-    def _seen(self) -> set[Lsn]:
-        """The mapped LSNs that the load stands on."""
-        return {witness.lsn for witness in self._witnesses.values()}
-
     def _source_state(self, found: Sequence[State]) -> SourceState:
         """Return the state of the source, with what tells whether the markers of targets still hold."""
         markers = [state.marker.witness for state in found if state.marker is not None]
-        state = self._source.state(self._table.instance, self._seen.union(w.lsn for w in markers if w is not None))
-        fork = self._job.witness.recovery_fork if self._job.witness else None
-        return dataclasses.replace(state, history=dataclasses.replace(state.history, recovery_fork=fork))
+        lsns = {*self._witnesses, *(witness.lsn for witness in markers if witness is not None)}
+        return self._source.state(self._table.instance, sorted(lsns))
 
     def _saw(self, witnesses: Iterable[Witness]) -> None:
         """Stand on more positions; what was seen of one first remains."""
@@ -364,9 +357,9 @@ class TableLoad:
         self._low, high = self._copy.low, self._copy.high
         self._saw(self._copy.witnesses)
         # where nothing is read after the copy, nothing else tells that the database was restored since
-        state = self._source.state(self._table.instance, self._seen)
+        state = self._source.state(self._table.instance, [*self._witnesses])
         self._check_reached(state, high)
-        self._check_unmoved(dataclasses.replace(state.history, recovery_fork=self._copy.recovery_fork))
+        self._check_unmoved(state.history)
 
     def _window(self, sink: SinkSpec, decision: Decision) -> Window | None:
         if isinstance(decision, Load):

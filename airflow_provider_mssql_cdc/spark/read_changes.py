@@ -136,7 +136,7 @@ def read_changes(
             slice_rows=slice_rows,
             connections=connections,
             salt=salt,
-            lsns=before.mapped,
+            lsns=[*before.mapped],
         )
         check_unmoved(read.name, before.witnesses(), state.history)
         events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))

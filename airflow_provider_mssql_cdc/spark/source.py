@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -47,7 +47,7 @@ class SourceState:
     """What one statement says of an instance and of the LSN history.
 
     :param min_lsn: of the instance; None while it is NULL or zero
-    :param history: without the recovery fork, which not every login may see
+    :param history: with the LSNs that were asked for and the newest one
     """
 
     min_lsn: Lsn | None
@@ -81,12 +81,20 @@ class Source:
     :param session: the table's own session
     :param credentials: of the login
     :param fetch_size: rows per round trip
+    :param sees_fork: whether the login is known to see the database's recovery fork
     """
 
     def __init__(
-        self, session: SparkSession, spec: SourceSpec, credentials: Credentials, fetch_size: int = 10_000
+        self,
+        session: SparkSession,
+        spec: SourceSpec,
+        credentials: Credentials,
+        fetch_size: int = 10_000,
+        *,
+        sees_fork: bool = False,
     ) -> None:
         self._session, self._spec, self._credentials, self._fetch_size = session, spec, credentials, fetch_size
+        self._sees_fork = sees_fork
 
     def frame(self, query: str, schema: str) -> DataFrame:
         """Return the rows of a query, read by one connection when the frame is used.
@@ -116,28 +124,42 @@ class Source:
         """Return the rows of a small query."""
         return self.frame(query, schema).collect()
 
-    def state(self, instance: CaptureInstance, lsns: Collection[Lsn] = ()) -> SourceState:
+    def state(self, instance: CaptureInstance, lsns: Sequence[Lsn] = ()) -> SourceState:
         """Read the bounds of the instance, and prove that it is still the planned instance.
 
         :param lsns: whose times are wanted too, beside that of the newest one
         :raises InstanceChangedError: if the instance was dropped or enabled anew
         """
-        name, wanted = literal(instance.name), sorted(set(lsns))
+        row = self._state(instance, lsns)
+        history = _history(row, lsns)
+        if any(lsn not in history.mapped for lsn in lsns if history.min_mapped is None or lsn >= history.min_mapped):
+            # a cleanup may have removed it after the smallest one was read
+            row = self._state(instance, lsns)
+            history = _history(row, lsns)
+        min_lsn = _lsn(row["min_lsn"])
+        return SourceState(None if min_lsn is None or min_lsn.is_zero else min_lsn, history)
+
+    def _state(self, instance: CaptureInstance, lsns: Sequence[Lsn]) -> Row:
         times = "".join(
             f", (SELECT {_text_of('tran_end_time')} FROM cdc.lsn_time_mapping WHERE start_lsn = {lsn}) AS time_{n}"
-            for n, lsn in enumerate(wanted)
+            for n, lsn in enumerate(lsns)
         )
+        fork = "CAST(NULL AS varchar(36))"
+        if self._sees_fork:
+            fork = (
+                "(SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) FROM sys.database_recovery_status"
+                " WHERE database_id = DB_ID())"
+            )
         rows = self.rows(
-            f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date,"
+            f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date, {fork} AS fork,"
             # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
             f" t.start_lsn AS min_lsn, n.start_lsn AS max_lsn, {_text_of('n.tran_end_time')} AS max_time,"
             f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS min_mapped{times} FROM cdc.change_tables t"
             # at once: of two reads in one statement, the second may see what was captured in between
             " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
-            " ON 1 = 1"
-            f" WHERE t.capture_instance = {name}",
-            "object_id INT, create_date STRING, min_lsn BINARY, max_lsn BINARY, max_time STRING, min_mapped BINARY"
-            + "".join(f", time_{n} STRING" for n in range(len(wanted))),
+            f" ON 1 = 1 WHERE t.capture_instance = {literal(instance.name)}",
+            "object_id INT, create_date STRING, fork STRING, min_lsn BINARY, max_lsn BINARY, max_time STRING,"
+            " min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
         )
         if len(rows) != 1 or not _same_instance(instance, rows[0]):
             raise InstanceChangedError(
@@ -145,15 +167,7 @@ class Source:
                 table=str(instance.source),
                 advice="Run the task again.",
             )
-        row, min_lsn, max_lsn = rows[0], _lsn(rows[0]["min_lsn"]), _lsn(rows[0]["max_lsn"])
-        mapped = {lsn: row[f"time_{n}"] for n, lsn in enumerate(wanted)}
-        if max_lsn is not None:
-            mapped[max_lsn] = row["max_time"]
-        known = {lsn: _moment(time) for lsn, time in mapped.items() if time is not None}
-        return SourceState(
-            None if min_lsn is None or min_lsn.is_zero else min_lsn,
-            LogHistory(max_lsn, _lsn(row["min_mapped"]), known),
-        )
+        return rows[0]
 
     def parts(self, tables: str) -> list[Row]:
         """Return what the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
@@ -178,15 +192,6 @@ class Source:
                 table=str(table.name),
                 advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
             )
-
-    def recovery_fork(self) -> str | None:
-        """Return what a restore changes: the database's ``recovery_fork_guid``; None where the login cannot see it."""
-        rows = self._rows_if_allowed(
-            "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS fork FROM sys.database_recovery_status"
-            " WHERE database_id = DB_ID()",
-            "fork STRING",
-        )
-        return rows[0]["fork"] if rows else None
 
     def progress(self) -> CaptureProgress:
         """Return how far the capture is."""
@@ -224,6 +229,15 @@ class Source:
 def literal(text: str) -> str:
     """Return the text as a T-SQL literal."""
     return "N'" + text.replace("'", "''") + "'"
+
+
+def _history(row: Row, lsns: Sequence[Lsn]) -> LogHistory:
+    max_lsn = _lsn(row["max_lsn"])
+    times = {lsn: row[f"time_{n}"] for n, lsn in enumerate(lsns)}
+    if max_lsn is not None:
+        times[max_lsn] = row["max_time"]
+    mapped = {lsn: _moment(time) for lsn, time in times.items() if time is not None}
+    return LogHistory(max_lsn, _lsn(row["min_mapped"]), mapped, row["fork"])
 
 
 def _text_of(moment: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -29,7 +29,7 @@ def stage_windows(
     slice_rows: int,
     connections: int,
     salt: str | None = None,
-    lsns: Collection[Lsn] = (),
+    lsns: Sequence[Lsn] = (),
 ) -> tuple[Staged, SourceState]:
     """Stage all windows, each change once, and prove that none was purged meanwhile.
 

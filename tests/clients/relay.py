@@ -12,11 +12,12 @@ class Relay:
     """Listens on a free port, and hands each connection on.
 
     :param port: the server's port on this machine
+    :param at: the port to listen on; 0 for a free one
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, at: int = 0) -> None:
         self._target = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", at))
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self.port: int = self._listener.getsockname()[1]

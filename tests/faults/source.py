@@ -208,11 +208,6 @@ class Source:
                 return events_of(self.commits, instance.table, after, min(upto, self.captured))
         return []
 
-    def witness(self, position: Lsn) -> Witness | None:
-        """The largest mapped LSN at or below a position."""
-        found = max((p for p in self.mapped() if p <= number(position)), default=None)
-        return None if found is None else Witness(lsn(found), self.commits[found][0], self.fork)
-
     def mapped(self) -> list[int]:
         """``cdc.lsn_time_mapping``."""
         return [p for p in self.commits if self.min_lsn <= p <= self.captured]
@@ -248,7 +243,8 @@ class Hook:
     def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
         self._world.at("plan")
         source, restores = self._source, len(self._source.before)
-        cut = number(upto) if upto else source.captured
+        below = [p for p in source.mapped() if upto is None or p <= number(upto)]
+        cut = max(below, default=number(upto) if upto else 0)
         alive = {instance.name: instance for table in TABLES for instance in source.alive(table)}
         newest = {}
         for name, position in after.items():
@@ -267,7 +263,7 @@ class Hook:
             lsn(cut) if cut else None,
             newest,
             {i.object_id: lsn(source.low(i)) for table in TABLES for i in source.alive(table)},
-            source.witness(lsn(cut)) if cut else None,
+            Witness(lsn(cut), source.commits[cut][0]) if cut in mapped else None,
             lsn(mapped[0]) if mapped else None,
             {w: source.commits[number(w)][0] for w in witnesses if number(w) in mapped},
         )
@@ -306,15 +302,16 @@ class Hook:
 class JobSource:
     """What a job asks the source."""
 
-    def __init__(self, world: World, *_: Any) -> None:
-        self.world, self._source = world, world.source
+    def __init__(self, world: World, *_: Any, sees_fork: bool) -> None:
+        self.world, self._source, self._sees_fork = world, world.source, sees_fork
 
     def state(self, instance: CaptureInstance, lsns: Collection[Lsn] = ()) -> SourceState:
         self.world.at("source")
         source, mapped = self._source, self._source.mapped()
         newest, oldest = (lsn(mapped[-1]), lsn(mapped[0])) if mapped else (None, None)
         times = {known: source.commits[known][0] for known in mapped if known == mapped[-1] or lsn(known) in lsns}
-        history = LogHistory(newest, oldest, {lsn(known): time for known, time in times.items()})
+        fork = source.fork if self._sees_fork else None
+        history = LogHistory(newest, oldest, {lsn(known): time for known, time in times.items()}, fork)
         for known in source.alive(instance.source.table):
             if known.object_id == instance.object_id:
                 return SourceState(lsn(source.low(known)), history)

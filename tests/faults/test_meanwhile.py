@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
 from tests.faults.source import TABLES
 from tests.faults.targets import check
 from tests.faults.world import Killed, World
@@ -100,11 +101,122 @@ def test_a_restored_database_that_has_passed_the_cut_again_is_noticed(
     assert world.source.before
     for reason, permanent in failed.values():
         assert "the database was restored while it was read" in reason or permanent
+    # the probe asks once more then, and all is of one history
+    assert failed or point in ("plan", "probe") or part > 0.5
     _commit(world, 3)
     failed = world.load()
     assert all("restored" in reason for reason, _ in failed.values())
     if not failed:
         _compare(world)
+
+
+def _back_to(world: World, position: int) -> Callable[[], None]:
+    """Return what restores the database to a commit."""
+
+    def restore() -> None:
+        known = list(world.source.commits)
+        world.source.restore(min(1.0, (known.index(position) + 0.5) / (len(known) - 1)))
+        assert world.source.position == position
+
+    return restore
+
+
+@pytest.mark.parametrize("seed", range(1, 20))
+def test_what_is_captured_while_a_restored_database_is_probed_is_loaded_later(seed: int) -> None:
+    """A cut of before the restore lies above all that there is; a commit may come after the look for events."""
+    world = _loaded(loads=1)
+    loaded = world.source.captured
+    _commit(world, seed)
+
+    def go_on() -> None:
+        world.source.commit(random.Random(seed))
+        world.source.capture()
+
+    with _struck(world, {"plan": _back_to(world, loaded), "probe": go_on}):
+        assert world.load(upto=world.source.captured) == {}
+    _commit(world, seed + 1)
+    assert world.load() == {}
+    _compare(world)
+
+
+@pytest.mark.parametrize("suffix", ["", "_again"])
+def test_a_replay_of_an_interval_of_before_a_restore_is_not_planned(suffix: str) -> None:
+    world = _loaded(loads=2)
+    loaded = world.source.captured
+    _commit(world, 2)
+    times = [time for time, _ in world.source.commits.values()]
+
+    with _struck(world, {"plan": _back_to(world, loaded)}), pytest.raises(SourceMovedError, match="restored while"):
+        world.replay(times[2], times[-1], suffix)
+    _commit(world, 3)
+    assert world.load() == {}
+    _compare(world)
+
+
+def test_a_replay_that_reads_a_restored_database_builds_nothing() -> None:
+    world = _loaded(loads=2)
+    loaded = world.source.captured
+    _commit(world, 2)
+    assert world.load() == {}
+    times = [time for time, _ in world.source.commits.values()]
+
+    def restore() -> None:
+        cut = world.source.captured
+        _back_to(world, loaded)()
+        _commit_behind(world, cut)
+
+    with _struck(world, {"in mid-read": restore}):
+        failed = world.replay(times[2], times[-1], "_again")
+    assert all("restored while it was read" in reason for reason, _ in failed.values())
+    assert failed
+    assert world.rebuilt == []
+
+
+@pytest.mark.parametrize("fork", [None, "fork"])
+def test_a_restore_after_the_read_and_a_load_of_the_new_history_before_the_commit(fork: str | None) -> None:
+    """The other load's marker lies within what was read, and belongs to another history."""
+    world = _loaded(loads=1)
+    world.source.fork = fork
+    loaded = world.source.captured
+    assert world.load() == {}
+    _commit(world, 1)
+
+    def restore_and_load() -> None:
+        _back_to(world, loaded)()
+        world.source.commit(random.Random(5))
+        world.source.capture()
+        world.load()
+        _commit_behind(world, loaded + 100)
+
+    with _struck(world, {"before the commit": restore_and_load}):
+        failed = world.load()
+    assert not world.wrong
+    assert all("restored" in reason for reason, _ in failed.values())
+    assert failed
+
+
+@pytest.mark.parametrize("seed", range(1, 20))
+def test_a_restore_between_two_probes_is_noticed(seed: int) -> None:
+    """The limits are asked for in between; a table without changes within them is given to no job that would notice."""
+    world = _loaded(loads=2)
+    before = list(world.source.commits)[-3]
+    _commit(world, 2)
+    cut, probes = world.source.captured, []
+
+    def restore() -> None:
+        probes.append(None)
+        if len(probes) == 2:
+            _back_to(world, before)()
+            world.source.position += 1
+            rng = random.Random(seed)
+            while world.source.captured <= cut:
+                world.source.commit(rng)
+                world.source.capture()
+
+    with mock.patch.object(world, "at", lambda point: restore() if point == "plan" else None):
+        failed = world.load(limit=2)
+    assert len(probes) == 2
+    assert {name for name, (reason, _) in failed.items() if "restored" in reason} == {"dbo.a", "dbo.b"}
 
 
 def test_a_restore_in_mid_copy_is_said_to_be_one() -> None:
@@ -123,7 +235,7 @@ def test_a_restore_in_mid_copy_is_said_to_be_one() -> None:
 
 
 def test_a_restore_in_mid_copy_of_what_was_not_captured_yet_is_told_by_the_recovery_fork() -> None:
-    """Spark may read a part of a table again after a connection was closed."""
+    """What was copied before the restore is told by nothing else."""
     world = World()
     world.source.fork = "fork"
     _commit(world, 0)

@@ -7,7 +7,6 @@ Rows are folded by this model; that Spark folds them alike is shown where Spark 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import datetime
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from typing import Any, TypeVar, cast
 from unittest import mock
 
 from airflow_provider_mssql_cdc.cli import checkpoint as cli
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
 from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.selection import salt_check
@@ -267,20 +266,17 @@ def _stage(
 
 def _copy(source: JobSource, table: Any, *_: Any, salt: str | None, **__: Any) -> Any:
     world, name = source.world, table.name.table
-    database, fork = world.source, world.source.fork
-    low = load.low_position(table, source.state(table.instance))
-    before = database.witness(low)
+    database, before = world.source, source.state(table.instance)
+    low = load.low_position(table, before)
     rows = {key: value for key, value in database.rows[name].items() if key % 2}
     world.at("in mid-copy")
     rows |= {key: value for key, value in database.rows[name].items() if not key % 2}
     database.capture()
-    high = lsn(database.captured)
+    high = database.captured
     copied = [(number(low), 0, "R", key, value) for key, value in rows.items()]
     held = _chosen(copied, table.selection, salt)
-    seen = (dataclasses.replace(w, recovery_fork=fork) for w in (before, database.witness(high)) if w is not None)
-    return SimpleNamespace(
-        low=low, high=high, rows_copied=len(held), held=held, witnesses=tuple(seen), recovery_fork=database.fork
-    )
+    seen = (*before.history.witnesses(), Witness(lsn(high), database.commits[high][0], before.history.recovery_fork))
+    return SimpleNamespace(low=low, high=lsn(high), rows_copied=len(held), held=held, witnesses=seen)
 
 
 def _chosen(events: Sequence[Event], selection: Any, salt: str | None) -> list[Event]:

@@ -114,6 +114,29 @@ def test_a_running_job_is_waited_for(task: Task) -> None:
     assert not {JOB_ID, SPEC, POD} & set(task.state)
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_what_tells_that_the_database_was_restored_goes_with_the_job_and_into_the_checkpoint(
+    task: Task, running: bool
+) -> None:
+    """Also where the job has found nothing to commit, so that its marker is an older one."""
+    if running:
+        task.submitted(A)
+    told = []
+
+    def job(spec: JobSpec) -> None:
+        told.append(spec)
+        write_receipt(spec)
+
+    task.master.job = job
+    task.run()
+    spec = told[0]
+    with task.group.source.hook() as hook:
+        fork = hook.database_status().recovery_fork_guid
+        expected = dataclasses.replace(hook.witness(spec.upto), recovery_fork=fork)
+    assert fork is not None
+    assert (expected.lsn, spec.witness, task.sinks(A)["mirror"].witness) == (spec.upto, expected, expected)
+
+
 def test_a_running_job_is_settled_though_cdc_is_off_by_now(task: Task) -> None:
     spec = task.submitted(A)
     task.group.source.sql("EXEC sys.sp_cdc_disable_db")

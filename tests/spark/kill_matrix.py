@@ -1,8 +1,11 @@
 """Loads whose processes are killed at every point, into every target; then repeated, and compared with the model.
 
-It takes about an hour and a half, and a Spark start for each kill, so that it is no part of the test command.
-``MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py`` writes what it found to
-``docs/kills.md``; with ``-k`` it renews a part of it.
+Or they are held there while another process loads the same, and go on then.
+
+It takes more than two hours, and a Spark start for each line and process, so that it is no part of the test command.
+``MSSQL_CDC_TEST_SPARK_STARTS=300 uv run pytest -n 0 tests/spark/kill_matrix.py`` writes what it found to
+``docs/kills.md``; with ``-k`` it renews the targets and processes so chosen, and with ``MSSQL_CDC_TEST_KILL_POINTS``
+the points whose names this regular expression finds.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,22 +26,26 @@ from airflow_provider_mssql_cdc.core.spec import to_json
 from tests import histories
 from tests.conftest import spark_settings
 from tests.spark import victim
-from tests.spark.kill_points import POINTS, SHAPES, all_points
+from tests.spark.kill_points import DURING, POINTS, SHAPES, all_points
 from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.victim import JVM, SUBMIT, TASK
+from tests.spark.victim import HELD, JVM, SUBMIT, TASK, wait_for
 
 pytestmark = pytest.mark.timeout(3600)
 
 ROOT = Path(__file__).parents[2]
-PROCESSES = (TASK, JVM, SUBMIT)
+PROCESSES = (TASK, JVM, SUBMIT, HELD)
 CASES = [(format_, process) for format_ in POINTS for process in PROCESSES]
+CHOSEN = re.compile(os.environ.get("MSSQL_CDC_TEST_KILL_POINTS", ""))
 REPORT = ROOT / "docs" / "kills.md"
 HEAD = f"""# Loads that are killed
 
 Each line is a point of a load at which a process was ended by SIGKILL: the *task*, a process that runs the job with
 Spark's driver in it, or its *JVM* alone, or *spark-submit*, whose child the job is. Then the load was repeated, and all
-targets were compared in full with a model in plain Python.
-`MSSQL_CDC_TEST_SPARK_STARTS=200 uv run pytest -n 0 tests/spark/kill_matrix.py` writes it, and with `-k` the lines of
+targets were compared in full with a model in plain Python. The last column is of no kill: the process was *held* at the
+point while another one loaded the same and committed; then it went on to its end. All was compared before and after
+that. While files are written there is nothing to hold.
+
+`MSSQL_CDC_TEST_SPARK_STARTS=300 uv run pytest -n 0 tests/spark/kill_matrix.py` writes it, and with `-k` some columns of
 some targets.
 
 What an Airflow task does around the job is not in the table: ends of a task before and after its checkpoints are played
@@ -47,6 +55,7 @@ the task between commit and checkpoint. Nor is the server, whose process `tests/
 | Target | Killed | {" | ".join(PROCESSES)} |
 | --- | --- |{" --- |" * len(PROCESSES)}
 """
+NOT_RUN = "-"
 Found = dict[tuple[str, str], dict[str, str]]
 
 
@@ -58,10 +67,11 @@ def found() -> Iterator[Found]:
     for row in (row for row in rows if row.startswith("| ")):
         format_, point, *cells = (cell.strip() for cell in row.strip("|").split("|"))
         if format_ in POINTS and point in all_points(format_):
-            results[format_, point] = dict(zip(PROCESSES, cells, strict=True))
+            cells_known = zip(PROCESSES, cells, strict=False)
+            results[format_, point] = {process: cell for process, cell in cells_known if cell != NOT_RUN}
     yield results
     order = [(format_, point) for format_ in POINTS for point in all_points(format_) if (format_, point) in results]
-    lines = [f"| {' | '.join((*key, *(results[key].get(p, 'not run') for p in PROCESSES)))} |\n" for key in order]
+    lines = [f"| {' | '.join((*key, *(results[key].get(p, NOT_RUN) for p in PROCESSES)))} |\n" for key in order]
     REPORT.write_text(HEAD + "".join(lines))
 
 
@@ -77,32 +87,49 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
     loads = Loads(live, SHAPES[format_], tables=("parts",))
     warehouse = Path(live.spark.conf.get("spark.sql.catalog.lake.warehouse"))
     # the first of them stops a first load
-    for point in all_points(format_):
+    points = [name for name, point in all_points(format_).items() if process != HELD or point.when != DURING]
+    if not CHOSEN.search(points[0]):
+        live.wait_captured()
+        loads.load()
+    for name in filter(CHOSEN.search, points):
         write(live, models, rng, 15)
         live.wait_captured()
         _, spec = loads.plan()
-        folder = tmp_path / re.sub(r"\W+", "_", point)
+        folder = tmp_path / re.sub(r"\W+", "_", name)
         folder.mkdir()
         (folder / "spec.json").write_text(to_json(spec))
-        arguments = [str(folder / "spec.json"), str(warehouse.parent), format_, point, process]
-        started = submitted(folder, warehouse.parent) if process == SUBMIT else [sys.executable, "-m", victim.__name__]
-        with (folder / "log").open("wb") as log:
-            ended = subprocess.run(
-                [*started, *arguments],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=300,
-            )
-        assert (folder / "killed").exists(), (folder / "log").read_text()[-3000:]
-        assert (ended.returncode == -9) == (process != JVM)
-        results = found.setdefault((format_, point), {})
+        results = found.setdefault((format_, name), {})
         today = datetime.date.today()
         results[process] = f"differs, {today}"
-        loads.load()
+        with victim_at(name, folder, warehouse.parent, format_, process):
+            if process == HELD:
+                loads.load()
+                check(loads, models)
+        if process != HELD:
+            loads.load()
         check(loads, models)
         results[process] = f"equal, {today}"
+
+
+@contextmanager
+def victim_at(point: str, folder: Path, catalogs: Path, format_: str, process: str) -> Iterator[None]:
+    """Start a victim, wait until it has come to its point, and in the end for its end."""
+    arguments = [str(folder / "spec.json"), str(catalogs), format_, point, process]
+    started = submitted(folder, catalogs) if process == SUBMIT else [sys.executable, "-m", victim.__name__]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen(
+            [*started, *arguments], cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            wait_for(folder / "reached", unless=running.poll)
+            assert (folder / "reached").exists(), (folder / "log").read_text()[-3000:]
+            yield
+        finally:
+            (folder / "go").touch()
+            ended = running.wait(300)
+    assert (ended == -9) == (process in (TASK, SUBMIT)), ended
+    assert (ended == 0) == (process == HELD), (folder / "log").read_text()[-3000:]
 
 
 def submitted(folder: Path, catalogs: Path) -> list[str]:

@@ -72,9 +72,9 @@ POINTS = {
 }
 """Where a load stops in each run of the tests."""
 SHAPES = {
-    "iceberg": ("mirror", "history", "scd2"),
-    "delta": ("mirror", "history", "scd2"),
-    "postgresql": ("mirror", "history"),
+    "iceberg": ("mirror", "history", "scd2", "transactions"),
+    "delta": ("mirror", "history", "scd2", "transactions"),
+    "postgresql": ("mirror", "history", "transactions"),
     "parquet": ("history", "transactions"),
 }
 

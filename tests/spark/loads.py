@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -146,10 +147,12 @@ def check(loads: Loads, models: list[histories.Model]) -> None:
                 with told(model):
                     assert rows[model.h] == sorted(model.rows[table].values(), key=repr)
         if "history" in loads.shapes:
-            events = by_history(models, loads.history(table), lambda event: event[3][0])
+            found = loads.history(table)
+            events = by_history(models, found, lambda event: event[3][0])
+            numbers = captured_since(loads, table, {lsn for op, lsn, _, _ in found if op == "R"})
             for model in models:
                 with told(model):
-                    check_history(table, model, events[model.h])
+                    check_history(table, model, events[model.h], numbers.get(model.h, 0))
         if "scd2" in loads.shapes:
             check_versions(loads, table, models)
         if "transactions" in loads.shapes:
@@ -226,10 +229,22 @@ def check_transactions(loads: Loads, table: str) -> None:
     assert loads.transactions(table) == expected
 
 
-def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]]) -> None:
+def captured_since(loads: Loads, table: str, copied: set[str]) -> Counter[int]:
+    """Count, by history, what the source captured after the position before the copy."""
+    (low,) = copied
+    captured = loads.origin.sql(f"SELECT h FROM cdc.lab_{table}_CT WHERE [__$start_lsn] > {low}")
+    return Counter(row["h"] for row in captured)
+
+
+def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]], number: int) -> None:
+    """Compare the rows of a history with all that happened.
+
+    :param number: of the events after the position before the copy
+    """
     copied = {row[: histories.KEY_LENGTH[table]]: row for op, _, _, row in found if op == "R"}
     events = [(op, row) for op, _, _, row in found if op != "R"]
     expected = [(op, row) for _, op, row in model.events[table]]
+    assert len(events) == number
     assert events == expected[len(expected) - len(events) :]
     state = dict(replay(table, expected[: len(expected) - len(events)], {}).items())
     # a copied row whose key changed while the copy was made gives way to the events

@@ -58,9 +58,15 @@ class Origin:
         """Let one scan pass after what was committed: scans are serial, so this one has seen it."""
         self.sandbox.step(self.database)
 
-    def fork(self) -> None:
-        """Begin another recovery fork, as a restore does."""
-        self.sandbox.instance.storage.database(self.database).recovery_fork_guid = str(uuid.uuid4()).upper()
+    @property
+    def recovery_fork(self) -> str:
+        """What a restore changes."""
+        return self.sandbox.instance.storage.database(self.database).recovery_fork_guid
+
+    def fork(self, guid: str | None = None) -> None:
+        """Begin another recovery fork, as a restore does, or go back to one."""
+        chosen = guid or str(uuid.uuid4()).upper()
+        self.sandbox.instance.storage.database(self.database).recovery_fork_guid = chosen
 
     def max_lsn(self) -> Lsn:
         return Lsn(self.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"])

@@ -1,7 +1,8 @@
 """Random histories through hook, planner and Spark job, compared in full with a model in plain Python.
 
 They are always the same ones; ``MSSQL_CDC_TEST_SEED=$RANDOM MSSQL_CDC_TEST_HISTORIES=1000 pytest -n 0`` with this file
-runs others, and more. A failing history is told as a script in T-SQL.
+runs others, and more, with more stops; ``MSSQL_CDC_TEST_FORMAT`` names another target's format. A failing history is
+told as a script in T-SQL, and the loads and stops as they come.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from tests import histories
-from tests.spark.kill_points import POINTS
+from tests.spark.kill_points import COPIED, POINTS, SHAPES
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.stop import Stop
 from tests.spark.watch import watched
@@ -26,17 +27,21 @@ pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "200"))
 SEED = int(os.environ.get("MSSQL_CDC_TEST_SEED", "20260301"))
+FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
 
 
-def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch):
+def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, request):
     # what a failure needs to be repeated
-    print(f"MSSQL_CDC_TEST_SEED={SEED} MSSQL_CDC_TEST_HISTORIES={HISTORIES}")
+    print(f"MSSQL_CDC_TEST_SEED={SEED} MSSQL_CDC_TEST_HISTORIES={HISTORIES} MSSQL_CDC_TEST_FORMAT={FORMAT}")
     rng = random.Random(SEED)
+    live.format = FORMAT
+    if FORMAT == "postgresql":
+        live.into(request.getfixturevalue("postgresql"))
     models = [histories.Model(h) for h in range(HISTORIES)]
     prepare(live)
     write(live, models, rng, 150)
     live.wait_captured()
-    loads = Loads(live)
+    loads = Loads(live, SHAPES[FORMAT][:3])
 
     # two first loads at once: one of them wins, in each sink
     with ThreadPoolExecutor(2) as pool:
@@ -47,16 +52,19 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch):
     # enough for each of the loads to come
     write(live, models, rng, max(3 * HISTORIES, 600))
     live.wait_captured()
-    spec, receipt = loads.load(max_transactions=rng.choice([1, 30, 150]))
+    limit = rng.choice([1, 30, 150])
+    print(f"a load of {limit} transactions")
+    spec, receipt = loads.load(max_transactions=limit)
     assert receipt is not None
     # a second load of the same window changes nothing
     again = run(live.spark, dataclasses.replace(spec, id=uuid.uuid4().hex[:12]))
     assert {sink.outcome for table in again.tables for sink in table.sinks} <= {"already", "empty"}
-    _, *later_points = POINTS["iceberg"].values()
+    later = [label for label, point in POINTS[FORMAT].items() if point != COPIED]
     with watched(loads, "flags") as found:
-        for point in rng.sample(later_points, 2):
+        for label in rng.choices(later, k=HISTORIES // 100):
+            print(f"a load of 150 transactions that stops at: {label}; another one; and it goes on")
             with monkeypatch.context() as patched:
-                stop = Stop(patched, point)
+                stop = Stop(patched, POINTS[FORMAT][label])
                 with stop.meanwhile(lambda: loads.load(max_transactions=150), may_fail=True):
                     loads.load(max_transactions=150)
             found.at_rest()
@@ -65,6 +73,38 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch):
     assert len(found.moments) > 3
     found.check()
     check(loads, models)
+
+
+def test_the_union_of_several_tables_tells_what_each_transaction_did_in_each(live):
+    rng = random.Random(4)
+    models = [histories.Model(h) for h in range(5)]
+    prepare(live)
+    tables = ("items", "flags")
+    loads = Loads(live, ("history", "transactions"), tables=tables)
+    for _ in range(2):
+        write(live, models, rng, 40)
+        live.wait_captured()
+        loads.load()
+    check(loads, models)
+
+    parts = [
+        f"SELECT '{table}' AS t, _lsn, inserted + updated + deleted AS n FROM {live.sql_name(name, 'transactions')}"
+        for table in tables
+        for name in [f"lab.{table}"]
+    ]
+    of_each = ", ".join(f"COALESCE(SUM(n) FILTER (WHERE t = '{table}'), 0) AS {table}" for table in tables)
+    found = live.spark.newSession().sql(f"SELECT _lsn, {of_each} FROM ({' UNION ALL '.join(parts)}) GROUP BY _lsn")
+
+    expected: dict[str, list[int]] = {}
+    for number, table in enumerate(tables):
+        (low,) = {lsn for op, lsn, _, _ in loads.history(table) if op == "R"}
+        for row in live.sql(
+            f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, COUNT(*) AS n FROM cdc.lab_{table}_CT"
+            f" WHERE [__$operation] <> 3 AND [__$start_lsn] > {low} GROUP BY [__$start_lsn]"
+        ):
+            expected.setdefault(row["lsn"], [0, 0])[number] = row["n"]
+    assert sorted(map(tuple, found.collect())) == sorted((lsn, *counts) for lsn, counts in expected.items())
+    assert any(all(counts) for counts in expected.values())
 
 
 def test_the_list_of_tables_may_change(live, monkeypatch):

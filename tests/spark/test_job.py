@@ -443,6 +443,8 @@ def test_a_history_without_key_starts_without_a_copy(live):
     live.sql("INSERT INTO dbo.log VALUES (N'captured')")
     live.wait_captured()
     first = live.load(live.table("dbo.log", shapes=["history"]))
+    begun = first.tables[0].sinks[0].after
+    assert begun.witness == live.witness(begun.position)
     live.sql("INSERT INTO dbo.log VALUES (N'one'), (N'one')")
     live.sql("UPDATE dbo.log SET line = N'two' WHERE line = N'one'")
     live.wait_captured()
@@ -637,12 +639,14 @@ def test_what_tells_that_a_database_was_restored(spark, orders):
     mapped = {Lsn(r["start_lsn"]): r["tran_end_time"] for r in orders.sql("SELECT * FROM cdc.lsn_time_mapping")}
     first, newest = min(mapped), max(mapped)
 
+    seen = Source(session, spec.source, credentials(session), sees_fork=True).state(instance).history
     history = source.state(instance).history
     asked = source.state(instance, [first, first.next()]).history
 
     assert history == LogHistory(newest, first, {newest: mapped[newest]})
     assert asked == LogHistory(newest, first, {newest: mapped[newest], first: mapped[first]})
-    assert spec.witness == Witness(newest, mapped[newest], source.recovery_fork())
+    assert seen == dataclasses.replace(history, recovery_fork=orders.recovery_fork)
+    assert seen.witnesses() == [spec.witness] == [Witness(newest, mapped[newest], orders.recovery_fork)]
 
 
 def test_what_a_login_may_not_see_is_not_known(spark, orders):

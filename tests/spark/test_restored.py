@@ -7,13 +7,12 @@ import pytest
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.spark import first_load
-from tests.spark.kill_points import AFTER, AFTER_PLAN, BEFORE, COPIED, READ, Point
+from tests.spark.kill_points import AFTER, AFTER_PLAN, COPIED, READ, Point
 from tests.spark.origin import positions
 from tests.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
-COPYING = Point(first_load, "_read", BEFORE)
 WRITTEN = Point(first_load, "write_rows", AFTER)
 
 
@@ -37,14 +36,19 @@ def change(orders, note: str, count: int = 1) -> Lsn:
     return orders.max_lsn()
 
 
-def restored(orders, monkeypatch, point: Point, kept, *tables, **options):
-    """The error of a load that stands at a point while its database goes back and on."""
-    cut, receipts = orders.max_lsn(), []
+def restored(orders, monkeypatch, point: Point, kept, *tables, upto=None, unseen=False, **options):
+    """The error of a load that stands at a point while its database goes back and on.
+
+    :param unseen: whether the recovery fork remains
+    """
+    newest, fork, receipts = orders.max_lsn(), orders.recovery_fork, []
     with monkeypatch.context() as patched:
         stop = Stop(patched, point)
-        with stop.meanwhile(lambda: receipts.append(orders.load(*tables, upto=cut, **options))):
+        with stop.meanwhile(lambda: receipts.append(orders.load(*tables, upto=upto or newest, **options))):
             orders.sandbox.restore(orders.database, kept)
-            while change(orders, "other") <= cut:
+            if unseen:
+                orders.fork(fork)
+            while change(orders, "other") <= newest:
                 pass
     ((table,),) = [receipt.tables for receipt in receipts]
     return table.error
@@ -71,32 +75,44 @@ def compare(orders) -> None:
     )
 
 
-@pytest.mark.parametrize("point", [AFTER_PLAN, READ], ids=["before the read", "after the read"])
-def test_what_was_read_of_two_histories_is_not_loaded(orders, monkeypatch, point):
+@pytest.mark.parametrize(
+    ("point", "unseen"), [(AFTER_PLAN, True), (READ, False)], ids=["before the read", "after it, and the fork is seen"]
+)
+def test_what_was_read_of_two_histories_is_not_loaded(orders, monkeypatch, point, unseen):
     loaded = orders.load(orders.table("dbo.orders"))
     change(orders, "kept")
     kept = orders.sandbox.backup(orders.database)
     change(orders, "lost", 2)
     held = contents(orders)
 
-    error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders", at=positions(loaded)))
+    at = positions(loaded)
+    error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders", at=at), unseen=unseen)
 
     assert (error.kind, error.permanent) == ("SourceMovedError", False)
     assert "the database was restored while it was read" in error.message
-    # which a person has to decide on, as after any restore
-    following = orders.load(orders.table("dbo.orders", at=positions(loaded)))
-    assert following.tables[0].error.kind == "RestoredError"
-    assert contents(orders) == held
+    following = orders.load(orders.table("dbo.orders", at=at))
+    if unseen:
+        # what is loaded lies before the backup
+        assert following.tables[0].error is None
+        compare(orders)
+    else:
+        # which a person has to decide on, as after any restore
+        assert following.tables[0].error.kind == "RestoredError"
+        assert contents(orders) == held
 
 
-@pytest.mark.parametrize("point", [COPYING, WRITTEN, COPIED], ids=["before the copy", "copied", "captured"])
+@pytest.mark.parametrize("point", [WRITTEN, COPIED], ids=["copied", "captured"])
 def test_what_was_copied_of_two_histories_is_not_loaded(orders, monkeypatch, point):
+    """Though the cut is of both, and the recovery fork is not seen."""
+    cut = orders.max_lsn()
+    change(orders, "kept")
     kept = orders.sandbox.backup(orders.database)
     change(orders, "lost", 2)
 
-    error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders"))
+    error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders"), upto=cut, unseen=True)
 
     assert (error.kind, error.permanent) == ("SourceMovedError", False)
+    assert " now, and stood for " in error.message
     again = orders.load(orders.table("dbo.orders"))
     assert again.tables[0].error is None
     compare(orders)

@@ -1,4 +1,8 @@
-"""A server that is killed while a load reads it, and another one of the same name in its place."""
+"""A server that is killed while a load reads it: another one of the same name in its place, and the same one again.
+
+A sandbox keeps everything in memory. So that the same one comes back, what is killed then is a process through which
+all its connections go.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,18 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pymssql
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import RestoredError
-from airflow_provider_mssql_cdc.spark import staging
+from airflow_provider_mssql_cdc.core.exceptions import RestoredError, ServerUnreachableError
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.spark import first_load, staging
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.logins import SPARK_PASSWORD, SPARK_USER
-from tests.spark.kill_points import BEFORE, Point
+from tests.spark.kill_points import AFTER_PLAN, BEFORE, READ, READING, STAGED, Point
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.origin import Origin
 from tests.spark.stop import Stop
@@ -24,6 +30,7 @@ from tests.spark.watch import Watch
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(300)]
 
+ROOT = Path(__file__).parents[2]
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 
 
@@ -78,6 +85,39 @@ class Remote(Origin):
         self.sql("EXEC sys.sp_cdc_enable_db")
 
 
+class Wire:
+    """A process through which all connections of clients to a sandbox go."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox, self.port = sandbox, 0
+        self.connect()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sandbox, name)
+
+    def connect(self) -> None:
+        """Start it, where it was before if it was there."""
+        code = "import sys; from tests.clients.relay import Relay; relay = Relay(*map(int, sys.argv[1:]))\n"
+        code += "with relay: print(relay.port, flush=True); sys.stdin.read()"
+        words = [sys.executable, "-c", code, str(self._sandbox.port), str(self.port)]
+        self.process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def wired(spark, sandbox, tmp_path, namespace):
+    """A database behind such a process."""
+    origin = Origin(spark, Wire(sandbox), tmp_path, namespace, live=True)
+    yield origin
+    origin.sandbox.kill()
+
+
 @pytest.fixture
 def remote(spark, tmp_path, namespace):
     """A database of a server that may be killed."""
@@ -126,3 +166,23 @@ def test_a_killed_server_leaves_all_as_it_was_and_another_one_is_not_taken_for_i
     assert isinstance(failure, RestoredError)
     watch.look()
     watch.check()
+
+
+def test_a_load_goes_on_when_the_server_is_there_again(wired, monkeypatch):
+    rng = random.Random(7)
+    models = [histories.Model(h) for h in range(5)]
+    prepare(wired)
+    write(wired, models, rng, 20)
+    loads = Loads(wired, tables=("items",))
+    for point in (Point(first_load, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
+        write(wired, models, rng, 15)
+        wired.wait_captured()
+        with monkeypatch.context() as patched:
+            stop = Stop(patched, point)
+            with stop.meanwhile(loads.load, may_fail=True):
+                wired.sandbox.kill()
+        with pytest.raises(ServerUnreachableError):
+            loads.look()
+        wired.sandbox.connect()
+        loads.load()
+        check(loads, models)

@@ -1,8 +1,8 @@
 """A process that loads what a job spec says, until a kill point, where it or its JVM is killed: nothing of it goes on.
 
 ``kill_matrix`` runs ``python -m tests.spark.victim SPEC FOLDER FORMAT POINT PROCESS``, or submits this file to Spark
-with the same words. FOLDER is that of the catalogs; beside the spec it leaves a file ``killed`` before it kills, so
-that its end for another reason is noticed.
+with the same words. FOLDER is that of the catalogs; beside the spec it leaves a file ``reached`` before it kills, so
+that its end for another reason is noticed. Instead of being killed it may be held there, until there is a file ``go``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.conftest import spark_session
 from tests.spark.kill_points import AFTER, BEFORE, DURING, all_points
 
-TASK, JVM, SUBMIT = "task", "JVM", "spark-submit"
+TASK, JVM, SUBMIT, HELD = "task", "JVM", "spark-submit", "held"
 
 
 def main() -> None:
@@ -65,9 +66,24 @@ def kill_when_written(process: str, spec: Path, folder: Path) -> None:
     kill(process, spec)
 
 
+def wait_for(file: Path, *, unless: Callable[[], object] = lambda: None) -> None:
+    """Wait until there is a file.
+
+    :param unless: says something once it will not come
+    """
+    while not (file.exists() or unless() is not None):
+        time.sleep(0.01)
+
+
 def kill(process: str, spec: Path) -> None:
-    """Kill this process, or the one in which Spark runs: a child of it, or ``spark-submit``, whose child it is."""
-    spec.with_name("killed").touch()
+    """Kill this process, or the one in which Spark runs: a child of it, or ``spark-submit``, whose child it is.
+
+    Or hold it, until another one has done the same.
+    """
+    spec.with_name("reached").touch()
+    if process == HELD:
+        wait_for(spec.with_name("go"))
+        return
     this = psutil.Process()
     java = [child for child in this.children(recursive=True) if child.name() == "java"]
     for victim in {TASK: [this], JVM: java, SUBMIT: this.parents()[:1]}[process]:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from airflow_provider_mssql_cdc.core.exceptions import IntervalError
+from airflow_provider_mssql_cdc.core.exceptions import IntervalError, SourceMovedError
 from tests.faults.source import TABLES, events_of, number
 from tests.faults.targets import SALTS, TargetTable, check
 from tests.faults.world import CHOICES, SHAPES, Broken, Failures, Killed, World
@@ -151,6 +151,9 @@ class Histories(RuleBasedStateMachine):
             failed = self.world.replay(start, end, suffix)
         except IntervalError:
             # the interval was purged, or is not captured yet
+            return
+        except SourceMovedError:
+            assert "restore" in self.world.struck
             return
         self._justified(failed, replayed=True)
         if self.world.struck.isdisjoint({"restore", "roll back"}):

@@ -55,6 +55,7 @@ POINTS = {
     },
     "delta": {
         "about to commit": Point(DeltaTable, "_write", BEFORE, call=3),
+        "files being written": Point(DeltaTable, "_write", DURING),
         "committed": Point(DeltaTable, "_write", AFTER, call=2),
         "in the clean-up": CLEANING_UP,
     },
@@ -96,7 +97,6 @@ _EVERYWHERE = {
     "no receipt": NO_RECEIPT,
 }
 _TABLES = (IcebergTable, DeltaTable, PostgresqlTable, ParquetTable)
-_WHILE_FILES_ARE_WRITTEN = {"delta": {"files being written": Point(DeltaTable, "_write", DURING)}}
 
 
 def all_points(format_: str) -> dict[str, Point]:
@@ -105,7 +105,7 @@ def all_points(format_: str) -> dict[str, Point]:
     The first is one of a first load.
     """
     found = {}
-    for label, point in {**_EVERYWHERE, **POINTS[format_], **_WHILE_FILES_ARE_WRITTEN.get(format_, {})}.items():
+    for label, point in {**_EVERYWHERE, **POINTS[format_]}.items():
         if point.owner in _TABLES:
             for number, shape in enumerate(SHAPES[format_], 1):
                 found[f"{label} ({shape})"] = dataclasses.replace(point, call=number)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.spark.kill_points import AFTER, DURING, Point
 
 
@@ -25,7 +26,10 @@ class Stop:
             if next(calls) != point.call:
                 return real(*args, **kwargs)
             result = real(*args, **kwargs) if point.when == AFTER else None
-            if point.when == DURING:
+            if point.when == DURING and point.owner is DeltaTable:
+                table, write = args
+                write.rows.limit(3).write.mode("append").parquet("/".join(table._name))
+            elif point.when == DURING:
                 rows, folder = args
                 rows.limit(3).write.parquet(folder)
             self._reached = True

@@ -97,6 +97,27 @@ def current(origin: Origin) -> list[tuple]:
     return held(row for row in origin.lake("dbo.people", "scd2") if row["_to_lsn"] is None)
 
 
+def test_columns_that_are_dropped_are_judged_and_not_loaded(people: Origin) -> None:
+    masks = dict.fromkeys(("email", "status", "note"), "drop")
+    choice = dataclasses.replace(CHOICE, columns=(), renames={}, masks=masks)
+    first = people.load(table(people, choice=choice))
+    people.sql(
+        "BEGIN TRAN; UPDATE dbo.people SET status = N'draft' WHERE id = 1; UPDATE dbo.people SET status = N'open',"
+        " note = N'x' WHERE id = 2; UPDATE dbo.people SET email = N'new' WHERE id = 4; COMMIT"
+    )
+    people.wait_captured()
+    second = people.load(table(people, at=positions(first), choice=choice))
+
+    assert [receipt.tables[0].error for receipt in (first, second)] == [None, None]
+    rows = people.sql("SELECT id, status, amount, ssn FROM dbo.people")
+    kept = [row for row in rows if row["status"] not in (None, "draft") and row["amount"] > 0]
+    expected = sorted((row["id"], row["amount"], row["ssn"]) for row in kept)
+    mirror = people.lake("dbo.people")
+    assert sorted((row["id"], row["amount"], row["ssn"]) for row in mirror) == expected
+    held_columns = [set(people.lake("dbo.people", shape)[0]) for shape in ("mirror", "history", "scd2")]
+    assert all({"id", "amount", "ssn"} <= columns and columns.isdisjoint(masks) for columns in held_columns)
+
+
 def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, monkeypatch) -> None:
     asked: list[str] = []
     frame = Source.frame

@@ -102,8 +102,8 @@ class Snapshot:
 class Probe:
     """What one look at the change tables found.
 
-    :param cut: the LSN up to which it looked, that of a commit as far as the mapping reaches back; None while nothing
-        is captured
+    :param cut: the LSN up to which it looked, that of a commit as far as the mapping reaches back; None where none
+        was given and nothing is captured
     :param newest: capture instance to its newest event within (after, cut]; an instance without events is absent
     :param min_lsns: object_id of the change table to min LSN, for all instances of the database, read after the
         events: cleanup raises the mark before it deletes

@@ -66,17 +66,20 @@ def restored(name: TableName, what: str, why: str) -> RestoredError:
     )
 
 
-def check_unmoved(name: TableName, seen: Iterable[Witness], history: LogHistory) -> None:
+def check_unmoved(
+    name: TableName, seen: Iterable[Witness], history: LogHistory, recovery_fork: str | None = None
+) -> None:
     """Prove that what was read between two moments is of one history.
 
     :param seen: at the first moment, or before it
     :param history: at the second one
+    :param recovery_fork: at the first one
     :raises SourceMovedError: if it is not
     """
-    for witness in seen:
-        if why := history.contradiction(witness.lsn, witness):
-            raise SourceMovedError(
-                f"{why}: the database was restored while it was read.",
-                table=str(name),
-                advice="What was read is not loaded. Run the task again.",
-            )
+    why = next(filter(None, (history.contradiction(witness.lsn, witness) for witness in seen)), None)
+    if why is None and None not in (recovery_fork, history.recovery_fork) and recovery_fork != history.recovery_fork:
+        why = f"the recovery fork was {recovery_fork} and is {history.recovery_fork} now"
+    if why is not None:
+        raise SourceMovedError(
+            f"{why}: the database was restored while it was read.", table=str(name), advice="Run it again."
+        )

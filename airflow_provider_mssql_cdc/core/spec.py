@@ -135,6 +135,7 @@ class JobSpec:
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake
     :param witness: of the cut; None where there is none
+    :param recovery_fork: of the database when the run was planned; None where the login does not see it
     """
 
     id: str
@@ -150,6 +151,7 @@ class JobSpec:
     capture_timeout: float = 900.0
     database: DatabaseSpec | None = None
     witness: Witness | None = None
+    recovery_fork: str | None = None
     version: int = VERSION
 
     @property

@@ -128,12 +128,12 @@ def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Prob
     for row in mapping:
         by_kind[row[0]].append(row)
     newest = {instances[ordinal]: Lsn(bytes(value)) for rows in events for ordinal, value in rows if value is not None}
-    witness = next((Witness(Lsn(bytes(row[1])), row[2]) for row in by_kind[1]), None)
+    witness = next((Witness(Lsn(bytes(row[1])), row[2]) for row in by_kind[1] if row[2] is not None), None)
     return Probe(
         cut=lsn(cut[0][0]),
         newest=newest,
         min_lsns={object_id: lsn(mark) for object_id, mark in marks},
         witness=witness,
         min_mapped_lsn=next((lsn(row[1]) for row in by_kind[3]), None),
-        mapped={Lsn(bytes(row[1])): row[2] for row in by_kind[2]},
+        mapped={Lsn(bytes(row[1])): row[2] for row in by_kind[2] if row[2] is not None},
     )

@@ -111,7 +111,7 @@ class ReadingHook(ConnectedHook):
     # Tables and instances.
 
     def database_status(self) -> DatabaseStatus:
-        """Read the database's status: one statement, or two where the login may not see all of it."""
+        """Read the database's status: one statement, or some more where the login may not see all of it."""
         try:
             return status_of(self.query(statements.STATUS)[0])
         except SqlServerError:
@@ -120,7 +120,14 @@ class ReadingHook(ConnectedHook):
             row = self.query(statements.STATUS_WITHOUT_RIGHTS)[0]
         facts = status_of(row)
         retention = self.retention_minutes() if facts.cdc_enabled else None
-        return status_of((*row[:9], retention, *row[10:]))
+        return status_of((*row[:9], retention, self._recovery_fork(), *row[11:]))
+
+    def _recovery_fork(self) -> object:
+        try:
+            rows = self.query(statements.RECOVERY_FORK)
+        except SqlServerError:
+            return None
+        return rows[0][0] if rows else None
 
     def resolve_tables(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Matches:
         """Return the user tables that the patterns match, by the database's collation, without the excluded ones.

@@ -110,6 +110,7 @@ JOIN msdb.dbo.sysjobs AS j ON j.job_id = c.job_id
 LEFT JOIN msdb.dbo.sysjobactivity AS a ON a.job_id = j.job_id
   AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.sysjobactivity)
 WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
+RECOVERY_FORK = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
 HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7
 AZURE_RETENTION = "SELECT job_type, retention FROM cdc.cdc_jobs WHERE job_type = N'cleanup'"
@@ -173,9 +174,10 @@ def probe(instances: Sequence[str], witnesses: int) -> str:
     statements = [
         # In a statement of its own, before the change tables are read: a row of theirs is then never half a scan. Down
         # to a commit: between it and a cut that is none, a database that was restored may still commit something.
+        # ISNULL, since COALESCE runs a subquery twice.
         "DECLARE @cut binary(10) ="
-        " COALESCE((SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= @upto), @upto,"
-        " (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping))",
+        " ISNULL((SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= @upto),"
+        " ISNULL(@upto, (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping)))",
         "SELECT @cut AS cut",
         *([events] if events else []),
         "SELECT object_id, start_lsn FROM cdc.change_tables",

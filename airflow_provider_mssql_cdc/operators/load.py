@@ -415,6 +415,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             capture_timeout=self.capture_timeout.total_seconds(),
             database=self._database(),
             witness=plan.witness,
+            recovery_fork=plan.recovery_fork,
         )
         job_files.write_spec(spec)
         return spec

@@ -140,9 +140,14 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
     for sink in table.sinks:
         if sink.after is None:
             continue
-        # an older witness still proves the history, so the marker's will do where the cut's is not known
-        witness = plan.witness if plan.witness and sink.read_through == plan.upto else sink.after.witness
-        word = sinks[sink.shape].vouched if sink.shape in sinks else None
+        known = sinks.get(sink.shape)
+        witness = sink.after.witness
+        if plan.witness and sink.read_through == plan.upto:
+            witness = plan.witness
+        elif known and sink.read_through == known.read_through:
+            # an older one would not tell a database that was restored to a moment between the two positions
+            witness = known.witness
+        word = known.vouched if known else None
         if word is None or word == sink.after.vouched:
             sinks[sink.shape] = SinkState(sink.after.position, max(sink.after.position, sink.read_through), witness)
     return dataclasses.replace(

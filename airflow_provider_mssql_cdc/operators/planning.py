@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -84,6 +84,7 @@ class RunPlan:
 
     :param upto: the cut; None while nothing at all is captured
     :param witness: of the cut; None where its commit is no longer known
+    :param recovery_fork: of the database; None where the login does not see it
     :param retention: of the change tables; None where unknown
     :param specs: tables that the Spark job has to load
     :param quiet: checkpoints of tables without events, moved to the cut
@@ -102,6 +103,7 @@ class RunPlan:
     upto: Lsn | None = None
     retention: datetime.timedelta | None = None
     witness: Witness | None = None
+    recovery_fork: str | None = None
     specs: list[TableSpec] = field(default_factory=list)
     quiet: dict[TableName, Checkpoint] = field(default_factory=dict)
     waiting: list[NotYet] = field(default_factory=list)
@@ -154,6 +156,7 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
     probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
     leave_out_unreadable(prober, plan, instances)
     _assess_all(hook, plan, instances, log_history(status, probe), probe, request)
+    _leave_out_unprobed(plan, positions)
     cut = probe.cut
     if cut is not None:
         limited = _limited(hook, plan, probe, request, cut)
@@ -182,6 +185,7 @@ def look(
     plan = RunPlan(
         snapshot.status.name,
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
+        recovery_fork=snapshot.status.recovery_fork_guid,
         failures=failures,
         keys=_of_tables("keys", request.keys, snapshot.matches),
         partition_by=_of_tables("partition_by", request.partition_by, snapshot.matches),
@@ -405,6 +409,18 @@ def _assess_all(
             plan.waiting.append(verdict)
         else:
             plan.candidates[name] = verdict
+
+
+def _leave_out_unprobed(plan: RunPlan, probed: Collection[str]) -> None:
+    """Fail the tables that would go on in a change table that nobody looked into: they would count as quiet."""
+    for name, candidate in list(plan.candidates.items()):
+        if candidate.position is not None and candidate.instance.name not in probed:
+            del plan.candidates[name]
+            plan.failures[name] = InstanceChangedError(
+                "its capture instances, or what they still hold, changed while the run was planned.",
+                table=str(name),
+                advice="Run the task again.",
+            )
 
 
 def _look_again(plan: RunPlan, probe: Probe, request: Request, history: LogHistory) -> None:

@@ -60,7 +60,7 @@ def _load(
     load = None
     try:
         session = table_session(spark)
-        sees_fork = job.witness is not None and job.witness.recovery_fork is not None
+        sees_fork = job.recovery_fork is not None
         source = Source(session, job.source, secrets[0], job.fetch_size, sees_fork=sees_fork)
         load = TableLoad(session, job, table, source, connections=connections, salt=secrets[2].password)
         if job.replay is None:

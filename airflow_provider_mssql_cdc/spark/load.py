@@ -185,7 +185,10 @@ class TableLoad:
         if found.doubt is not None:
             raise found.doubt
         if found.marker is not None:
-            self._check_marker(sink, found.marker, self._source_state([found]))
+            source = self._source_state([found])
+            if self._staged is not None:
+                self._check_unmoved(source.history)
+            self._check_marker(sink, found.marker, source)
         check_replay(self._table, sink, target.name, found, replay)
         return found
 
@@ -280,7 +283,7 @@ class TableLoad:
 
         :raises SourceMovedError: if it was
         """
-        check_unmoved(self._table.name, self._witnesses.values(), history)
+        check_unmoved(self._table.name, self._witnesses.values(), history, self._job.recovery_fork)
 
     def _check_marker(self, sink: SinkSpec, marker: Marker, source: SourceState) -> None:
         """Refuse a marker of another source, or of another history of this one."""

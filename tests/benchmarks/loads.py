@@ -96,6 +96,7 @@ class Loads:
             connections=self.connections,
             database=self.database,
             witness=plan.witness,
+            recovery_fork=plan.recovery_fork,
         )
 
     def load(self, spark: SparkSession, plan: RunPlan) -> Receipt:

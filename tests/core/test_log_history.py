@@ -64,3 +64,7 @@ def test_what_was_seen_before_must_be_there_afterwards():
         with pytest.raises(SourceMovedError, match="restored while it was read") as error:
             check_unmoved(TABLE, seen, HISTORY)
         assert not error.value.permanent
+    check_unmoved(TABLE, [], HISTORY, "A")
+    check_unmoved(TABLE, [], dataclasses.replace(HISTORY, recovery_fork=None), "A")
+    with pytest.raises(SourceMovedError, match="fork was B and is A now"):
+        check_unmoved(TABLE, [], HISTORY, "B")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import random
 from collections.abc import Callable, Iterator
 from unittest import mock
@@ -10,7 +11,7 @@ from unittest import mock
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
-from tests.faults.source import TABLES
+from tests.faults.source import START, TABLES, number
 from tests.faults.targets import check
 from tests.faults.world import Killed, World
 
@@ -217,6 +218,137 @@ def test_a_restore_between_two_probes_is_noticed(seed: int) -> None:
         failed = world.load(limit=2)
     assert len(probes) == 2
     assert {name for name, (reason, _) in failed.items() if "restored" in reason} == {"dbo.a", "dbo.b"}
+
+
+def _put(world: World, table: str, times: int = 1, *, captured: bool = True) -> None:
+    """Change one table alone."""
+    source, rows = world.source, world.source.rows[table]
+    for _ in range(times):
+        source.clock += 2
+        source.position += 2
+        key = source.position // 2 % 5
+        event = (source.position, 0, "U" if key in rows else "I", key, source.position)
+        rows[key] = source.position
+        source.commits[source.position] = (START + datetime.timedelta(seconds=source.clock), {table: [event]})
+    if captured:
+        source.capture()
+
+
+def test_a_shape_that_a_load_finds_ahead_of_its_cut_keeps_the_witness_of_its_position() -> None:
+    """Which an older one does not replace: the database may be restored to a moment between the two."""
+    world = World()
+    world.shapes = ["mirror", "history"]
+    _put(world, "a", 3)
+    _put(world, "b", 3)
+    assert world.load() == {}
+    world.shapes = ["mirror"]
+    _put(world, "a")
+    assert world.load() == {}
+    between = world.source.captured + 4
+    _put(world, "b", 7)
+    # so late that the checkpoint of the quiet table is written
+    world.source.clock += 1
+    assert world.load() == {}
+    world.shapes = ["mirror", "history"]
+    assert world.load(limit=1) == {}
+    checkpoint = world.checkpoint("a")
+    assert checkpoint is not None
+    mirror = checkpoint.sinks["mirror"]
+    assert mirror.read_through > mirror.applied
+    assert mirror.witness is not None
+    assert mirror.witness.lsn == mirror.read_through
+
+    _back_to(world, between)()
+    world.source.position += 1
+    _put(world, "a", 2)
+    while world.source.captured <= number(mirror.read_through):
+        _put(world, "b")
+    assert "restored" in world.load()["dbo.a"][0]
+    assert not world.wrong
+
+
+def test_a_table_whose_instance_was_not_probed_is_not_taken_for_a_quiet_one() -> None:
+    """A gap is gone with a restore between the look at the instances and the probe."""
+    world = World()
+    world.shapes = ["mirror", "history"]
+    _put(world, "a", 4)
+    _put(world, "b", 2)
+    assert world.load() == {}
+    world.source.enable("a", wide=False)
+    _put(world, "b", 2)
+    _put(world, "a")
+    assert world.load() == {}
+    loaded = world.source.captured
+    _put(world, "a", 4)
+    _put(world, "b", 2)
+    world.source.cleanup(1.0)
+    world.source.drop_older("a")
+
+    def restore() -> None:
+        _back_to(world, loaded)()
+        world.source.position += 1
+        _put(world, "a", 3)
+
+    with _struck(world, {"plan": restore}):
+        failed = world.load(resnapshot=True)
+    assert not failed["dbo.a"][1]
+    assert "changed while the run was planned" in failed["dbo.a"][0]
+    _put(world, "a")
+    assert world.load() == {}
+    _compare(world)
+
+
+@pytest.mark.parametrize("fork", [None, "fork"])
+def test_a_replay_does_not_add_old_events_to_a_history_that_was_begun_anew(fork: str | None) -> None:
+    """The database is restored behind the read, and a person loads anew before the replay commits."""
+    world = World()
+    world.source.fork, world.shapes = fork, ["history"]
+    _put(world, "a", 4)
+    assert world.load() == {}
+    loaded = world.source.captured
+    _put(world, "a", 4)
+    assert world.load() == {}
+    times = [time for time, _ in world.source.commits.values()]
+    _put(world, "b")
+    assert world.load() == {}
+    end = world.source.captured
+
+    def begin_anew() -> None:
+        _back_to(world, loaded)()
+        world.source.position += 1
+        _put(world, "a", 3)
+        while world.source.captured <= end + 2:
+            _put(world, "b")
+        for table in TABLES:
+            target = world.targets[table, "history"]
+            target.line, target.remembered, target.oldest = [], None, len(target.commits)
+            world.variables.pop(world.identity(table).variable, None)
+        assert world.load() == {}
+
+    last = world.source.commits[end][0]
+    with _struck(world, {"before the commit": begin_anew}):
+        failed = world.replay(times[2], last)
+    assert "restored while it was read" in failed["dbo.a"][0]
+    _compare(world)
+
+
+def test_a_cut_that_is_older_than_the_mapping_does_not_hide_the_recovery_fork() -> None:
+    world = World()
+    world.source.fork = "fork"
+    _put(world, "a", 6)
+    _put(world, "b", 6)
+    world.source.cleanup(0.7)
+    captured = world.source.captured
+    _put(world, "a", 3, captured=False)
+
+    def restore() -> None:
+        _back_to(world, captured)()
+        _put(world, "b", 3)
+
+    with _struck(world, {"in mid-copy": restore}):
+        failed = world.load(upto=world.source.min_lsn - 1)
+    assert "the recovery fork was" in failed["dbo.a"][0]
+    assert world.targets["a", "mirror"].line == []
 
 
 def test_a_restore_in_mid_copy_is_said_to_be_one() -> None:

@@ -194,7 +194,7 @@ class World:
         where = SourceSpec("server", "db", "jdbc", {}, "UTC")
         spec = JobSpec(
             f"{next(self._ids):012}", where, tuple(plan.specs), plan.upto, "/nowhere", plan.replay, tables_at_once=1,
-            witness=plan.witness,
+            witness=plan.witness, recovery_fork=plan.recovery_fork,
         )  # fmt: skip
         spec = _read(JobSpec, _written(spec, spec.id))
         job.run(self, spec)  # type: ignore[arg-type]

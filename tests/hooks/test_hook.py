@@ -394,6 +394,16 @@ def test_wrong_password_and_unknown_database(source: Source) -> None:
         hook.max_lsn()
 
 
+def test_a_login_without_a_grant_in_msdb_sees_the_recovery_fork(shop: Source) -> None:
+    ((fork,),) = shop.sql("SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()")
+    shop.sql(f"CREATE LOGIN plain_{shop.name} WITH PASSWORD = 'Secret-1'")
+    shop.sql(f"CREATE USER plain_{shop.name}; GRANT SELECT ON SCHEMA::cdc TO plain_{shop.name}")
+    with shop.hook(login=f"plain_{shop.name}", password="Secret-1") as hook:
+        with pytest.raises(SqlServerError):
+            hook.query("SELECT retention FROM msdb.dbo.cdc_jobs")
+        assert hook.database_status().recovery_fork_guid == str(fork).upper()
+
+
 def test_a_login_without_rights_is_told_the_grant_that_helps(shop: Source) -> None:
     login, password = f"reader_{shop.name}", "Reader-pw-12345"
     shop.sql(f"CREATE LOGIN [{login}] WITH PASSWORD = N'{password}'")

@@ -174,6 +174,7 @@ class Origin:
             "slice_rows": 50,
             "capture_timeout": 60.0,
             "witness": self.witness(upto),
+            "recovery_fork": self.recovery_fork,
             **options,
         }
         spec = JobSpec(uuid.uuid4().hex[:12], source, tables, upto, str(self.work_dir), **chosen)

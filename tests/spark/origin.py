@@ -61,7 +61,11 @@ class Origin:
     @property
     def recovery_fork(self) -> str:
         """What a restore changes."""
-        return self.sandbox.instance.storage.database(self.database).recovery_fork_guid
+        (row,) = self.sql(
+            "SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) AS fork FROM sys.database_recovery_status"
+            " WHERE database_id = DB_ID()"
+        )
+        return row["fork"]
 
     def fork(self, guid: str | None = None) -> None:
         """Begin another recovery fork, as a restore does, or go back to one."""
@@ -74,11 +78,10 @@ class Origin:
     def witness(self, position: Lsn) -> Witness | None:
         """Return the witness of a position, as a plan finds it."""
         rows = self.sql(
-            "SELECT start_lsn, tran_end_time, (SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid))"
-            " FROM sys.database_recovery_status WHERE database_id = DB_ID()) AS fork FROM cdc.lsn_time_mapping"
+            "SELECT start_lsn, tran_end_time FROM cdc.lsn_time_mapping"
             f" WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= {position})"
         )
-        return Witness(Lsn(rows[0]["start_lsn"]), rows[0]["tran_end_time"], rows[0]["fork"]) if rows else None
+        return Witness(Lsn(rows[0]["start_lsn"]), rows[0]["tran_end_time"], self.recovery_fork) if rows else None
 
     def instance(self, name: str, capture_instance: str | None = None) -> CaptureInstance:
         schema, table = name.split(".")

@@ -31,6 +31,12 @@ class LogHistory:
         """Return the witness of each mapped LSN that is known here."""
         return [Witness(lsn, time, self.recovery_fork) for lsn, time in self.mapped.items()]
 
+    def other_fork(self, fork: str | None) -> str | None:
+        """Say that the recovery fork was this one and is another; None where it is the same, or one is not known."""
+        if self.recovery_fork is None or fork in (None, self.recovery_fork):
+            return None
+        return f"the recovery fork was {fork} and is {self.recovery_fork} now"
+
     def contradiction(self, position: Lsn, witness: Witness | None) -> str | None:
         """Say what shows that a position belongs to another history: that the database was restored, or CDC enabled
         anew; None where nothing does.
@@ -43,9 +49,8 @@ class LogHistory:
             return f"the newest position of the database is {self.max_lsn}"
         if witness is None:
             return None
-        fork = witness.recovery_fork
-        if fork is not None and self.recovery_fork not in (None, fork):
-            return f"the recovery fork was {fork} and is {self.recovery_fork} now"
+        if other := self.other_fork(witness.recovery_fork):
+            return other
         if witness.lsn < self.min_mapped:
             return None
         time = self.mapped.get(witness.lsn)
@@ -77,9 +82,7 @@ def check_unmoved(
     :raises SourceMovedError: if it is not
     """
     why = next(filter(None, (history.contradiction(witness.lsn, witness) for witness in seen)), None)
-    if why is None and None not in (recovery_fork, history.recovery_fork) and recovery_fork != history.recovery_fork:
-        why = f"the recovery fork was {recovery_fork} and is {history.recovery_fork} now"
-    if why is not None:
+    if why := why or history.other_fork(recovery_fork):
         raise SourceMovedError(
             f"{why}: the database was restored while it was read.", table=str(name), advice="Run it again."
         )

@@ -118,6 +118,11 @@ class RunPlan:
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
 
+    def keep_witness(self, probe: Probe) -> None:
+        """Keep what tells later whether the cut still belongs to this history."""
+        if probe.witness is not None:
+            self.witness = dataclasses.replace(probe.witness, recovery_fork=self.recovery_fork)
+
     def choice(self, name: TableName) -> Choice:
         """Return what of the table's rows is to be loaded."""
         return Choice(**{part: tables[name] for part, tables in self.choices.items() if name in tables})
@@ -166,8 +171,7 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
             cut = probe.cut or limited
             leave_out_unreadable(prober, plan, plan.candidates)
             _look_again(plan, probe, request, log_history(status, probe))
-        if probe.witness is not None:
-            plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
+        plan.keep_witness(probe)
         plan.upto = cut
         _decide(plan, probe, request, cut)
     return plan

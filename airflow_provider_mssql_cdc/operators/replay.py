@@ -85,8 +85,7 @@ def plan_replay(
             "restored while the replay was planned.",
             advice="Run the task again.",
         )
-    if probe.witness is not None:
-        plan.witness = dataclasses.replace(probe.witness, recovery_fork=status.recovery_fork_guid)
+    plan.keep_witness(probe)
     history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)
     for name, instance in chosen.items():
         checkpoint = plan.checkpoints[name]

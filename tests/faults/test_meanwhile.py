@@ -32,6 +32,12 @@ def _commit(world: World, seed: int) -> None:
     world.source.capture()
 
 
+def _commit_behind(world: World, cut: int) -> None:
+    """Let a restored database go on until it has commits behind a position."""
+    while world.source.captured <= cut:
+        _commit(world, 2)
+
+
 @contextlib.contextmanager
 def _struck(world: World, faults: dict[str, Callable[[], None]]) -> Iterator[None]:
     """Let faults strike, each at the first point of its name that a run comes to."""
@@ -69,16 +75,9 @@ def test_a_restore_in_mid_run_is_noticed(point: str) -> None:
             assert "the server shows changes up to" in reason
             assert not permanent
     assert world.source.captured < cut
-    while world.source.captured <= cut:
-        _commit(world, 2)
+    _commit_behind(world, cut)
     assert world.load() == {}
     _compare(world)
-
-
-def _commit_behind(world: World, cut: int) -> None:
-    """Let a restored database go on until it has commits behind a position."""
-    while world.source.captured <= cut:
-        _commit(world, 2)
 
 
 @pytest.mark.parametrize("point", ["plan", "probe", "look", "source", "in mid-read"])

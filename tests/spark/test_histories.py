@@ -75,38 +75,6 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, req
     check(loads, models)
 
 
-def test_the_union_of_several_tables_tells_what_each_transaction_did_in_each(live):
-    rng = random.Random(4)
-    models = [histories.Model(h) for h in range(5)]
-    prepare(live)
-    tables = ("items", "flags")
-    loads = Loads(live, ("history", "transactions"), tables=tables)
-    for _ in range(2):
-        write(live, models, rng, 40)
-        live.wait_captured()
-        loads.load()
-    check(loads, models)
-
-    parts = [
-        f"SELECT '{table}' AS t, _lsn, inserted + updated + deleted AS n FROM {live.sql_name(name, 'transactions')}"
-        for table in tables
-        for name in [f"lab.{table}"]
-    ]
-    of_each = ", ".join(f"COALESCE(SUM(n) FILTER (WHERE t = '{table}'), 0) AS {table}" for table in tables)
-    found = live.spark.newSession().sql(f"SELECT _lsn, {of_each} FROM ({' UNION ALL '.join(parts)}) GROUP BY _lsn")
-
-    expected: dict[str, list[int]] = {}
-    for number, table in enumerate(tables):
-        (low,) = {lsn for op, lsn, _, _ in loads.history(table) if op == "R"}
-        for row in live.sql(
-            f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, COUNT(*) AS n FROM cdc.lab_{table}_CT"
-            f" WHERE [__$operation] <> 3 AND [__$start_lsn] > {low} GROUP BY [__$start_lsn]"
-        ):
-            expected.setdefault(row["lsn"], [0, 0])[number] = row["n"]
-    assert sorted(map(tuple, found.collect())) == sorted((lsn, *counts) for lsn, counts in expected.items())
-    assert any(all(counts) for counts in expected.values())
-
-
 def test_the_list_of_tables_may_change(live, monkeypatch):
     rng = random.Random(3)
     models = [histories.Model(h) for h in range(5)]

@@ -49,8 +49,9 @@ that. While files are written there is nothing to hold.
 some targets.
 
 What an Airflow task does around the job is not in the table: ends of a task before and after its checkpoints are played
-by `tests/operators/test_interrupted.py`, and `mssql-cdc demo --scenario crash` kills `spark-submit` in mid-window, and
-the task between commit and checkpoint. Nor is the server, whose process `tests/spark/test_server_killed.py` kills.
+by `tests/operators/test_interrupted.py`, a task that is cleared while its job runs by `tests/spark/test_cleared.py`;
+`mssql-cdc demo --scenario crash` kills `spark-submit` in mid-window, and the task between commit and checkpoint. Nor is
+the server, whose process `tests/spark/test_server_killed.py` kills.
 
 | Target | Killed | {" | ".join(PROCESSES)} |
 | --- | --- |{" --- |" * len(PROCESSES)}

@@ -14,6 +14,7 @@ from airflow.models.connection import Connection
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
@@ -32,7 +33,8 @@ class Loads:
 
     def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
         self.origin, self.shapes = origin, shapes
-        self.store = CheckpointStore(Variables())
+        self.variables = Variables()
+        self.store = CheckpointStore(self.variables)
         self.begun: dict[str, str] = {}
         """Of each table, the position to which it was loaded when that was first heard of."""
         catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
@@ -97,6 +99,11 @@ class Loads:
             return plan_load(hook, self.store, request or self.request, None)
         finally:
             hook.close()
+
+    def position(self, table: str) -> str:
+        """The position to which a table is loaded, as its checkpoint has it."""
+        identity = self.request.identity(self.origin.database, TableName("lab", table))
+        return str(self.store.load(identity).position)
 
     def mirror(self, table: str) -> list[tuple]:
         rows = self.origin.lake(f"lab.{table}")

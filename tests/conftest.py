@@ -30,7 +30,9 @@ SPARK_PACKAGES = (
 
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
-ROOT = Path(os.environ.setdefault("MSSQL_CDC_TEST_ROOT", tempfile.mkdtemp(prefix="mssql_cdc_tests-")))
+if _OWNER:
+    os.environ["MSSQL_CDC_TEST_ROOT"] = tempfile.mkdtemp(prefix="mssql_cdc_tests-")
+ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 
 LIGHT_JAVA = (

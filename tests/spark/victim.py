@@ -86,8 +86,11 @@ def kill(process: str, spec: Path) -> None:
         return
     this = psutil.Process()
     java = [child for child in this.children(recursive=True) if child.name() == "java"]
-    for victim in {TASK: [this], JVM: java, SUBMIT: this.parents()[:1]}[process]:
+    victims = {TASK: [this], JVM: java, SUBMIT: this.parents()[:1]}[process]
+    for victim in victims:
         victim.send_signal(signal.SIGKILL)
+    # its threads may still do things while it dies
+    psutil.wait_procs(victims)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,11 @@ class Crash(Demo):
     """The demo without a run for the changes: two are killed on the way, and the last one goes on."""
 
     def load_changes(self) -> None:
-        """Run the DAG until Spark is killed, and again until the task is."""
+        """Run the DAG until Spark is killed, and again until the task is.
+
+        :raises CommandError: if the kills left other checkpoints than those of the first load
+        """
+        before = self._checkpoints()
         with self._killed(STAGED, self._kill_spark):
             super().load_changes()
         self._reporter.line("Spark was killed in mid-window")
@@ -30,6 +35,9 @@ class Crash(Demo):
             self._killed(_RECEIPT, self.runner.kill),
         ):
             self.runner.run()
+        if self._checkpoints() != before:
+            raise CommandError("the checkpoints moved, though the task was to be killed before that")
+        self._reporter.line(f"The {len(before)} checkpoints are those of the first load")
         with self._reporter.step("Airflow again"):
             self.start_airflow()
             self.runner.wait_until_ready()
@@ -63,6 +71,11 @@ class Crash(Demo):
         finally:
             over.set()
             watcher.join()
+
+    def _checkpoints(self) -> list[tuple[str, str]]:
+        """Return the checkpoints as Airflow's database holds them, which nothing of Airflow is needed to compare."""
+        with contextlib.closing(sqlite3.connect(self._airflow_home / "airflow.db")) as database:
+            return database.execute("SELECT key, val FROM variable ORDER BY key").fetchall()
 
     def _kill_spark(self) -> None:
         for process in psutil.Process(self.runner.pid).children(recursive=True):

@@ -71,6 +71,7 @@ def test_whatever_is_killed_the_demo_goes_on_and_finds_both_sides_equal(tmp_path
     assert "Cannot execute: spark-submit" in log
     # the shop changed again, so that there was a window, only when the sensor had found nothing and waited
     assert "Spark was killed in mid-window" in out
+    assert f"The {len(shop.TABLES)} checkpoints are those of the first load" in out
 
     lines = out.splitlines()
     assert any(line.startswith("Source and lake are equal.") for line in lines)

@@ -10,7 +10,6 @@ the points whose names this regular expression finds.
 
 from __future__ import annotations
 
-import datetime
 import os
 import random
 import re
@@ -37,13 +36,17 @@ PROCESSES = (TASK, JVM, SUBMIT, HELD)
 CASES = [(format_, process) for format_ in POINTS for process in PROCESSES]
 CHOSEN = re.compile(os.environ.get("MSSQL_CDC_TEST_KILL_POINTS", ""))
 REPORT = ROOT / "docs" / "kills.md"
+COMMIT = subprocess.run(
+    ["git", "log", "-1", "--format=%cs %h"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout.strip()
 HEAD = f"""# Loads that are killed
 
 Each line is a point of a load at which a process was ended by SIGKILL: the *task*, a process that runs the job with
 Spark's driver in it, or its *JVM* alone, or *spark-submit*, whose child the job is. Then the load was repeated, and all
 targets were compared in full with a model in plain Python. The last column is of no kill: the process was *held* at the
 point while another one loaded the same and committed; then it went on to its end. All was compared before and after
-that. While files are written there is nothing to hold.
+that. While files are written there is nothing to hold. Beside each result stand date and name of the commit whose code
+was run.
 
 `MSSQL_CDC_TEST_SPARK_STARTS=300 uv run pytest -n 0 tests/spark/kill_matrix.py` writes it, and with `-k` some columns of
 some targets.
@@ -100,8 +103,7 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
         folder.mkdir()
         (folder / "spec.json").write_text(to_json(spec))
         results = found.setdefault((format_, name), {})
-        today = datetime.date.today()
-        results[process] = f"differs, {today}"
+        results[process] = f"differs, {COMMIT}"
         with victim_at(name, folder, warehouse.parent, format_, process):
             if process == HELD:
                 loads.load()
@@ -109,7 +111,7 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
         if process != HELD:
             loads.load()
         check(loads, models)
-        results[process] = f"equal, {today}"
+        results[process] = f"equal, {COMMIT}"
 
 
 @contextmanager
@@ -130,7 +132,8 @@ def victim_at(point: str, folder: Path, catalogs: Path, format_: str, process: s
             (folder / "go").touch()
             ended = running.wait(300)
     assert (ended == -9) == (process in (TASK, SUBMIT)), ended
-    assert (ended == 0) == (process == HELD), (folder / "log").read_text()[-3000:]
+    # one whose JVM is killed may come to its end, too: at last there is only the receipt to write
+    assert ended == 0 or process != HELD, (folder / "log").read_text()[-3000:]
 
 
 def submitted(folder: Path, catalogs: Path) -> list[str]:

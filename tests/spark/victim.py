@@ -1,4 +1,4 @@
-"""A process that loads what a job spec says, until a kill point, where it or its JVM is killed: nothing of it goes on.
+"""A process that loads what a job spec says, until a kill point, where it or its JVM is killed.
 
 ``kill_matrix`` runs ``python -m tests.spark.victim SPEC FOLDER FORMAT POINT PROCESS``, or submits this file to Spark
 with the same words. FOLDER is that of the catalogs; beside the spec it leaves a file ``reached`` before it kills, so
@@ -89,7 +89,7 @@ def kill(process: str, spec: Path) -> None:
     victims = {TASK: [this], JVM: java, SUBMIT: this.parents()[:1]}[process]
     for victim in victims:
         victim.send_signal(signal.SIGKILL)
-    # its threads may still do things while it dies
+    # nothing of them is to go on; of a job whose JVM is gone, what Python does by itself may
     psutil.wait_procs(victims)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
-from airflow_provider_mssql_cdc.core.table import Column, TableName, quote
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
 
 EQUALITIES = ("=", "<>", "in", "not in")
 ORDERS = ("<", "<=", ">", ">=")
@@ -78,6 +78,11 @@ def condition(table: TableName, column: Column, operator: str, given: Sequence[o
     if column.type in _UNORDERED and operator in ORDERS:
         raise _refused(table, column, f"the order of {column.type} is not the same everywhere.")
     return Condition(column.name, operator, tuple(_text(table, column, value) for value in given))
+
+
+def pushed_filter(schema: TableSchema, conditions: Sequence[Condition]) -> str:
+    """Return T-SQL that every row fulfils which fulfils all conditions, and maybe others; '' if all rows do."""
+    return " AND ".join(filter(None, (pushed(schema.column(each.column), each) for each in conditions)))
 
 
 def pushed(column: Column, condition: Condition) -> str | None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
-from airflow_provider_mssql_cdc.core.conditions import pushed
+from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
@@ -143,8 +143,7 @@ def _ranges(source: Source, table: TableSpec, slice_rows: int, connections: int)
 
 def _rows(table: TableSpec) -> str:
     """Return what is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
-    conditions = [pushed(table.schema.column(c.column), c) for c in table.selection.conditions]
-    where = " AND ".join(filter(None, conditions))
+    where = pushed_filter(table.schema, table.selection.conditions)
     return f"(SELECT * FROM {table.name.quoted} WHERE {where}) r" if where else table.name.quoted
 
 

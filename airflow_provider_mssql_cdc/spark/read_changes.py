@@ -69,8 +69,9 @@ def read_changes(
     values before an update, ``M`` for an insert or update of ``net_merge``), ``_lsn``, ``_command_id``, ``_seqval``,
     ``_seq``, ``_commit_ts``, ``_commit_ts_utc``, ``_changed`` and ``_unknown``. They come in no promised order:
     ``orderBy("_lsn", "_seq")`` is that of the events. Net rows have all of it from the key's last change; their
-    ``_changed`` is NULL but for updates of ``net_mask``. What CDC left out of an image and no other image of the window
-    tells is NULL, and named in ``_unknown``.
+    ``_changed`` is NULL but for updates of ``net_mask``. They are those of the source's own function, but that keys are
+    compared by their values, not by the collation, and a key that was updated in place (trace flag 8207) is two rows.
+    What CDC left out of an image and no other image of the window tells is NULL, and named in ``_unknown``.
 
     :param window: (after, upto]: whole transactions above the first commit LSN, up to the second; as text
         ``0x0000002D00000580001D`` or ``0000002d:00000580:001d``

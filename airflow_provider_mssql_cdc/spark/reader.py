@@ -8,7 +8,9 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema, quote
 from airflow_provider_mssql_cdc.core.window import Slice, Window
 from airflow_provider_mssql_cdc.spark.slices import (
@@ -53,18 +55,18 @@ def read_window(
     history: bool,
     slice_rows: int,
     connections: int,
-    filtered: Iterable[str] = (),
+    selection: Selection = EVERYTHING,
 ) -> DataFrame:
     """Return the window's change rows, one partition per slice, in LSN order of the slices.
 
     :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
         column, or one that the row filter judges, and no times
-    :param filtered: the columns that the row filter judges
+    :param selection: has the row filter: inserts and deletes of rows that cannot fulfil it are not read
     """
     slices = read_slices(source, instance, window, slice_rows, connections)
     frames = [
         source.frame(
-            slice_sql(instance, schema, mappings, part, history=history, filtered=filtered), raw_schema(mappings)
+            slice_sql(instance, schema, mappings, part, history=history, selection=selection), raw_schema(mappings)
         )
         for part in slices
     ]
@@ -100,12 +102,12 @@ def slice_sql(
     part: Slice,
     *,
     history: bool,
-    filtered: Iterable[str] = (),
+    selection: Selection = EVERYTHING,
 ) -> str:
     """Return the query of one slice.
 
     The row number is computed over all rows of the slice, beneath any filter, so that it does not depend on what is
-    read of them.
+    read of them. Of an update, both images tell together what the row filter makes of it.
     """
     command_id = "[__$command_id]" if instance.has_command_id else "CAST(NULL AS int)"
     order = f"{'[__$command_id], ' if instance.has_command_id else ''}[__$seqval], [__$operation]"
@@ -120,17 +122,20 @@ def slice_sql(
     names += [quote(mapping.column.name) for mapping in read]
     selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
     rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
+    wanted = []
     if history:
-        time, more = "CONVERT(varchar(23), m.[__$time], 121)", f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
+        time = "CONVERT(varchar(23), m.[__$time], 121)"
+        rows += f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
     else:
-        time, more = (
-            "CAST(NULL AS varchar(23))",
-            f" WHERE [__$operation] <> 3 OR {_in_mask(schema, (*schema.key, *filtered))}",
-        )
+        time = "CAST(NULL AS varchar(23))"
+        wanted.append(f"[__$operation] <> 3 OR {_in_mask(schema, (*schema.key, *sorted(selection.filtered)))}")
+    if passing := pushed_filter(schema, selection.conditions):
+        wanted.append(f"[__$operation] IN (3, 4) OR ({passing})")
+    where = f" WHERE ({') AND ('.join(wanted)})" if wanted else ""
     return (
         f"SELECT [__$start_lsn] AS start_lsn, {command_id} AS command_id, [__$seqval] AS seqval,"
         f" [__$operation] AS operation, [__$update_mask] AS update_mask, [__$seq] + {part.seq_offset} AS seq,"
-        f" {time} AS commit_ts{selected} FROM {rows}{more}"
+        f" {time} AS commit_ts{selected} FROM {rows}{where}"
     )
 
 

@@ -266,7 +266,9 @@ def _kept(changes: DataFrame, deletes: str) -> DataFrame:
     if deletes == HARD:
         return changes
     if deletes == SOFT:
-        changes = changes.withColumn("_deleted_at", F.when(is_delete(), F.col("_commit_ts")))
+        # without a time it would look as if it were still there
+        missing = F.raise_error(F.concat(F.lit("cdc.lsn_time_mapping has no time of "), "_lsn")).cast("timestamp_ntz")
+        changes = changes.withColumn("_deleted_at", F.when(is_delete(), F.coalesce("_commit_ts", missing)))
     return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
 
 

@@ -51,7 +51,7 @@ def stage_windows(
             history=history,
             slice_rows=slice_rows,
             connections=connections,
-            filtered=sorted(table.selection.filtered),
+            selection=table.selection,
         )
         for window in whole
     ]

@@ -360,5 +360,6 @@ TestHistories.settings = settings(
     deadline=None,
     phases=PHASES,
     derandomize=not MORE,
+    print_blob=True,
     suppress_health_check=list(HealthCheck),
 )

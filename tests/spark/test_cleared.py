@@ -14,16 +14,18 @@ from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.spark.job import run
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from tests import histories
 from tests.operators.tries import EVENT, State, TaskInstance
-from tests.spark.kill_points import ABOUT_TO_COMMIT, BEFORE, NO_RECEIPT, ONE_SINK_COMMITTED, Point
+from tests.spark.kill_points import AFTER, BEFORE, NO_RECEIPT, ONE_SINK_COMMITTED, Point
 from tests.spark.loads import Loads, check, prepare, write
 from tests.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
 HELD = {
-    "about to commit": ABOUT_TO_COMMIT["iceberg"],
+    # so that Iceberg has to refuse it
+    "about to commit, where main is looked up": Point(IcebergTable, "_where_main_is", AFTER),
     "one shape committed": ONE_SINK_COMMITTED,
     "no receipt": NO_RECEIPT,
     "before the checkpoints": Point(CheckpointStore, "save", BEFORE),

@@ -189,13 +189,14 @@ def test_only_what_is_shown_or_judged_is_read_from_the_change_table():
     spec, mappings, _ = chosen(choice)
     part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
 
-    query = slice_sql(spec.instance, spec.schema, mappings, part, history=False, filtered=spec.selection.filtered)
+    query = slice_sql(spec.instance, spec.schema, mappings, part, history=False, selection=spec.selection)
 
-    assert query.count("[h]") == query.count("[id]") == query.count("[name]") == 2
+    assert query.count("[h]") == query.count("[id]") == 2
+    assert query.count("[name]") == 3
     assert "[doc]" not in query
     assert "[old text]" not in query
     # bits of h, id and name
-    assert query.endswith("- 0, 1)) & 7 <> 0")
+    assert query.endswith("- 0, 1)) & 7 <> 0) AND ([__$operation] IN (3, 4) OR ([name] IS NOT NULL))")
 
 
 def test_the_salt_stands_in_no_plan(spark, capsys):

@@ -54,8 +54,8 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
     mask = "[__$update_mask]"
     byte = f"CONVERT(int, SUBSTRING({mask}, DATALENGTH({mask})"
     assert query.endswith(
-        f"WHERE [__$operation] <> 3 OR {mask} IS NULL OR {byte} - 0, 1)) & 5 <> 0"
-        f" OR {byte} - 1, 1)) & 1 <> 0 OR {byte} - 2, 1)) & 1 <> 0"
+        f"WHERE ([__$operation] <> 3 OR {mask} IS NULL OR {byte} - 0, 1)) & 5 <> 0"
+        f" OR {byte} - 1, 1)) & 1 <> 0 OR {byte} - 2, 1)) & 1 <> 0)"
     )
 
 

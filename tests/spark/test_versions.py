@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from hypothesis import given
+from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.window import Window
@@ -189,6 +190,22 @@ def test_a_mirror_keeps_deleted_rows_as_they_were_whatever_the_windows(spark, tm
     assert {(r["h"], r["id"]): tuple(r[n] for n in model.NAMES) for r in ignored} == {
         (r["h"], r["id"]): tuple(r[n] for n in model.NAMES) for r in soft
     }
+
+
+def test_a_deleted_row_without_a_time_is_not_kept_as_if_it_were_there(spark, tmp_path):
+    session, window = table_session(spark), Window(model.lsn(1), model.lsn(3))
+    mask = b"\x1f"
+    rows = [
+        (model.lsn(n).value, 1, b"s", 1, mask, 1, ended, 1, n, None, None, None)
+        for n, ended in ((2, "2026-06-01 12:00:00.003"), (3, None))
+    ]
+    held = local(session, [(1, n, None, None, None, None) for n in (2, 3)], DDL + ", _deleted_at TIMESTAMP_NTZ")
+    staged = stage(frame(session, rows), SPEC.schema, MAPPINGS, [window], str(tmp_path / "events"), history=True)
+
+    changes = SHAPE.mirror_changes(staged, window, held, "soft")
+
+    with pytest.raises(PySparkException, match=f"lsn_time_mapping has no time of {model.lsn(3)}"):
+        changes.collect()
 
 
 @pytest.mark.parametrize("deletes", ["hard", "soft", "ignore"])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc import __version__
 from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE, CommandError
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 
 # Sandbox, Airflow and Spark are heavy to import, and each command needs only some of them.
 _COMMANDS = {
@@ -100,6 +101,7 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         action.add_argument("--database", required=True, help="source database")
         action.add_argument("--table", required=True, help="source table, as schema.table")
         action.add_argument("--target", required=True, help="as in the DAG: iceberg://catalog/namespace")
+        action.add_argument("--table-name", default=TABLE_NAME, help=f"as in the DAG (default: {TABLE_NAME})")
         if name != "show":
             action.add_argument("--shape", help="one shape alone (default: all shapes that the checkpoint has)")
         if name == "set":

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, C
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import SHAPES, Target
+from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_template
 
 
 class MetadataVariables:
@@ -72,7 +72,9 @@ def _identity(arguments: argparse.Namespace) -> Identity:
     if not (schema and dot and table):
         raise CommandError(f"--table {arguments.table!r} is not of the form schema.table")
     target = Target.parse(arguments.target)
-    return Identity(arguments.conn, arguments.database, TableName(schema, table), target.address)
+    check_template(arguments.table_name)
+    name = TableName(schema, table)
+    return Identity.of(arguments.conn, arguments.database, name, target.address, arguments.table_name)
 
 
 def _list(variables: MetadataVariables) -> Iterator[str]:
@@ -86,7 +88,7 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
             yield f"{key}: {error}"
             continue
         identity = checkpoint.identity
-        yield f"{identity.connection} {identity.database} {identity.table} -> {identity.target}"
+        yield f"{identity.connection} {identity.database} {identity}"
         for shape, sink in sorted(checkpoint.sinks.items()):
             word = "" if sink.vouched is None else ", on a person's word"
             yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
@@ -166,7 +168,8 @@ def _missing(identity: Identity) -> CommandError:
 
 
 def _name(identity: Identity) -> str:
-    return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.target}"
+    name = f" as {identity.name}" if identity.name else ""
+    return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.target}{name}"
 
 
 _ACTIONS = {"show": _show, "set": _set, "reset": _reset}

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 
 log = logging.getLogger(__name__)
 
@@ -117,18 +118,38 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One source table and one target; the readable part of a checkpoint's key."""
+    """One source table and one target; the readable part of a checkpoint's key.
+
+    :param name: of the target table, where ``table_name`` gives it another one than the default: two loads of a source
+        table into one place, by different names, are at positions of their own
+    """
 
     connection: str
     database: str
     table: TableName
     target: str
+    name: str = ""
+
+    @classmethod
+    def of(cls, connection: str, database: str, table: TableName, target: str, table_name: str) -> Identity:
+        """Return the identity of a load's target table.
+
+        :param target: its address
+        :param table_name: with ``{schema}`` and ``{table}``
+        """
+        name, usual = (each.format(schema=table.schema, table=table.table) for each in (table_name, TABLE_NAME))
+        return cls(connection, database, table, target, "" if name == usual else name)
+
+    def __str__(self) -> str:
+        """Return it for people, without the connection's database."""
+        return f"{self.table} -> {self.target}" + (f" as {self.name}" if self.name else "")
 
     @property
     def variable(self) -> str:
         """The Airflow Variable's key. A hash, since table names may be long, or contain words that Airflow masks."""
-        parts = json.dumps([self.connection, self.database, self.table.schema, self.table.table, self.target])
-        return KEY_PREFIX + hashlib.sha256(parts.encode()).hexdigest()[:16]
+        parts = [self.connection, self.database, self.table.schema, self.table.table, self.target]
+        text = json.dumps([*parts, self.name] if self.name else parts)
+        return KEY_PREFIX + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +191,7 @@ class Checkpoint:
                 "schema": self.identity.table.schema,
                 "table": self.identity.table.table,
                 "target": self.identity.target,
+                "name": self.identity.name,
                 "sinks": {
                     shape: {
                         "applied": str(sink.applied),
@@ -229,7 +251,11 @@ class Checkpoint:
         instance, failed = data["instance"], data["failed"]
         return cls(
             identity=Identity(
-                data["connection"], data["database"], TableName(data["schema"], data["table"]), data["target"]
+                data["connection"],
+                data["database"],
+                TableName(data["schema"], data["table"]),
+                data["target"],
+                data.get("name", ""),
             ),
             sinks={
                 shape: SinkState(
@@ -329,7 +355,7 @@ class CheckpointStore:
         self._variables.set(
             identity.variable,
             dataclasses.replace(checkpoint, updated_at=now).to_json(),
-            description=f"CDC: {identity.connection} {identity.database} {identity.table} -> {identity.target}",
+            description=f"CDC: {identity.connection} {identity.database} {identity}",
         )
 
     def delete(self, identity: Identity) -> bool:

@@ -20,6 +20,9 @@ SHAPES = (MIRROR, HISTORY, SCD2, TRANSACTIONS)
 KEYLESS = frozenset({HISTORY, TRANSACTIONS})
 """The shapes to which rows are only added, so that they need no key."""
 
+TABLE_NAME = "{schema}_{table}"
+"""How target tables are named unless the user says otherwise."""
+
 HARD, SOFT, IGNORE = "hard", "soft", "ignore"
 DELETES = (HARD, SOFT, IGNORE)
 """What a mirror does with rows that were deleted: they go, they are marked by ``_deleted_at``, or they stay."""

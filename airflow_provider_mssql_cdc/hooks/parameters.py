@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
-from airflow_provider_mssql_cdc.core.target import Target, check_template
+from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
 
 LOAD_ONLY = frozenset(
     {
-        "table_name",
         "partition_by",
         "table_properties",
         "keys",
@@ -41,12 +40,7 @@ LOAD_ONLY = frozenset(
 
 
 def without_load_only(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters without those of ``LOAD_ONLY``.
-
-    :raises ParameterError: for a ``table_name`` that is no template of one
-    """
-    if given.get("table_name") is not None:
-        check_template(given["table_name"])
+    """Return the parameters without those of ``LOAD_ONLY``."""
     return {name: value for name, value in given.items() if name not in LOAD_ONLY}
 
 

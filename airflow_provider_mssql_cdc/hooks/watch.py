@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
-from airflow_provider_mssql_cdc.core.target import Target, check_shapes
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_shapes, check_template
 from airflow_provider_mssql_cdc.core.wake import (
     Wake,
     WakeRules,
@@ -51,6 +51,7 @@ class WatchRequest:
 
     :param connection: id of the Airflow connection, as in the checkpoints
     :param target: ``iceberg://catalog/namespace``, as in the checkpoints
+    :param table_name: as for the load
     :param max_idle: None for ``default_max_idle``
     """
 
@@ -59,6 +60,7 @@ class WatchRequest:
     exclude: tuple[str, ...]
     target: str
     shapes: tuple[str, ...]
+    table_name: str = TABLE_NAME
     on_disabled: str = "fail"
     max_idle: datetime.timedelta | None = None
 
@@ -71,6 +73,7 @@ class WatchRequest:
         exclude: Sequence[str] | str,
         target: str,
         shapes: Sequence[str],
+        table_name: str,
         on_disabled: str,
         max_idle: float | None,
     ) -> WatchRequest:
@@ -80,6 +83,7 @@ class WatchRequest:
         :raises ParameterError: if one of them has no meaning
         """
         wanted, unwanted = patterns(tables, exclude)
+        check_template(table_name)
         if on_disabled not in ON_DISABLED:
             raise ParameterError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
         if max_idle is not None and max_idle <= 0:
@@ -90,6 +94,7 @@ class WatchRequest:
             exclude=unwanted,
             target=Target.parse(target).address,
             shapes=check_shapes(shapes),
+            table_name=table_name,
             on_disabled=on_disabled,
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
         )
@@ -218,9 +223,11 @@ class Watch:
         return prober.probe(hook, self.positions()) if self.enabled else Probe(None, {}, {})
 
     def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...]) -> Watched:
-        database = self._status.name if self._status else ""
+        request, database = self.request, self._status.name if self._status else ""
         try:
-            checkpoint = self._store.load(Identity(self.request.connection, database, name, self.request.target))
+            checkpoint = self._store.load(
+                Identity.of(request.connection, database, name, request.target, request.table_name)
+            )
         except CheckpointError as error:
             if str(error) not in self._mentioned:
                 self._mentioned.add(str(error))

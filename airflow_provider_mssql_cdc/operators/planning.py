@@ -75,7 +75,7 @@ class Request:
 
     def identity(self, database: str, table: TableName) -> Identity:
         """Return what names a table's checkpoint."""
-        return Identity(self.connection, database, table, self.options.target.address)
+        return Identity.of(self.connection, database, table, self.options.target.address, self.options.table_name)
 
 
 @dataclass(slots=True)
@@ -324,13 +324,13 @@ def _positions(
         try:
             instance = choose_instance(name, instances[name], checkpoint, request.options.shapes)
         except GapError as error:
-            if request.options.resnapshot:
-                # the first load that follows starts from the newest instance
-                plan.checkpoints[name] = dataclasses.replace(checkpoint, instance=None) if checkpoint else None
-            else:
+            if checkpoint is None or not request.options.resnapshot:
                 plan.failures[name] = error
                 del instances[name]
-            continue
+                continue
+            # the newest instance begins anew, or goes on with what it reaches back to
+            checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, instance=None)
+            instance = choose_instance(name, instances[name], checkpoint, request.options.shapes)
         sinks = (
             [s.read_through for shape, s in checkpoint.sinks.items() if shape in request.options.shapes]
             if checkpoint

@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.target import check_shapes
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.probing import Prober
@@ -34,7 +34,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
     """
     Wait until a table of the group has changes that are not loaded yet, or was never loaded.
 
-    Parameters of the load that only say how to load (``table_name``, ``keys``, ``on_gap``, ``max_rows`` ..; all of
+    Parameters of the load that only say how to load (``keys``, ``columns``, ``on_gap``, ``max_rows`` ..; all of
     ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
@@ -43,6 +43,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, as for the load (templated)
     :param shapes: as for the load
+    :param table_name: as for the load
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out (templated)
     :param on_disabled: for a matched table without change data capture: ``fail`` leaves it to a load after
@@ -65,6 +66,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         tables: Sequence[str],
         target: str,
         shapes: Sequence[str] = ("mirror",),
+        table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
@@ -82,10 +84,12 @@ class MsSqlCdcSensor(BaseSensorOperator):
         if idle is not None and idle <= 0:
             raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         check_literals(tables, exclude, target)
+        check_template(table_name)
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
         self.tables = tables
         self.target = target
         self.shapes = check_shapes(shapes)
+        self.table_name = table_name
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.on_disabled = on_disabled
@@ -116,6 +120,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 tables=request.tables,
                 target=request.target,
                 shapes=request.shapes,
+                table_name=request.table_name,
                 mssql_conn_id=request.connection,
                 exclude=request.exclude,
                 on_disabled=request.on_disabled,
@@ -186,6 +191,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
             exclude=self.exclude,
             target=self.target,
             shapes=self.shapes,
+            table_name=self.table_name,
             on_disabled=self.on_disabled,
             max_idle=self.max_idle,
         )

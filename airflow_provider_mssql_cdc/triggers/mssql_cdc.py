@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import seconds, without_load_only
@@ -36,6 +37,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     :param tables: as for the sensor
     :param target: as for the sensor
     :param shapes: as for the sensor
+    :param table_name: as for the sensor
     :param mssql_conn_id: as for the sensor
     :param exclude: as for the sensor
     :param on_disabled: as for the sensor
@@ -50,6 +52,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         tables: Sequence[str],
         target: str,
         shapes: Sequence[str],
+        table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
         on_disabled: str = "fail",
@@ -59,7 +62,8 @@ class MsSqlCdcTrigger(BaseTrigger):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tables, self.exclude, self.shapes = list(tables), list(exclude), list(shapes)
-        self.target, self.mssql_conn_id, self.on_disabled = target, mssql_conn_id, on_disabled
+        self.target, self.table_name = target, table_name
+        self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
         self._hook: MsSqlCdcHook | None = None
 
@@ -117,6 +121,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema
     :param target: ``iceberg://catalog/namespace``, as for the load that is woken
     :param shapes: as for the load that is woken
+    :param table_name: as for the load that is woken
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out
     :param on_disabled: as for ``MsSqlCdcSensor``
@@ -131,6 +136,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         tables: Sequence[str],
         target: str,
         shapes: Sequence[str] = ("mirror",),
+        table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
         on_disabled: str = "fail",
@@ -146,7 +152,8 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.tables = [tables] if isinstance(tables, str) else list(tables)
         self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.shapes = list(shapes)
-        self.target, self.mssql_conn_id, self.on_disabled = target, mssql_conn_id, on_disabled
+        self.target, self.table_name = target, table_name
+        self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval = seconds(max_idle), poll_interval
         _request(self)
 
@@ -229,7 +236,7 @@ def _event(content: dict[str, Any]) -> TriggerEvent:
     return TriggerEvent(content)  # type: ignore[no-untyped-call]
 
 
-_PARAMETERS = ("tables", "target", "shapes", "mssql_conn_id", "exclude", "on_disabled", "max_idle")
+_PARAMETERS = ("tables", "target", "shapes", "table_name", "mssql_conn_id", "exclude", "on_disabled", "max_idle")
 
 
 def _request(trigger: BaseTrigger) -> WatchRequest:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 
@@ -124,6 +125,21 @@ def test_set_makes_a_checkpoint_where_there_is_none(store, capsys):
     (sink,) = store.load(identity).sinks.values()
     assert (sink.applied, sink.read_through, bool(sink.vouched)) == (lsn(3), lsn(3), True)
     assert "There was no checkpoint of this table" in capsys.readouterr().out
+
+
+def test_a_table_of_another_name_has_a_checkpoint_of_its_own(store, capsys):
+    before, where = store.load(ORDERS), [*WHERE, "--table-name", "all_{table}"]
+    assert main(["checkpoint", "set", *where, "--shape", "history", "--position", str(lsn(3))]) == 0
+    assert store.load(ORDERS) == before
+    found = store.load(dataclasses.replace(ORDERS, name="all_orders.old"))
+    assert found.sinks["history"].applied == lsn(3)
+    assert "in iceberg://lake/shop as all_orders.old: history set to" in capsys.readouterr().out
+    assert main(["checkpoint", "list"]) == 0
+    assert "shop_conn Shop sales.orders.old -> iceberg://lake/shop as all_orders.old\n" in capsys.readouterr().out
+    assert main(["checkpoint", "show", *WHERE, "--table-name", "{schema}_{table}"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == ""
+    assert main(["checkpoint", "reset", *WHERE, "--table-name", "{nope}"]) == 2
+    assert "table_name='{nope}'" in capsys.readouterr().err
 
 
 def test_reset_removes_the_checkpoint_and_no_other(store, capsys):

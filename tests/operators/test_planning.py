@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -369,6 +369,22 @@ def test_a_table_whose_name_would_be_a_path_fails_alone(group: Group) -> None:
     assert (plan.failures, [spec.sinks[0].table[-1] for spec in plan.specs]) == ({}, ["in_out"])
 
 
+def test_loads_of_a_table_by_two_names_do_not_take_each_others_positions(group: Group) -> None:
+    request = group.request()
+    other = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="{table}_too"))
+    cut = group.loaded(A, B)
+    with group.source.hook() as hook:
+        assert plan_load(hook, group.store, request, None).specs == []
+        plan = plan_load(hook, group.store, other, None)
+    assert [(spec.name, spec.sinks[0].table[-1], spec.sinks[0].read_through) for spec in plan.specs] == [
+        (A, "a_too", None),
+        (B, "b_too", None),
+    ]
+    identities = [each.identity(plan.database, A) for each in (request, other)]
+    group.store.overwrite(Checkpoint(identities[1]))
+    assert [group.store.load(identity).position for identity in identities] == [cut, None]
+
+
 def test_two_tables_onto_one_name_stop_the_run_for_good(group: Group) -> None:
     request = group.request()
     request = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="all"))
@@ -391,6 +407,65 @@ def test_the_gap_behind_a_dropped_instance_says_how_to_load_anew(group: Group) -
         )
         again = plan_load(hook, group.store, group.request(resnapshot=True), None)
     assert [spec.name for spec in again.specs] == [A]
+
+
+def test_an_instance_that_was_not_probed_does_not_make_its_table_a_quiet_one(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group.loaded(A, B)
+    for name in ("second", "third"):
+        if name == "third":
+            position, stored = group.source.max_lsn(), group.checkpoint(A)
+            assert stored is not None
+            sink = dataclasses.replace(stored.sinks["mirror"], applied=position, read_through=position, witness=None)
+            group.store.overwrite(dataclasses.replace(stored, sinks={"mirror": sink}))
+            group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
+            group.change("INSERT INTO dbo.a (id) VALUES (2)")
+        group.source.sql(
+            f"EXEC sys.sp_cdc_enable_table N'dbo', N'a', @capture_instance = N'{name}', @role_name = NULL,"
+            " @supports_net_changes = 0"
+        )
+        group.change("INSERT INTO dbo.b (id) VALUES (2); DELETE FROM dbo.b WHERE id = 2")
+    find = Prober.probe
+
+    def reaching_back(prober: Prober, hook: Any, *given: Any, **named: Any) -> Any:
+        (third,) = (each.object_id for each in hook.capture_instances([A]) if each.name == "third")
+        probe = find(prober, hook, *given, **named)
+        return dataclasses.replace(probe, min_lsns={**probe.min_lsns, third: position})
+
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+        assert [(spec.name, spec.instance.name) for spec in plan.specs] == [(A, "second"), (B, "dbo_b")]
+        monkeypatch.setattr(Prober, "probe", reaching_back)
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert [spec.name for spec in plan.specs] == [B]
+    assert "changed while the run was planned" in str(plan.failures[A])
+
+
+def test_an_instance_that_reaches_back_to_one_shape_goes_on_with_that(group: Group) -> None:
+    options = group.request(resnapshot=True).options
+    request = dataclasses.replace(group.request(), options=dataclasses.replace(options, shapes=("mirror", "history")))
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
+    group.source.enable("dbo.a")
+    behind = group.checkpoint(A)
+    assert behind is not None
+    ahead = group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    mirror = dataclasses.replace(behind.sinks["mirror"], applied=ahead, read_through=ahead, witness=None)
+    group.store.overwrite(
+        dataclasses.replace(behind, sinks={"mirror": mirror, "history": behind.sinks["mirror"]}),
+    )
+    cut = group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, request, None)
+    assert plan.failures == {}
+    spec = next(spec for spec in plan.specs if spec.name == A)
+    assert [(s.shape, s.read_through, s.lost_after) for s in spec.sinks] == [
+        ("mirror", ahead, None),
+        ("history", None, behind.position),
+    ]
+    assert plan.upto == cut
 
 
 def test_another_recovery_fork_stops_the_tables(group: Group, request: pytest.FixtureRequest) -> None:

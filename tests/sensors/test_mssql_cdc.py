@@ -85,6 +85,13 @@ def test_it_wakes_for_events_and_for_nothing_else(shop: Source, monkeypatch: pyt
     assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
 
 
+def test_tables_of_another_name_are_at_positions_of_their_own(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    assert not sensor(table_name="dbo_{table}").poke({})
+    found = sensor(table_name="{table}_too").poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+
+
 def test_a_new_instance_is_noticed_between_two_pokes(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(shop, monkeypatch, "a", "b")
     wait = sensor()

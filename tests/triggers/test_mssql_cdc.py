@@ -375,10 +375,11 @@ def test_a_watcher_takes_the_sensors_parameters_and_no_others() -> None:
     """So that sensor, watcher and load can be given one and the same group."""
     own = {"self", "kwargs", "deferrable"}
     names = [name for name in inspect.signature(MsSqlCdcSensor.__init__).parameters if name not in own]
-    group = {"shapes": ["mirror"], "exclude": [], "on_disabled": "skip", "max_idle": datetime.timedelta(hours=2)}
+    group = {"shapes": ["mirror"], "table_name": "all_{table}", "exclude": [], "on_disabled": "skip"}
+    group["max_idle"] = datetime.timedelta(hours=2)
     assert set(names) - {"tables", "target", "mssql_conn_id", "poll_interval"} == set(group)
     made = inflated(watcher(**group, **dict.fromkeys(LOAD_ONLY)))
-    assert (made.max_idle, made.on_disabled) == (7200.0, "skip")
+    assert (made.max_idle, made.on_disabled, made.table_name) == (7200.0, "skip", "all_{table}")
     with pytest.raises(TypeError, match="takes no parameter tabels"):
         watcher(tabels=["a"])
     with pytest.raises(ValueError, match=r"table_name='\{nope\}'"):

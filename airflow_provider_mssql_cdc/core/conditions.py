@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ PADDED = frozenset({"char", "nchar"})
 TEXTS = PADDED | {"varchar", "nvarchar"}
 
 _MONEY = {"money": (19, 4), "smallmoney": (10, 4)}
+_CONTINUED = re.compile(r"\\\r?\n")
+"""What T-SQL leaves out of a string constant (docs: Backslash (line continuation))."""
 _UNORDERED = frozenset({"bit", "uniqueidentifier"})
 
 
@@ -77,7 +80,9 @@ def condition(table: TableName, column: Column, operator: str, given: Sequence[o
         raise _refused(table, column, f"{operator} of floating-point numbers depends on how they are rounded.")
     if column.type in _UNORDERED and operator in ORDERS:
         raise _refused(table, column, f"the order of {column.type} is not the same everywhere.")
-    return Condition(column.name, operator, tuple(_text(table, column, value) for value in given))
+    texts = tuple(_text(table, column, value) for value in given)
+    # of a list the order says nothing, and a set of Python has another one in each process
+    return Condition(column.name, operator, tuple(sorted(set(texts))) if operator in LISTS else texts)
 
 
 def pushed_filter(schema: TableSchema, conditions: Sequence[Condition]) -> str:
@@ -114,6 +119,8 @@ def _literal(column: Column, value: str) -> str | None:
     if column.type == "date":
         return f"CONVERT(date, '{value}', 23)"
     if column.type in TEXTS:
+        if _CONTINUED.search(value):
+            return None
         return "N'" + value.replace("'", "''") + "'"
     if column.type == "uniqueidentifier":
         return f"CONVERT(uniqueidentifier, '{value}')"

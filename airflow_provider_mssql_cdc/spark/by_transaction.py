@@ -56,5 +56,5 @@ def by_transaction(*tables: DataFrame, after: str | None = None, upto: str | Non
 def _lsn(name: str, text: str) -> Lsn:
     try:
         return Lsn.parse(text)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ParameterError(f"{name}={text!r}: {error}") from error

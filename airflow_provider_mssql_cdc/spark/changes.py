@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -17,9 +19,9 @@ from airflow_provider_mssql_cdc.core.changes import (
     HistoryOptions,
 )
 from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, shown, wide_columns
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.fold import column
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
@@ -47,14 +49,33 @@ def letters(options: HistoryOptions) -> list[str]:
     return [letter for operation in options.operations for letter in _LETTERS[operation]]
 
 
-def known_in_history(shape: TableShape, sink: SinkSpec, held: DataFrame, window: Window) -> DataFrame | None:
+def events_held(shape: TableShape, sink: SinkSpec, staged: Staged, window: Window) -> DataFrame:
+    """Return the events of the keys that a history of some kinds of changes holds, or that came and went: a copied row
+    does not give way to what is left out.
+
+    The key is one that the server enforces.
+    """
+    events = staged.rows(window)
+    if not sink.history.is_net:
+        return events.where(F.col("_op").isin(*letters(sink.history)) | F.col("_moved"))
+    left_out = seen_as(sink.history.changes, shape, events).where(~F.col("_op").isin(*letters(sink.history)))
+    return by_keys_of(events, left_out, shape.key, "left_anti")
+
+
+def known_in_history(
+    shape: TableShape, sink: SinkSpec, held: DataFrame, window: Window, gaps: Sequence[Gap] = ()
+) -> DataFrame | None:
     """Return what a history knows of each key as it was before a window; None where it cannot know.
 
     :param held: the rows of the target
+    :param gaps: what it lacks: images of before one say nothing of what comes after it
     """
     if not shape.key or not sink.history.has_latest:
         return None
-    return shape.known_in_history(_images(shape, held) if sink.history.form == WIDE else held, window)
+    images = _images(shape, held) if sink.history.form == WIDE else held
+    if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
+        images = images.where(F.col("_lsn") >= str(since))
+    return shape.known_in_history(images, window)
 
 
 def identified(sink: SinkSpec, rows: DataFrame) -> DataFrame:

@@ -75,11 +75,12 @@ class ChosenKey:
 
         :raises KeyRequiredError: with examples, if some have
         """
-        self._refuse_several(rows.groupBy(*self._key()).count().where("count > 1"))
+        self._refuse_several(rows.groupBy(*self._key()).agg(F.count("*").alias(_SUM)).where(F.col(_SUM) > 1))
 
     def alone(self, rows: DataFrame) -> DataFrame:
         """Return the rows whose key no other one has."""
-        return rows.join(rows.groupBy(*renamed(self.key)).count().where("count = 1"), same_key(self.key), "left_semi")
+        by_key = rows.groupBy(*renamed(self.key)).agg(F.count("*").alias(_SUM))
+        return rows.join(by_key.where(F.col(_SUM) == 1), same_key(self.key), "left_semi")
 
     def _beside_held(self, events: DataFrame, held: DataFrame) -> DataFrame:
         names = [*self._key(), *map(column, self.image)]

@@ -137,13 +137,16 @@ def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None, marker: Marker | None
     :param marker: of the target
     """
     other = other_instance(table, marker) if marker else None
+    # on_gap goes by the checkpoint, which may be lost, or ahead of a target that was rolled back
+    first = f" (after `mssql-cdc checkpoint set --position {after}`, if that does nothing)" if marker else ""
     return GapError(
         str(table.name),
         after,
         min_lsn or after.next(),
         advice=(f"The target {other}. " if other else "")
-        + 'Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint '
-        "reset`; then load more often, or raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup').",
+        + f'Load the table anew once with on_gap="resnapshot"{first}, or drop the target table and run `mssql-cdc '
+        "checkpoint reset`; then load more often, or raise the retention "
+        "(sys.sp_cdc_change_job @job_type = N'cleanup').",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
@@ -90,7 +91,9 @@ def replay_sink(
                 table=str(shape.spec.name),
                 advice=_ANOTHER_TABLE,
             )
-        events = history_rows(shape, sink, staged, window, known_in_history(shape, sink, held, window))
+        gaps = state.marker.gaps if state.marker else ()
+        known = known_in_history(shape, sink, held, window, gaps)
+        events = history_rows(shape, sink, staged, window, known)
         rows = _missing(identified(sink, events), there, window)
         if target.commit(state, Append(rows), None):
             before = state.marker.position if state.marker else None
@@ -108,8 +111,8 @@ def _within(window: Window) -> Column:
 
 
 def _missing(events: DataFrame, held: DataFrame, window: Window) -> DataFrame:
-    present = held.where(_within(window)).select(*(F.col(name).alias(f"_held{name}") for name in IDENTITY))
+    present = held.where(_within(window)).select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
     same = F.lit(True)
     for name in IDENTITY:
-        same &= F.col(name).eqNullSafe(F.col(f"_held{name}"))
+        same &= F.col(name).eqNullSafe(F.col(TEMPORARY + name))
     return events.join(present, same, "left_anti")

@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.columns import (
     DELETED_AT,
     EVENT_COLUMNS,
+    TEMPORARY,
     TRANSACTION_COLUMNS,
     VERSION_COLUMNS,
     ColumnMapping,
@@ -41,6 +42,9 @@ from airflow_provider_mssql_cdc.spark.staging import Staged
 
 IDENTITY = ("_lsn", "_command_id", "_seqval", "_op")
 """What identifies an event; it is compared NULL-safe."""
+
+
+_LATEST = TEMPORARY + "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +160,13 @@ class TableShape:
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
     def history_copy(
-        self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window, letters: Sequence[str] | None = None
+        self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window, held: DataFrame | None = None
     ) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way.
 
-        :param letters: operations of the changes that the history holds; a row does not give way to others. None for
-            all; for some, the key is one that the server enforces
+        :param held: the events whose keys give way, where the history does not hold all kinds of changes
         """
-        if staged is not None and letters is not None:
-            held = staged.rows(window).where(F.col("_op").isin(*letters) | F.col("_moved"))
+        if held is not None:
             copied = by_keys_of(copied, held, self.key, "left_anti")
         elif staged is not None and staged.count(window).events:
             copied, _ = self.first_rows(copied, staged.rows(window))
@@ -214,8 +216,8 @@ class TableShape:
         images = history.where((F.col("_lsn") <= str(window.after)) & (F.col("_op") != "B"))
         needed = (*map(column, self.lobs), F.col("_unknown"), F.col("_op"))
         order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
-        latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias("latest"))
-        return latest.select(*map(column, self.key), "latest.*").where("_op != 'D'").drop("_op")
+        latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
+        return latest.select(*map(column, self.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
 
     @property
     def chosen_key(self) -> ChosenKey | None:

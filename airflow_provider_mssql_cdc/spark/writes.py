@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.changes import history_rows, known_in_history, letters
+from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, known_in_history
 from airflow_provider_mssql_cdc.spark.first_load import Copy
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
@@ -26,15 +27,18 @@ def takes_copy(sink: SinkSpec) -> bool:
     return sink.shape != TRANSACTIONS and sink.history.form != WIDE
 
 
-def next_window(shape: TableShape, sink: SinkSpec, window: Window, staged: Staged, held: DataFrame) -> Write:
+def next_window(
+    shape: TableShape, sink: SinkSpec, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]
+) -> Write:
     """Return what a window adds to a sink that is loaded up to its start.
 
     :param held: the rows of the target
+    :param gaps: what a history lacks
     :raises TargetError: if the value of a mirror's column cannot be known
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink.shape == HISTORY:
-        return Append(history_rows(shape, sink, staged, window, known_in_history(shape, sink, held, window)))
+        return Append(history_rows(shape, sink, staged, window, known_in_history(shape, sink, held, window, gaps)))
     if sink.shape == TRANSACTIONS:
         return Append(shape.transactions(staged, window))
     if sink.shape == SCD2:
@@ -108,7 +112,9 @@ def _first_events(
     names = [column(target.name) for target in shape.columns(sink)]
     parts = []
     if copy is not None and takes_copy(sink):
-        held = None if sink.history.operations == OPERATIONS else letters(sink.history)
+        held = None
+        if staged is not None and sink.history.operations != OPERATIONS:
+            held = events_held(shape, sink, staged, window)
         parts.append(shape.history_copy(copy.rows(), window.after, staged, window, held).select(*names))
     if staged is not None and not window.is_empty:
         known = shape.known_in_copy(copy.rows(), staged, window) if copy is not None else None

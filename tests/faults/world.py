@@ -301,7 +301,7 @@ def _first_rows(
     return Write(lambda rows: as_rows(fold(as_dict(stays), events)), low)
 
 
-def _next_window(shape: Any, sink: Any, window: Any, staged: Staged, held: Any) -> Write:
+def _next_window(shape: Any, sink: Any, window: Any, staged: Staged, held: Any, gaps: Any) -> Write:
     events = staged.rows(window)
     if sink.shape == "history":
         return Write(lambda rows: [*rows, *events])

@@ -5,12 +5,17 @@ from random import Random
 
 import pytest
 from hypothesis import given
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import CHANGES, HistoryOptions
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
+from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
+from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.changes import history_rows, identified, known_in_history, seen_as
+from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, identified, known_in_history, seen_as
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
@@ -19,6 +24,7 @@ from tests.spark.rows import local
 pytestmark = pytest.mark.xdist_group(__name__)
 
 OPERATIONS = {1: "D", 2: "I", 3: "B", 4: "U"}
+BUT_UPDATES = ("insert", "delete")
 NET = ("net", "net_mask", "net_merge")
 
 
@@ -172,7 +178,38 @@ def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_pat
     of_records = known_in_history(SHAPE, sink, rows, later)
     of_events = SHAPE.known_in_history(shape.history_events(staged, window, known, once=False), later)
     kept = [f"`{name}`" for name in ("h", "id", "doc", "old text", "_unknown")]
-    assert sorted(map(repr, of_records.select(*kept).collect())) == sorted(map(repr, of_events.select(*kept).collect()))
+
+    def told(known):
+        return sorted(map(repr, known.select(*kept).collect()))
+
+    assert told(of_records) == told(of_events)
+    # what was there before a gap may have changed within it
+    middle = model.lsn((low + high) // 2)
+    gaps = (Gap(model.lsn(low), model.lsn(low)), Gap(model.lsn(low + 1), middle), Gap(later.upto, later.upto))
+    events_of_later = shape.history_events(staged, window, known, once=False).where(F.col("_lsn") >= str(middle))
+    of_later = SHAPE.known_in_history(events_of_later, later)
+    assert told(known_in_history(SHAPE, sink, rows, later, gaps)) == told(of_later)
+
+
+def test_a_key_column_may_have_any_name(spark):
+    columns = (Column(1, 1, "latest", "int"), Column(2, 2, "count", "int"), Column(3, 3, "doc", "ntext"))
+    spec = model.table_spec(columns=columns, key=("latest", "count"), unique_key=False)
+    shape = TableShape(spec, map_columns(spec.name, spec.schema), None)
+    names = "latest INT, count INT, doc STRING"
+    rows = local(
+        table_session(spark),
+        [(1, 2, "a", [], "I", str(model.lsn(2)), 1), (1, 2, "b", [], "U", str(model.lsn(3)), 1)],
+        f"{names}, _unknown ARRAY<STRING>, _op STRING, _lsn STRING, _seq BIGINT",
+    )
+
+    known = shape.known_in_history(rows, Window(model.lsn(3), model.lsn(4)))
+
+    assert [tuple(row) for row in known.collect()] == [(1, 2, "b", [])]
+    images = rows.select("latest", "count", "doc")
+    shape.chosen_key.refuse_duplicates(images.limit(1))
+    with pytest.raises(KeyRequiredError, match="latest=1, count=2"):
+        shape.chosen_key.refuse_duplicates(images)
+    assert shape.chosen_key.alone(images).collect() == []
 
 
 @few
@@ -183,13 +220,21 @@ def test_copied_rows_give_way_to_the_changes_that_a_history_holds_alone(spark, t
     raw = frame(session, model.raw_rows(captures, low, high))
     folder = str(tmp_path_factory.mktemp("staged") / "events")
     staged = stage(raw, SPEC.schema, MAPPINGS, [window], folder, history=True)
-    copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
+    scanned = [row for capture in captures for row in capture.scanned(random, low, high)]
+    copy = copied(session, scanned)
 
-    rows = SHAPE.history_copy(copy, model.lsn(low), staged, window, ["I", "D"]).collect()
+    def kept(changes):
+        sink = SinkSpec("history", ("lake", "t"), None, None, history=HistoryOptions(changes, operations=BUT_UPDATES))
+        held = events_held(SHAPE, sink, staged, window)
+        rows = SHAPE.history_copy(copy, model.lsn(low), staged, window, held).collect()
+        return sorted((row["h"], row["id"]) for row in rows)
 
     there = {row[:2] for row in before(captures, high)}
     # an update of the key ends one row and begins another
     held = {
         key for key, found in changes_by_key(captures, low, high).items() if any(bits == 31 for _, bits, _ in found)
     }
-    assert sorted((row["h"], row["id"]) for row in rows) == sorted(there - held)
+    assert kept("all_old") == sorted(there - held)
+    updated = {found[2][:2] for found in net_changes(captures, low, high) if found[0] == "U"}
+    touched = changes_by_key(captures, low, high).keys() - updated
+    assert kept("net") == sorted(row[:2] for row in scanned if row[:2] not in touched)

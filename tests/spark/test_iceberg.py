@@ -51,6 +51,20 @@ def call(target, statement):
     target._session.sql(statement.format(t=f"'{'.'.join(target._name[1:])}'")).collect()
 
 
+def test_rows_have_the_columns_of_now(table):
+    target = table()
+    assert target.commit(target.state(), Append(frame(target, [(1, "x", 2)])), marker(7))
+    first, *others = [column.name for column in COLUMNS]
+    for change in ("ADD COLUMN note STRING", f"RENAME COLUMN {first} TO renamed"):
+        target._session.sql(f"ALTER TABLE {target.sql_name} {change}")
+
+    # of another process, too
+    for reader in (target, table()):
+        rows = reader.rows(reader.state())
+        assert rows.columns == ["renamed", *others, "note"]
+        assert [tuple(row) for row in rows.collect()] == [(1, "x", 2, None)]
+
+
 def test_rows_and_marker_appear_together_and_the_branch_goes(table):
     target = table()
     state = target.state()

@@ -118,7 +118,13 @@ class IcebergTable(FileTable):
         """Return the rows that the table held then."""
         if state.snapshot is None:
             return self._session.table(self.sql_name).limit(0)
-        return self.rows_at(state.snapshot)
+        then, now = self.rows_at(state.snapshot), self._session.table(self.sql_name)
+        if then.schema == now.schema:
+            return then
+        # A snapshot is read with the columns of its time, and ALTER TABLE makes none. If main has moved on since
+        # ``state``, ``commit`` refuses what was made of these rows.
+        self._session.catalog.refreshTable(self.sql_name)
+        return self._session.table(self.sql_name)
 
     def rows_at(self, snapshot: int) -> DataFrame:
         """Return the rows of a snapshot."""

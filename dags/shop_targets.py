@@ -1,4 +1,4 @@
-"""Load one table into every kind of target, as mirror, history and scd2 where it takes them, up to one common position.
+"""Load one table into every kind of target, in all shapes that it takes, up to one common position.
 
 Each target has a task of its own, and checkpoints of its own: one that fails does not hold up the others, and later
 goes on where it was. The parameter ``targets`` says which are loaded.
@@ -21,11 +21,15 @@ FOLDER = "file://{{ var.value.shop_warehouse }}"
 # Delta reads the list of a table's files in 50 parts, which are too many for a small one.
 DELTA = {**SPARK, "spark.databricks.delta.snapshotPartitions": "2"}
 
+ALL = ["mirror", "history", "scd2", "transactions"]
+WITHOUT_VERSIONS = ["mirror", "history", "transactions"]
+GROWING = ["history", "transactions"]
+
 TARGETS = {
-    "iceberg": {"target": "iceberg://lake/shop", "shapes": ["mirror", "history", "scd2"], "conf": LAKE},
-    "delta": {"target": f"delta+{FOLDER}/delta", "shapes": ["mirror", "history", "scd2"], "conf": DELTA},
-    "parquet": {"target": f"parquet+{FOLDER}/parquet", "shapes": ["history"], "conf": SPARK},
-    "postgresql": {"target": "postgresql://postgres_default/shop", "shapes": ["mirror", "history"], "conf": SPARK},
+    "iceberg": {"target": "iceberg://lake/shop", "shapes": ALL, "conf": LAKE},
+    "delta": {"target": f"delta+{FOLDER}/delta", "shapes": ALL, "conf": DELTA},
+    "parquet": {"target": f"parquet+{FOLDER}/parquet", "shapes": GROWING, "conf": SPARK},
+    "postgresql": {"target": "postgresql://postgres_default/shop", "shapes": WITHOUT_VERSIONS, "conf": SPARK},
 }
 
 with DAG(

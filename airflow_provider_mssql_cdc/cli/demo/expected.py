@@ -1,4 +1,4 @@
-"""What histories and versions must hold, by the source's own rows and its change table alone."""
+"""What histories, versions and transactions must hold, by the source's own rows and its change table alone."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ class Expected:
             for (since, row), (until, _) in zip(states, [*states[1:], (None, None)], strict=True)
             if row is not None
         ]
+
+    def transactions(self) -> list[Row]:
+        """Return the position of each transaction, and how many events it has: all, and of each kind."""
+        kinds: dict[str, list[str]] = {}
+        for lsn, _, operation, *_ in self._events:
+            kinds.setdefault(lsn, []).append(operation)
+        counts = ((lsn, [found.count(kind) for kind in "IUD"]) for lsn, found in kinds.items())
+        return [(lsn, sum(each), *each) for lsn, each in counts]
 
     def _copied(self) -> Iterator[Row]:
         """Yield the rows of the lower end but those that changed until the upper one.

@@ -1,4 +1,4 @@
-"""The scenario ``targets``: one table goes into every target, as mirror, history and scd2 where it takes them."""
+"""The scenario ``targets``: one table goes into every target, in all shapes that it takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.cli.demo import lake, postgres, report, shop, ta
 from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_events, read_source
 from airflow_provider_mssql_cdc.cli.demo.expected import Expected, FirstLoad, Row
 from airflow_provider_mssql_cdc.cli.demo.play import Demo
-from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, SHAPES, TABLE, VERSIONS
+from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, SHAPES, TABLE, TRANSACTIONS, VERSIONS
 
 _COMMITS_BETWEEN = 120
 _POLL = 0.05
@@ -94,6 +94,8 @@ def compare_shape(shape: str, source: list[Row], expected: Expected, there: pa.T
         return {"rows": compare(source, there, TABLE.arrow, TABLE.key)}
     if shape == "history":
         return {"events": compare(expected.history(), there, HISTORY, (*shop.EVENT, *TABLE.key))}
+    if shape == "transactions":
+        return {"transactions": compare(expected.transactions(), there, TRANSACTIONS, ("_lsn",))}
     is_open = there.column("_to_lsn").is_null()
     return {
         "versions": compare(expected.versions(), there, VERSIONS, (*TABLE.key, "_from_lsn")),

@@ -12,38 +12,44 @@ from airflow_provider_mssql_cdc.cli.demo import lake, shop
 TABLE = shop.ORDERS
 NAME = f"{TABLE.schema}_{TABLE.name}"
 SHAPES = {
-    "iceberg": ("mirror", "history", "scd2"),
-    "delta": ("mirror", "history", "scd2"),
-    "parquet": ("history",),
-    "postgresql": ("mirror", "history"),
+    "iceberg": ("mirror", "history", "scd2", "transactions"),
+    "delta": ("mirror", "history", "scd2", "transactions"),
+    "parquet": ("history", "transactions"),
+    "postgresql": ("mirror", "history", "transactions"),
 }
 """The targets of the DAG, and the shapes that each takes."""
 
 HISTORY = pa.schema([*TABLE.events])
 VERSIONS = pa.schema([*TABLE.arrow, ("_from_lsn", pa.string()), ("_to_lsn", pa.string())])
+COUNTS = ("events", "inserted", "updated", "deleted")
+TRANSACTIONS = pa.schema([("_lsn", pa.string()), *((name, pa.int64()) for name in COUNTS)])
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
 }
-_PARQUET = "parquet_history"
 
 
 def query(table: str, shape: str) -> str:
     """Return the query for what is compared of a shape."""
-    columns = {"history": HISTORY.names, "scd2": VERSIONS.names}.get(shape, ["*"])
+    schemas = {"history": HISTORY, "scd2": VERSIONS, "transactions": TRANSACTIONS}
+    columns = schemas[shape].names if shape in schemas else ["*"]
     return f"SELECT {', '.join(columns)} FROM {table}"
 
 
 def queries(warehouse: str) -> dict[str, str]:
     """Return what is read: ``iceberg.mirror``, ``delta.scd2``, .."""
-    found = {"parquet.history": query(_PARQUET, "history")}
+    found = {f"parquet.{shape}": query(_view(shape), shape) for shape in SHAPES["parquet"]}
     for shape in SHAPES["iceberg"]:
         suffix = "" if shape == "mirror" else f"_{shape}"
         found[f"iceberg.{shape}"] = query(lake.mirror(TABLE) + suffix, shape)
         found[f"delta.{shape}"] = query(f"delta.`{warehouse}/delta/{NAME}{suffix}`", shape)
     return found
+
+
+def _view(shape: str) -> str:
+    return f"parquet_{shape}"
 
 
 def main(warehouse: str, packages: str, folder: str) -> None:
@@ -54,7 +60,9 @@ def main(warehouse: str, packages: str, folder: str) -> None:
 
     def export() -> None:
         # manifests say which files count, so this is how others read them, too
-        read_history(spark, f"file://{warehouse}/parquet", f"{NAME}_history").createOrReplaceTempView(_PARQUET)
+        for shape in SHAPES["parquet"]:
+            rows = read_history(spark, f"file://{warehouse}/parquet", f"{NAME}_{shape}")
+            rows.createOrReplaceTempView(_view(shape))
         lake.export(spark, Path(folder), queries(warehouse))
 
     lake.when_asked(spark, export)

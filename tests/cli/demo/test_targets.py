@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_mssql_cdc.cli.demo import report
 from airflow_provider_mssql_cdc.cli.demo.expected import Expected, FirstLoad
 from airflow_provider_mssql_cdc.cli.demo.targets import compare_shape
-from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, TABLE, VERSIONS
+from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, TABLE, TRANSACTIONS, VERSIONS
 
 LOW, HIGH, TEN, ELEVEN, TWELVE = (f"0x{number:020X}" for number in (5, 8, 10, 11, 12))
 MEANWHILE = f"0x{7:020X}"
@@ -60,6 +60,10 @@ HELD = {
     "mirror": (TABLE.arrow, SOURCE),
     "history": (HISTORY, [*((LOW, None, "R", *row) for row in COPIED), *EVENTS]),
     "scd2": (VERSIONS, VERSION_ROWS),
+    "transactions": (
+        TRANSACTIONS,
+        [(MEANWHILE, 1, 0, 1, 0), (TEN, 3, 0, 2, 1), (ELEVEN, 2, 1, 0, 1), (TWELVE, 1, 1, 0, 0)],
+    ),
 }
 
 
@@ -83,6 +87,7 @@ def test_a_target_that_holds_it_all_is_equal(shape):
 
 
 OTHERS = {"order_id": 99, "customer_id": 71, "status": "lost", "amount": Decimal("9.0000"), "ordered_at": None}
+OTHERS |= dict.fromkeys(("events", "inserted", "updated", "deleted"), 7)
 OTHERS |= {"_lsn": HIGH, "_command_id": 9, "_op": "X", "_from_lsn": HIGH, "_to_lsn": HIGH}
 
 

@@ -41,7 +41,7 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, req
     prepare(live)
     write(live, models, rng, 150)
     live.wait_captured()
-    loads = Loads(live, SHAPES[FORMAT][:3])
+    loads = Loads(live, SHAPES[FORMAT])
 
     # two first loads at once: one of them wins, in each sink
     with ThreadPoolExecutor(2) as pool:

@@ -404,6 +404,8 @@ def test_a_statement_that_another_thread_cancels(server: Sandbox, statement: str
     finally:
         ended.set()
         thread.join()
+    # FreeTDS takes the answer to a cancel of the last moment with the cursor that it was for
+    cursor.close()
     assert client.run("SELECT id, @@TRANCOUNT FROM #t") == [(1, 1)]
     client.close()
 

@@ -168,8 +168,7 @@ def _missing(identity: Identity) -> CommandError:
 
 
 def _name(identity: Identity) -> str:
-    name = f" as {identity.name}" if identity.name else ""
-    return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.target}{name}"
+    return f"{identity.table} of {identity.database} ({identity.connection}) in {identity.place}"
 
 
 _ACTIONS = {"show": _show, "set": _set, "reset": _reset}

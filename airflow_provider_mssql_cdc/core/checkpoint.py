@@ -140,9 +140,14 @@ class Identity:
         name, usual = (each.format(schema=table.schema, table=table.table) for each in (table_name, TABLE_NAME))
         return cls(connection, database, table, target, "" if name == usual else name)
 
+    @property
+    def place(self) -> str:
+        """The target for people, with the table's name in it where that is not the default."""
+        return f"{self.target} as {self.name}" if self.name else self.target
+
     def __str__(self) -> str:
-        """Return it for people, without the connection's database."""
-        return f"{self.table} -> {self.target}" + (f" as {self.name}" if self.name else "")
+        """Return it for people, without connection and database."""
+        return f"{self.table} -> {self.place}"
 
     @property
     def variable(self) -> str:

@@ -423,8 +423,7 @@ class TableLoad:
         window, held = self._window(sink, decision), target.rows(state)
         if isinstance(decision, Load):
             assert self._staged is not None
-            gaps = state.marker.gaps if state.marker else ()
-            return next_window(self.shape, sink, decision.window, self._staged, held, gaps)
+            return next_window(self.shape, sink, decision.window, self._staged, held, state.gaps)
         assert window is not None
         witness = self._witnesses.get(window.upto)
         return first_rows(

@@ -91,8 +91,7 @@ def replay_sink(
                 table=str(shape.spec.name),
                 advice=_ANOTHER_TABLE,
             )
-        gaps = state.marker.gaps if state.marker else ()
-        known = known_in_history(shape, sink, held, window, gaps)
+        known = known_in_history(shape, sink, held, window, state.gaps)
         events = history_rows(shape, sink, staged, window, known)
         rows = _missing(identified(sink, events), there, window)
         if target.commit(state, Append(rows), None):

@@ -37,17 +37,7 @@ class Task:
 
     def __init__(self, loads: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
         self.loads, self.state = loads, State()
-        connection = loads.connection
-        address = {
-            "conn_type": "mssql",
-            "host": connection.host,
-            "port": connection.port,
-            "login": connection.login,
-            "password": connection.password,
-            "schema": connection.schema,
-            "extra": {"trustServerCertificate": "true"},
-        }
-        monkeypatch.setenv("AIRFLOW_CONN_LAB", json.dumps(address))
+        monkeypatch.setenv("AIRFLOW_CONN_LAB", loads.origin.sandbox.connection_uri(loads.origin.database))
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
         monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load.Variable", loads.variables)
         spark = loads.origin.spark

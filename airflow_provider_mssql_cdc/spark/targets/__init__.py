@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker
+from airflow_provider_mssql_cdc.core.spec import Gap, Marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class State:
     is_empty: bool
     from_property: bool = False
     doubt: TargetError | None = None
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What the table lacks, as far as its marker says so."""
+        return self.marker.gaps if self.marker else ()
 
 
 @dataclass(frozen=True, slots=True)

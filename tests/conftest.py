@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 SPARK_STARTS = int(os.environ.get("MSSQL_CDC_TEST_SPARK_STARTS", "40"))
 """How many times a run may start Spark."""
 
-SPARK_PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "io.delta:delta-spark_4.1_2.13:4.4.0",
-    "com.microsoft.sqlserver:mssql-jdbc:13.6.2.jre11",
-    "org.postgresql:postgresql:42.7.14",
-)
-
 # The first process makes the folder; its workers inherit the variable.
 _OWNER = "MSSQL_CDC_TEST_ROOT" not in os.environ
 if _OWNER:
@@ -122,10 +115,13 @@ def spark_session(folder: Path) -> SparkSession:
 
 def spark_settings(folder: Path) -> dict[str, str]:
     """Return the settings of a Spark with catalogs whose tables lie in the folder."""
+    from airflow_provider_mssql_cdc.operators import formats, jars
+
+    packages = [package for needs in formats.FORMATS.values() for package in (*needs.packages, formats.JDBC_DRIVER)]
     return {
         "spark.master": "local[2]",
         "spark.app.name": "tests",
-        "spark.jars.packages": ",".join(SPARK_PACKAGES),
+        **jars.spark_settings([*dict.fromkeys(packages)]),
         "spark.sql.extensions": (
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,io.delta.sql.DeltaSparkSessionExtension"
         ),

@@ -174,6 +174,12 @@ class ReceiptMissingError(MsSqlCdcError):
     permanent = False
 
 
+class SparkMissingError(MsSqlCdcError):
+    """Spark, its Java, or a jar that the job needs is missing where the task runs."""
+
+    permanent = False
+
+
 class CutError(MsSqlCdcError):
     """What was given as ``upto`` is no position."""
 

@@ -51,7 +51,7 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
         raise PermissionError(f"{home} can be read by other users; secrets are not written there. Remove it.")
     inherited = Path(base) if base else _spark_defaults()
     text = inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
-    ours = {REDACTION: redaction(_property(text, REDACTION)), **secrets}
+    ours = {REDACTION: redaction(property_of(text, REDACTION)), **secrets}
     text += "".join(f"{key}={_escape(value)}\n" for key, value in ours.items())
     descriptor, path = _locked_file(home)
     try:
@@ -106,7 +106,7 @@ _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _property(text: str, key: str) -> str | None:
+def property_of(text: str, key: str) -> str | None:
     """Return a property's value as ``java.util.Properties`` reads it, without spaces around it, as Spark does."""
     value = None
     for line in _LINE.finditer(text):

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.configuration import AIRFLOW_HOME
@@ -49,9 +50,9 @@ from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, listed, patterns
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
-from airflow_provider_mssql_cdc.operators import formats, job_files
+from airflow_provider_mssql_cdc.operators import formats, jars, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
-from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, redaction
+from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import (
     Request,
@@ -132,7 +133,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and
     ``java_class``. ``packages`` defaults to the target's format and the JDBC driver; ``packages=""`` leaves them to the
-    cluster.
+    cluster. In local and client mode these jars are fetched once for each user and machine, into the folder that the
+    environment variable ``MSSQL_CDC_JARS`` names, else into the user's cache.
 
     :return: the summary: ``{"upto", "tables": [{"table", "status", "position", "windows", "events", ..}]}``
     """
@@ -228,6 +230,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         if "outlets" not in kwargs:
             kwargs["outlets"] = [AssetAlias(name=f"mssql_cdc {target}")]
         super().__init__(name=name, packages=formats.packages(str(target)) if packages is None else packages, **kwargs)
+        self._own_packages = packages is None
         self.tables = tables
         self.target = target
         self.shapes = tuple(shapes)
@@ -436,7 +439,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
                 super().execute(context)
         except Exception as error:
-            failure = error
+            failure = self._explained(error)
         try:
             receipt = job_files.read_receipt(spec)
         except ReceiptMissingError as missing:
@@ -450,6 +453,15 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self._forget_job(context, spec)
         job_files.remove(spec)
         return receipt
+
+    def _explained(self, failure: Exception) -> Exception:
+        """The failure of a submission; what is missing on this worker in its place, if something is."""
+        if isinstance(failure, MsSqlCdcError) or self._hook is None:
+            return failure
+        missing = jars.missing(self._hook._connection["spark_binary"], {**os.environ, **(self.env_vars or {})})
+        if missing is not None:
+            missing.__cause__ = failure
+        return missing or failure
 
     def _database_connection(self) -> Connection | None:
         """Return the Airflow connection of the target, None where no connection names it."""
@@ -502,7 +514,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave."""
-        changed = ("application_args", "py_files", "conf", "packages", "properties_file")
+        changed = ("application_args", "py_files", "conf", "jars", "packages", "properties_file")
         given = {name: getattr(self, name) for name in changed}
         try:
             self.application = str(job_files.JOB)
@@ -510,8 +522,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
             self.properties_file = properties
             target = Target.parse(self.target)
-            if self.packages is None:
-                self.packages = formats.packages(target.address)
             self.conf = {**formats.FORMATS[target.format].conf, **(self.conf or {})}
             if REDACTION in self.conf:
                 # on the command line it would count more than what the properties file says
@@ -526,11 +536,40 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                     f"{spec.work_dir}.",
                     advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
                 )
+            if self._own_packages:
+                self._add_jars(target, submission, Path(properties).read_text(encoding="utf-8"))
             self._hook = None
             yield
         finally:
             for name, value in given.items():
                 setattr(self, name, value)
+
+    def _add_jars(self, target: Target, submission: dict[str, Any], properties: str) -> None:
+        """Hand the load's jars on by path, beside the author's; as packages where that is not possible.
+
+        :param submission: how spark-submit is called
+        :param properties: text of the properties file
+        """
+        self.packages = formats.packages(target.address)
+        given = {name: value for name in jars.READ if (value := self._setting(name, properties))}
+        # beside packages of the author's, Ivy sees to it that no jar comes twice
+        if submission["deploy_mode"] == "cluster" or "spark.jars.packages" in given:
+            return
+        ivy = jars.Ivy(
+            submission["spark_binary"],
+            given,
+            self._repositories or "",
+            self.exclude_packages or "",
+            self.env_vars or {},
+        )
+        needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
+        if (ours := jars.paths(needed, ivy)) is not None:
+            self.packages = None
+            self.jars = ",".join(filter(None, (self.jars or given.get("spark.jars"), *ours)))
+
+    def _setting(self, name: str, properties: str) -> str | None:
+        """A Spark setting, as conf says or else the properties file."""
+        return str((self.conf or {})[name]) if name in (self.conf or {}) else property_of(properties, name)
 
     def on_kill(self) -> None:
         """End the Spark application, and remove what it staged."""

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.target import ICEBERG
-from airflow_provider_mssql_cdc.operators import formats
+from airflow_provider_mssql_cdc.operators import formats, jars
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.logins import TARGET_PASSWORD, TARGET_USER
 
@@ -133,9 +133,9 @@ def jdbc_url(server: Sandbox) -> str:
 
 def settings(server: Sandbox, folder: Path, targets: Sequence[str] = tuple(formats.FORMATS)) -> dict[str, str]:
     """Return Spark's settings: what these formats need, a lake in the folder, the logins of source and PostgreSQL."""
-    jars, extensions, conf = [formats.JDBC_DRIVER], [], {}
+    packages, extensions, conf = [formats.JDBC_DRIVER], [], {}
     for needs in (formats.FORMATS[target] for target in targets):
-        jars += needs.packages
+        packages += needs.packages
         conf.update(needs.conf)
         extensions += [needs.conf[_EXTENSIONS]] if _EXTENSIONS in needs.conf else []
     if extensions:
@@ -149,7 +149,7 @@ def settings(server: Sandbox, folder: Path, targets: Sequence[str] = tuple(forma
     return {
         **conf,
         "spark.master": "local[2]",
-        "spark.jars.packages": ",".join(jars),
+        **jars.spark_settings(packages),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.mssql_cdc.user": server.user,
         "spark.mssql_cdc.password": server.password,

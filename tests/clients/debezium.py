@@ -42,9 +42,13 @@ def class_path(folder: Path) -> str:
     for module in ("debezium-connector-sqlserver", "debezium-embedded"):
         part = folder / module
         command = ["java", "-jar", str(ivy), "-dependency", "io.debezium", module, VERSION, "-confs", "default"]
-        done = subprocess.run(
-            [*command, "-types", "jar", "bundle", "-cachepath", str(part)], capture_output=True, text=True
-        )
+        # a network may fail for a moment
+        for _ in range(3):
+            done = subprocess.run(
+                [*command, "-types", "jar", "bundle", "-cachepath", str(part)], capture_output=True, text=True
+            )
+            if done.returncode == 0:
+                break
         assert done.returncode == 0, done.stdout[-3000:]
         with found.open("a") as all_parts:
             all_parts.write(part.read_text().strip() + os.pathsep)

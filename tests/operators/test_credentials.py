@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.operators.credentials import _escape, _property, properties_file, redaction
+from airflow_provider_mssql_cdc.operators.credentials import _escape, properties_file, property_of, redaction
 
 HOLDER = """
 import sys
@@ -91,7 +91,7 @@ def test_user_and_password_are_hidden_in_sparks_pages(tmp_path, key, hidden):
 def test_what_the_user_wants_hidden_is_hidden_beside_what_is_ours(tmp_path, line, theirs):
     own = tmp_path / "own.conf"
     own.write_text(line, newline="")
-    assert _property(line, "spark.redaction.regex") == theirs
+    assert property_of(line, "spark.redaction.regex") == theirs
     with properties_file({}, str(own), tmp_path / "home") as path:
         last = Path(path).read_text().splitlines()[-1]
     pattern = unescape(last.removeprefix("spark.redaction.regex="))
@@ -204,7 +204,7 @@ def unescape(text: str) -> str:
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
 def test_any_password_survives_the_format(password):
     line = _escape(password)
-    assert _property(f"a=b\nkey={line}\nc=d", "key") == password.strip()
+    assert property_of(f"a=b\nkey={line}\nc=d", "key") == password.strip()
     assert line.isascii()
     assert not line.startswith((" ", "\t"))
     assert "\n" not in line

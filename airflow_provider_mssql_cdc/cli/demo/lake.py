@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.cli.demo import shop
+from airflow_provider_mssql_cdc.operators import formats, jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,13 +52,13 @@ def open_session(warehouse: str, packages: str, more: Mapping[str, str] | None =
     """Start Spark.
 
     :param warehouse: folder of the Iceberg catalog
-    :param packages: Maven coordinates, separated by commas
+    :param packages: Maven coordinates of those that loads need, separated by commas
     :param more: settings
     """
     from pyspark.sql import SparkSession
 
     settings: dict[str, bool | float | int | str | None] = {
-        "spark.jars.packages": packages,
+        **jars.spark_settings(formats.named(packages)),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": warehouse,

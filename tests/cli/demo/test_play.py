@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from airflow_provider_mssql_cdc.cli import main
-from airflow_provider_mssql_cdc.cli.demo import lake, postgres, shop, targets
+from airflow_provider_mssql_cdc.cli.demo import command, lake, play, postgres, report, shop, targets
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
@@ -141,6 +142,35 @@ def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_fo
     counts = {tuple(line.split()[1:3]): len(line.split()) for line in lines if line.startswith("sales.orders ")}
     assert [sink for sink in sinks if counts[sink] == 12] == [(target, targets.SHAPES[target][0]) for target in loaded]
     assert (kept / "lake" / "delta" / "sales_orders" / "_delta_log").is_dir()
+
+
+@pytest.mark.xdist_group("airflow")
+@pytest.mark.timeout(1800)
+def test_the_plain_demo_is_equal_and_one_corrupted_cell_of_its_lake_is_found(
+    tmp_path, monkeypatch, capsys, own_handlers
+):
+    mark, as_loaded, compare = uuid.uuid4().hex, [], play.Demo.compare
+
+    def compare_twice(demo):
+        as_loaded.extend(compare(demo))
+        demo.reader = "tests.cli.demo.corrupted_lake"
+        return compare(demo)
+
+    monkeypatch.setattr(play.Demo, "compare", compare_twice)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv(MARK, mark)
+    code = main(["demo", "--rows", "200", "--json", str(tmp_path / "summary.json"), "--keep", str(tmp_path / "kept")])
+    out, err = capsys.readouterr()
+
+    assert (code, err) == (1, ""), out + err
+    assert left_over(mark) == []
+    assert {table["table"]: table["equal"] for table in as_loaded} == {table.full_name: True for table in shop.TABLES}
+    assert command.conclude(as_loaded, report.Reporter(io.StringIO()), 1.0) == 0
+    tables = json.loads((tmp_path / "summary.json").read_text())["tables"]
+    assert [table["table"] for table in tables if not table["equal"]] == ["sales.orders"]
+    (difference,) = next(table["differences"] for table in tables if table["table"] == "sales.orders")
+    assert "amount is Decimal(" in difference
+    assert out.splitlines()[-1].startswith("DIFFERENT: sales.orders (")
 
 
 def files_with(text, folder):

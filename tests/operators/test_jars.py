@@ -1,0 +1,332 @@
+"""Jars of a repository that the tests serve, fetched by Spark's own Ivy, by one process and by many."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
+from airflow_provider_mssql_cdc.operators import formats, jars
+from airflow_provider_mssql_cdc.operators.credentials import properties_file
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+
+ONE = jars.Package("cdc.tests:one:1.0")
+
+
+def archive(content: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as jar:
+        jar.writestr("content", content)
+    return buffer.getvalue()
+
+
+def pom(name: str, needs: str = "") -> bytes:
+    dependency = f"<dependency><groupId>cdc.tests</groupId><artifactId>{needs}</artifactId><version>1.0</version>"
+    dependencies = f"<dependencies>{dependency}</dependency></dependencies>" if needs else ""
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>cdc.tests</groupId>"
+        f"<artifactId>{name}</artifactId><version>1.0</version>{dependencies}</project>"
+    ).encode()
+
+
+class Repository:
+    """A Maven repository with ``one``, which needs ``two``.
+
+    :ivar asked: the paths that were asked for
+    :ivar held: set lets go requests for jars, which wait until then
+    :ivar broken: how many of the next requests for jars are cut off
+    """
+
+    def __init__(self) -> None:
+        self.files = {
+            "/cdc/tests/one/1.0/one-1.0.pom": pom("one", "two"),
+            "/cdc/tests/one/1.0/one-1.0.jar": archive("one"),
+            "/cdc/tests/two/1.0/two-1.0.pom": pom("two"),
+            "/cdc/tests/two/1.0/two-1.0.jar": archive("two"),
+        }
+        self.asked: list[str] = []
+        self.held, self.reached = threading.Event(), threading.Event()
+        self.held.set()
+        self.broken = 0
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.held.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
+        repository = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                repository.asked.append(self.path)
+                content = repository.files.get(self.path)
+                if self.path.endswith(".jar"):
+                    repository.reached.set()
+                    repository.held.wait(60)
+                    if repository.broken:
+                        repository.broken -= 1
+                        self.send_error(503)
+                        return
+                if content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    self.wfile.write(content)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_: object) -> None:
+                """Print nothing."""
+
+        return Handler
+
+
+@pytest.fixture
+def repository():
+    found = Repository()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty folder for jars, and a Java that knows no other."""
+    folder = tmp_path / "jars"
+    monkeypatch.setenv(jars.FOLDER, str(folder))
+    # its own configuration, in which the tests' Spark starts are not counted
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    return folder
+
+
+def ivy(repository: Repository, tmp_path: Path, **given) -> jars.Ivy:
+    """Ask this repository alone, with a Java home of its own."""
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="tests"/><resolvers>'
+        f'<ibiblio name="tests" m2compatible="true" root="{repository.url}"/></resolvers></ivysettings>'
+    )
+    java = {"spark.driver.extraJavaOptions": f"-Duser.home={tmp_path / 'java'}"}
+    return jars.Ivy(settings={"spark.jars.ivySettings": str(settings), **java}, **given)
+
+
+def contents(paths) -> dict[str, str]:
+    found = {}
+    for path in paths:
+        with zipfile.ZipFile(path) as jar:
+            found[Path(path).name] = jar.read("content").decode()
+    return found
+
+
+BOTH = {"cdc.tests_one-1.0.jar": "one", "cdc.tests_two-1.0.jar": "two"}
+
+
+def test_jars_are_fetched_once_and_kept_for_this_user(repository, home, tmp_path):
+    found = jars.paths([ONE], ivy(repository, tmp_path))
+
+    assert contents(found) == BOTH
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in home.iterdir() if not path.name.endswith(".lock")) == [Path(found[0]).parts[-3]]
+    asked = list(repository.asked)
+    assert jars.paths([ONE], ivy(repository, tmp_path, binary="no-such-spark")) == found
+    assert repository.asked == asked
+
+
+def test_what_is_damaged_or_gone_is_fetched_again(repository, home, tmp_path):
+    one, two = jars.paths([ONE], ivy(repository, tmp_path))
+    Path(one).write_bytes(Path(one).read_bytes()[:-1])
+    Path(two).unlink()
+
+    assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
+
+
+def test_what_the_user_leaves_out_and_a_package_does_not_need_is_not_fetched(repository, home, tmp_path):
+    found = jars.paths([ONE], ivy(repository, tmp_path, excludes="cdc.tests:two"))
+    assert contents(found) == {"cdc.tests_one-1.0.jar": "one"}
+    parts = jars.Package(ONE.coordinate, (), ("cdc.tests:t*",))
+    assert contents(jars.paths([parts], ivy(repository, tmp_path))) == {"cdc.tests_one-1.0.jar": "one"}
+    assert "/cdc/tests/two/1.0/two-1.0.jar" not in repository.asked
+
+
+def test_a_network_that_fails_for_a_moment_is_tried_again(repository, home, tmp_path):
+    repository.broken = 1
+
+    assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
+
+
+def test_a_jar_that_is_no_archive_is_refused(repository, home, tmp_path):
+    repository.files["/cdc/tests/two/1.0/two-1.0.jar"] = b"<html>Please log in.</html>"
+
+    with pytest.raises(SparkMissingError, match=r"two-1\.0\.jar, which Spark's Ivy has fetched, is no jar"):
+        jars.paths([ONE], ivy(repository, tmp_path))
+    assert [path.name for path in home.iterdir() if not path.name.endswith(".lock")] == []
+
+
+def test_what_is_missing_is_named(repository, home, tmp_path, monkeypatch):
+    with pytest.raises(SparkMissingError, match=r"could not fetch cdc\.tests:three:1\.0: unresolved dependency"):
+        jars.paths([jars.Package("cdc.tests:three:1.0")], ivy(repository, tmp_path))
+    with pytest.raises(SparkMissingError, match="there is no spark3-submit on the PATH of this worker"):
+        jars.paths([ONE], ivy(repository, tmp_path, binary="spark3-submit"))
+    assert str(jars.missing("spark3-submit", os.environ)) == str(jars.no_spark("spark3-submit"))
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "dirname", "env", "python3", "sed", "uname"):
+        if found := shutil.which(name):
+            (tmp_path / "bin" / name).symlink_to(found)
+    binary = str(Path(sys.executable).parent / "spark-submit")
+    without = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": ""}
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", without["PATH"])
+    with pytest.raises(SparkMissingError, match="Spark finds no Java on this worker"):
+        jars.paths([ONE], ivy(repository, tmp_path, binary=binary))
+    assert str(jars.missing(binary, without)) == str(jars.no_java())
+
+
+def test_a_folder_that_cannot_be_made_leaves_jars_to_spark(home, caplog):
+    home.parent.joinpath("jars").write_text("a file")
+
+    assert jars.paths([ONE], jars.Ivy()) is None
+    assert jars.spark_settings([ONE]) == {"spark.jars.packages": "cdc.tests:one:1.0"}
+    assert "so that Spark fetches them for each job" in caplog.text
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(home):
+    home.mkdir()
+    home.chmod(0o777)
+
+    assert jars.paths([ONE], jars.Ivy()) is None
+
+
+_PROCESS = """
+import json, sys
+from airflow_provider_mssql_cdc.operators import jars
+settings, package = json.loads(sys.argv[1]), jars.Package(sys.argv[2])
+print(json.dumps(jars.paths([package], jars.Ivy(settings=settings))))
+"""
+
+
+def test_eight_processes_start_cold_one_is_killed_in_mid_download_and_all_others_work(repository, home, tmp_path):
+    settings = dict(ivy(repository, tmp_path).settings)
+    repository.held.clear()
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", _PROCESS, json.dumps(settings), ONE.coordinate]
+        # a session of its own: its Java ends with it
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    first = start()
+    assert repository.reached.wait(60)
+    others = [start() for _ in range(7)]
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    repository.held.set()
+
+    assert [contents(json.loads(process.communicate(timeout=120)[0])) for process in others] == [BOTH] * 7
+    assert sorted(path.suffix for path in home.iterdir()) == ["", ".lock"]
+
+
+SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Lsn(bytes(9) + b"\1"), "/work")
+
+
+def submitted(tmp_path: Path, **given) -> tuple[list[str], list[str]]:
+    """The jars and packages with which an operator calls spark-submit."""
+    operator = MsSqlCdcLoadOperator(task_id="load", tables=["a.b"], target="iceberg://lake/shop", **given)
+    with properties_file({}, operator.properties_file, tmp_path / "secret") as path, operator._submitting(SPEC, path):
+        command = operator._get_hook()._build_spark_submit_command("job.py")
+    options = {name: value for name, value in itertools.pairwise(command) if name.startswith("--")}
+    return [each for each in options.get("--jars", "").split(",") if each], [
+        each for each in options.get("--packages", "").split(",") if each
+    ]
+
+
+@pytest.fixture
+def ours(monkeypatch):
+    """The jars of a load into Iceberg, which are there."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    needed = (*formats.FORMATS["iceberg"].packages, formats.JDBC_DRIVER)
+    found = jars.paths(needed, jars.Ivy())
+    assert found is not None
+    assert [Path(jar).name for jar in found] == [
+        "org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
+        "com.microsoft.sqlserver_mssql-jdbc-13.6.2.jre11.jar",
+    ]
+    return found
+
+
+THEIRS = "/opt/hadoop-aws.jar"
+
+
+def defaults(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_text(text)
+    return {}
+
+
+def file(tmp_path, _, text):
+    (tmp_path / "their.properties").write_text(text)
+    return {"properties_file": str(tmp_path / "their.properties")}
+
+
+def conf(_, __, text):
+    name, _, value = text.strip().partition(" ")
+    return {"conf": {name: value}}
+
+
+PLACES = pytest.mark.parametrize("place", [conf, file, defaults])
+
+
+def test_our_jars_alone(ours, tmp_path):
+    assert submitted(tmp_path) == (ours, [])
+
+
+def test_our_jars_are_added_to_those_of_the_operator(ours, tmp_path):
+    assert submitted(tmp_path, jars=THEIRS) == ([THEIRS, *ours], [])
+
+
+@PLACES
+def test_our_jars_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, f"spark.jars {THEIRS}\n")
+
+    assert submitted(tmp_path, **given) == ([THEIRS, *ours], [])
+
+
+@PLACES
+def test_beside_packages_of_the_settings_ours_are_packages(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2\n")
+
+    assert submitted(tmp_path, **given) == ([], formats.packages("iceberg://lake/shop").split(","))
+
+
+@pytest.mark.parametrize("packages", ["", "org.example:own:1"])
+def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
+    assert submitted(tmp_path, packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
+
+
+def test_a_cluster_fetches_packages_by_itself(ours, tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        json.dumps({"conn_type": "spark", "host": "yarn", "extra": json.dumps({"deploy-mode": "cluster"})}),
+    )
+    monkeypatch.setattr(sys.modules[__name__], "SPEC", JobSpec("a1", SPEC.source, (), SPEC.upto, "s3a://bucket/work"))
+
+    assert submitted(tmp_path) == ([], formats.packages("iceberg://lake/shop").split(","))

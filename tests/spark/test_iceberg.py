@@ -65,6 +65,17 @@ def test_rows_have_the_columns_of_now(table):
         assert [tuple(row) for row in rows.collect()] == [(1, "x", 2, None)]
 
 
+def test_a_namespace_may_have_the_name_of_a_catalog(spark):
+    target = IcebergTable(table_session(spark), ("lake", "lake", "t"), "spec")
+    target.create(COLUMNS)
+    try:
+        assert target.commit(target.state(), Append(frame(target, [(1, "x", 2)])), marker(7))
+        assert contents(target) == [(1, "x", 2)]
+    finally:
+        spark.sql("DROP TABLE lake.lake.t PURGE")
+        spark.sql("DROP NAMESPACE lake.lake")
+
+
 def test_rows_and_marker_appear_together_and_the_branch_goes(table):
     target = table()
     state = target.state()

@@ -227,9 +227,10 @@ class IcebergTable(FileTable):
         moved, snapshot = self._where_main_is(branch, state)
         if moved:
             return snapshot
-        catalog, table = quoted(self._name[0]), ".".join(quoted(part) for part in self._name[1:])
+        # Iceberg takes the first part for a catalog where it is the name of one, so the catalog is always given.
         done = self._session.sql(
-            f"CALL {catalog}.system.fast_forward(table => {text(table)}, branch => 'main', to => {text(branch)})"
+            f"CALL {quoted(self._name[0])}.system.fast_forward("
+            f"table => {text(self.sql_name)}, branch => 'main', to => {text(branch)})"
         ).collect()
         updated: int = done[0]["updated_ref"]
         return updated

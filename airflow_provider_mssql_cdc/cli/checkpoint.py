@@ -52,7 +52,26 @@ class MetadataVariables:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run ``list``, ``show``, ``set`` or ``reset``."""
+    """Run ``list``, ``show``, ``set`` or ``reset``.
+
+    :raises CommandError: also where Airflow's database cannot be asked
+    """
+    try:
+        return _run(arguments)
+    except Exception as error:
+        # not imported above: the command must be quick where it needs no Airflow
+        from sqlalchemy.exc import SQLAlchemyError
+
+        if not isinstance(error, SQLAlchemyError):
+            raise
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CommandError(
+            f"Airflow's database, which holds the checkpoints, cannot be asked: {reason}. Run this where "
+            "AIRFLOW_HOME or AIRFLOW__DATABASE__SQL_ALCHEMY_CONN name that of your Airflow, after `airflow db migrate`"
+        ) from error
+
+
+def _run(arguments: argparse.Namespace) -> int:
     variables = MetadataVariables()
     if arguments.action == "list":
         for line in _list(variables):

@@ -87,11 +87,13 @@ class Snapshot:
     """All that a run must know of its source before it plans.
 
     :param instances: of the matched tables, complete, ordered by table and ``create_date``
+    :param missing: tables that a pattern without ``*`` names, and that are not there or cannot be seen
     """
 
     status: DatabaseStatus
     matches: Matches
     instances: tuple[CaptureInstance, ...]
+    missing: tuple[TableName, ...] = ()
 
     def instances_of(self, table: SourceTable) -> tuple[CaptureInstance, ...]:
         """Return the table's capture instances, oldest first; at most two (docs)."""

@@ -115,7 +115,7 @@ class KeyRequiredError(MsSqlCdcError):
 
 
 class CopyMovedError(MsSqlCdcError):
-    """A first load's copy does not tell what the table holds, as rows passed on a key that nobody enforces."""
+    """A copy does not tell what the table holds, since rows changed in a certain way meanwhile; another copy may."""
 
     permanent = False
 
@@ -164,6 +164,12 @@ class CaptureLagError(MsSqlCdcError):
     permanent = False
 
 
+class CaptureLateError(MsSqlCdcError):
+    """The capture is late, and ``on_lag="fail"`` asks for an error: after what is there was loaded, where it loads."""
+
+    permanent = False
+
+
 class SpecError(MsSqlCdcError):
     """A job spec or receipt cannot be read, or is of another version."""
 
@@ -184,7 +190,7 @@ class CutError(MsSqlCdcError):
     """What was given as ``upto`` is no position."""
 
 
-class IntervalError(MsSqlCdcError):
+class IntervalError(MsSqlCdcError, ValueError):
     """A data interval cannot be turned into positions."""
 
 
@@ -195,14 +201,34 @@ class IntervalNotReachedError(IntervalError):
 
 
 class LoadFailedError(MsSqlCdcError):
-    """Some tables failed; the others are loaded.
+    """Some tables failed.
 
     :param failures: table name to error text
+    :param others: what became of the other tables: status in the summary to their number
+    :param late: what was seen of a capture that is late, where that is an error too
     """
 
-    def __init__(self, failures: dict[str, str], *, permanent: bool) -> None:
+    def __init__(
+        self, failures: dict[str, str], *, permanent: bool, others: dict[str, int], late: str | None = None
+    ) -> None:
+        # the error of a table begins with its name
+        lines = (
+            reason if reason.startswith(f"{table}: ") else f"{table}: {reason}"
+            for table, reason in sorted(failures.items())
+        )
+        rest = ", ".join(f"{number} {_OTHERS[status]}" for status, number in sorted(others.items()))
         super().__init__(
-            f"{len(failures)} table(s) failed; the others are loaded and their checkpoints moved:\n"
-            + "\n".join(f"  {table}: {reason}" for table, reason in sorted(failures.items()))
+            f"{len(failures)} of {len(failures) + sum(others.values())} table(s) failed"
+            + (f"; of the others, {rest}" if rest else "")
+            + ":\n"
+            + "\n".join(f"  {line}" for line in (*lines, *([late] if late else [])))
         )
         self.failures, self.permanent = failures, permanent
+
+
+_OTHERS = {
+    "loaded": "loaded",
+    "quiet": "without anything new",
+    "waiting": "waiting for the capture",
+    "skipped": "skipped",
+}

@@ -11,6 +11,21 @@ Edge = datetime.datetime | str | None
 """The start or end of an interval as it is given: text is ISO 8601."""
 
 
+def edges(interval: object) -> tuple[Edge, Edge]:
+    """Return the two edges of what was given as an interval.
+
+    :raises IntervalError: if it is anything else than two times
+    """
+    if isinstance(interval, list | tuple) and len(interval) == 2:
+        start, end = interval
+        if isinstance(start, datetime.datetime | str) and isinstance(end, datetime.datetime | str):
+            return start, end
+    raise IntervalError(
+        f"interval={interval!r} is not two times.",
+        advice='Write interval=(start, end), as in ("2026-01-31T00:00:00+00:00", "2026-02-01T00:00:00+00:00").',
+    )
+
+
 def check_interval(start: Edge, end: Edge) -> tuple[datetime.datetime, datetime.datetime]:
     """Return the interval, unless it is missing, empty or turned round, or an edge has no time zone.
 
@@ -23,7 +38,12 @@ def check_interval(start: Edge, end: Edge) -> tuple[datetime.datetime, datetime.
             advice="Runs by asset or by hand have none: pass interval=(start, end), or schedule the DAG with "
             "CronDataIntervalTimetable.",
         )
-    if start >= end:
+    if start > end:
+        raise IntervalError(
+            f"the interval ends at {end.isoformat()}, before its start {start.isoformat()}.",
+            advice="Write the earlier time first: interval=(start, end).",
+        )
+    if start == end:
         raise IntervalError(
             f"the data interval from {start.isoformat()} to {end.isoformat()} is empty.",
             advice="Airflow's default cron timetable gives such intervals: use CronDataIntervalTimetable.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import enum
 import hashlib
@@ -28,6 +29,8 @@ class Reason(enum.Enum):
 
     EVENTS = "events"
     FIRST_LOAD = "first load"
+    MISSING = "it is named, and does not exist or cannot be seen"
+    DISABLED = "change data capture is off for it, or its capture instance cannot be seen"
     NOT_ENABLED = "change data capture is off and is to be enabled"
     INSTANCE_GONE = "its capture instance was replaced"
     PURGED = "changes were purged before they were loaded"
@@ -43,12 +46,14 @@ class Watched:
 
     :param instances: its capture instances; empty where CDC is off for it
     :param unreadable: it has a checkpoint that cannot be read, so ``checkpoint`` is None
+    :param missing: it is named, and is not there or cannot be seen
     """
 
     name: TableName
     instances: tuple[CaptureInstance, ...]
     checkpoint: Checkpoint | None
     unreadable: bool = False
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,17 @@ def default_max_idle(retention_minutes: int | None) -> datetime.timedelta:
     if retention_minutes is None:
         return IDLE_WHERE_RETENTION_IS_UNKNOWN
     return min(LONGEST_IDLE, datetime.timedelta(minutes=retention_minutes) / RETENTION_SHARE)
+
+
+MISSING = "missing"
+"""``Failure.seen`` of a table that was not there."""
+
+
+def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
+    """A checkpoint as it counts once the table is there: no longer failed for its absence."""
+    if checkpoint is None or checkpoint.failed is None or checkpoint.failed.seen != MISSING:
+        return checkpoint
+    return dataclasses.replace(checkpoint, failed=None) if checkpoint.sinks else None
 
 
 def fingerprint(instances: Iterable[CaptureInstance]) -> str:
@@ -164,8 +180,11 @@ def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime
     if checkpoint is not None and checkpoint.failed is not None:
         return _call_of_failed(table, checkpoint, probe, rules, now)
     instance = instance_to_probe(table, rules.shapes)
+    if table.missing:
+        return Call(Reason.MISSING)
     if instance is None:
-        return Call(Reason.NOT_ENABLED) if rules.on_disabled == "enable" else None
+        off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
+        return off.get(rules.on_disabled)
     position = position_of(checkpoint, rules.shapes)
     low = _low(instance, probe)
     if position is None:
@@ -201,11 +220,11 @@ def _call_of_failed(
     if failed is None:
         return None
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
-    if instance is None and rules.on_disabled == "skip":
+    if instance is None and rules.on_disabled == "skip" and not table.missing:
         return None
     if instance is not None and not _has_begun(instance, probe):
         return None
-    can_load = instance is not None or rules.on_disabled == "enable"
+    can_load = instance is not None or (rules.on_disabled == "enable" and not table.missing)
     if can_load and failed.seen is not None and failed.seen != fingerprint(table.instances):
         return Call(Reason.REPAIRED, failed_at=failed.time)
     if now - failed.time >= rules.max_idle:
@@ -223,8 +242,6 @@ def _is_idle(
     # The load says what is to be done about it.
     if table.unreadable:
         return waited
-    if not table.instances:
-        return waited and rules.on_disabled == "fail"
     position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table, rules.shapes)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
         return False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, Running
+from airflow_provider_mssql_cdc.core import lag
+from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, DatabaseStatus, Running
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
     CdcDisabledError,
@@ -15,6 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ServerUnreachableError,
     SqlServerError,
 )
+from airflow_provider_mssql_cdc.core.lag import Lag
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
@@ -65,6 +68,19 @@ class MsSqlCdcHook(ReadingHook):
             elif Running.UNKNOWN in (agent, job):
                 detail += "; to see both, a login needs VIEW SERVER STATE and SELECT on msdb.dbo.sysjobactivity"
         return AgentHealth(agent, job, detail)
+
+    def lag(self, status: DatabaseStatus, max_lag: datetime.timedelta) -> Lag | None:
+        """Return what is known of a capture that has mapped no commit for longer than ``max_lag``.
+
+        One statement more, or four, and only where the status shows no younger commit.
+
+        :param status: as it was just read
+        :return: None where the capture is in time
+        """
+        if not lag.is_silent(status, max_lag):
+            return None
+        scans = self._seen(statements.LAST_SCAN)
+        return lag.judge(status, scans[0][0] if scans else None, self.agent_health(), max_lag)
 
     def _agent(self) -> Running:
         rows = self._seen(statements.AGENT)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.lag import ON_LAG
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
 
@@ -47,6 +48,20 @@ def without_load_only(given: Mapping[str, Any]) -> dict[str, Any]:
 def seconds(given: datetime.timedelta | float | None) -> float | None:
     """Return a duration in seconds; None stays None."""
     return given.total_seconds() if isinstance(given, datetime.timedelta) else given
+
+
+def lag_allowed(max_lag: datetime.timedelta | float, on_lag: str) -> datetime.timedelta:
+    """Return how late the capture may be.
+
+    :param max_lag: in seconds, where it is a number
+    :raises ParameterError: if one of the two has no meaning
+    """
+    found = max_lag if isinstance(max_lag, datetime.timedelta) else datetime.timedelta(seconds=max_lag)
+    if found <= datetime.timedelta(0):
+        raise ParameterError(f"max_lag={max_lag}: expected more than 0 s")
+    if on_lag not in ON_LAG:
+        raise ParameterError(f"on_lag={on_lag!r}: expected one of {', '.join(ON_LAG)}")
+    return found
 
 
 def patterns(tables: Iterable[str] | str, exclude: Iterable[str] | str = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -29,6 +29,17 @@ class TablePattern:
     schema: str | None
     table: str
 
+    @property
+    def names_one(self) -> bool:
+        """Whether it names one table, without ``*``."""
+        return "%" not in _ESCAPED.sub("", f"{self.schema or ''}.{self.table}")
+
+    @property
+    def parts(self) -> tuple[str | None, str]:
+        """Schema and table as a pattern that names one table spells them."""
+        schema, table = (part and _ESCAPED.sub(lambda found: found[0][1], part) for part in (self.schema, self.table))
+        return schema, table or ""
+
 
 def parse_pattern(text: str) -> TablePattern:
     """Read ``table`` or ``schema.table``, where ``*`` stands for any characters, and ``[..]`` or double quotes enclose
@@ -64,7 +75,7 @@ def parse_name(text: str) -> TablePattern:
     :raises PatternError: if it cannot be read, or may stand for several tables
     """
     pattern = parse_pattern(text)
-    if "%" in _ESCAPED.sub("", f"{pattern.schema or ''}.{pattern.table}"):
+    if not pattern.names_one:
         raise PatternError(f"{text!r} is to name one table.", advice="Write schema.table, without *.")
     return pattern
 

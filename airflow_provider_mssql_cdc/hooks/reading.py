@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.catalog import lsn
@@ -24,6 +25,9 @@ from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, p
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
 from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_name, parse_pattern
 
+_NEAR = 5
+"""Names of other tables that are given where one is missing."""
+
 
 class ReadingHook(ConnectedHook):
     """Metadata of SQL Server change data capture; never row data."""
@@ -43,7 +47,8 @@ class ReadingHook(ConnectedHook):
         unwanted = [parse_pattern(pattern) for pattern in exclude]
         rows = self._table_rows(wanted, unwanted, named, with_instances=status.cdc_enabled)
         matches = self._matches(rows, wanted, named)
-        return Snapshot(status, matches, tuple(self._instances(rows, matches.tables, status.user)))
+        instances = tuple(self._instances(rows, matches.tables, status.user))
+        return Snapshot(status, matches, instances, self._missing(matches, wanted))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
         """Return the DDL on these instances' tables above this LSN, ordered by LSN."""
@@ -132,8 +137,6 @@ class ReadingHook(ConnectedHook):
     def resolve_tables(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Matches:
         """Return the user tables that the patterns match, by the database's collation, without the excluded ones.
 
-        A pattern that matches nothing is logged as a warning.
-
         :param patterns: ``schema.table`` or ``table`` (in the login's default schema); ``*`` stands for any characters,
             brackets or double quotes enclose names with dots
         :raises TableNotFoundError: if there is none
@@ -141,6 +144,23 @@ class ReadingHook(ConnectedHook):
         wanted = [parse_pattern(pattern) for pattern in patterns]
         rows = self._table_rows(wanted, [parse_pattern(pattern) for pattern in exclude], with_instances=False)
         return self._matches(rows, wanted)
+
+    def _missing(self, matches: Matches, wanted: Sequence[TablePattern]) -> tuple[TableName, ...]:
+        """The tables that patterns name, as they spell them, and that were not found."""
+        named = [pattern.parts for pattern in wanted if pattern.text in matches.empty_patterns and pattern.names_one]
+        default = None
+        if any(schema is None for schema, _ in named):
+            default = self.query(statements.DEFAULT_SCHEMA)[0][0]
+        # where a login has no default schema, dbo is (docs: CREATE USER)
+        return tuple(dict.fromkeys(TableName(schema or default or "dbo", table) for schema, table in named))
+
+    def similar_tables(self, table: TableName) -> list[TableName]:
+        """Return up to five tables that the login sees and whose names are near this one, the nearest first."""
+        seen = {f"{schema}.{name}".casefold(): TableName(schema, name) for schema, name in self.query(statements.NAMES)}
+        wanted = str(table).casefold()
+        same = [name for name in seen if name.partition(".")[2] == wanted.partition(".")[2]]
+        near = difflib.get_close_matches(wanted, seen, n=_NEAR)
+        return [seen[name] for name in dict.fromkeys((*same, *near))][:_NEAR]
 
     def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
         """Return all capture instances of these tables, complete: two statements. Unknown tables have none."""
@@ -182,10 +202,7 @@ class ReadingHook(ConnectedHook):
         return self.query(sql, parameters)
 
     def _matches(self, rows: list[Row], wanted: Sequence[TablePattern], named: Sequence[TablePattern] = ()) -> Matches:
-        matches = matches_of(rows, wanted, self.where.database, named)
-        for pattern in matches.empty_patterns:
-            self.log.warning("No user table of %s matches %s", self.where.database, pattern)
-        return matches
+        return matches_of(rows, wanted, self.where.database, named)
 
     def _instances(self, rows: list[Row], tables: Iterable[SourceTable], user: str) -> list[CaptureInstance]:
         tables = [table for table in tables if table.tracked]

@@ -77,6 +77,11 @@ def tables(patterns: int, *, with_instances: bool) -> str:
     )
 
 
+DEFAULT_SCHEMA = "SELECT SCHEMA_NAME()"
+NAMES = """
+SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id
+WHERE t.is_ms_shipped = 0 AND s.name <> N'cdc'"""
+
 COLUMNS = catalog.columns("IN %s")
 
 DDL_HISTORY = """
@@ -110,6 +115,10 @@ JOIN msdb.dbo.sysjobs AS j ON j.job_id = c.job_id
 LEFT JOIN msdb.dbo.sysjobactivity AS a ON a.job_id = j.job_id
   AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.sysjobactivity)
 WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
+# The newest by its number: the end of an older session may look later in the hour when clocks go back.
+LAST_SCAN = """
+SELECT TOP (1) end_time FROM sys.dm_cdc_log_scan_sessions
+WHERE session_id > 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
 RECOVERY_FORK = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
 HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, Identity
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Running
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe
 from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLateError,
     CdcDisabledError,
     CdcPermissionError,
     CheckpointError,
     MsSqlCdcError,
     ParameterError,
 )
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_shapes, check_template
@@ -27,9 +29,10 @@ from airflow_provider_mssql_cdc.core.wake import (
     decide,
     default_max_idle,
     positions_to_probe,
+    without_absence,
 )
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import patterns
+from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, patterns
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
@@ -38,11 +41,6 @@ ON_DISABLED = ("fail", "skip", "enable")
 
 REFRESH = datetime.timedelta(minutes=1)
 """How long a list of tables, instances and checkpoints is believed, unless something shows earlier that it is old."""
-
-# An idle capture adds a row about every five minutes (docs: cdc.lsn_time_mapping).
-_CAPTURE_IS_SILENT = datetime.timedelta(minutes=6)
-_LOOK_AT_AGENT = datetime.timedelta(minutes=10)
-_AGENT = "SQL Server Agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,8 @@ class WatchRequest:
     :param target: ``iceberg://catalog/namespace``, as in the checkpoints
     :param table_name: as for the load
     :param max_idle: None for ``default_max_idle``
+    :param max_lag: as for the load
+    :param on_lag: ``warn`` or ``fail``
     """
 
     connection: str
@@ -63,6 +63,8 @@ class WatchRequest:
     table_name: str = TABLE_NAME
     on_disabled: str = "fail"
     max_idle: datetime.timedelta | None = None
+    max_lag: datetime.timedelta = MAX_LAG
+    on_lag: str = "warn"
 
     @classmethod
     def of(
@@ -76,10 +78,13 @@ class WatchRequest:
         table_name: str,
         on_disabled: str,
         max_idle: float | None,
+        max_lag: float,
+        on_lag: str,
     ) -> WatchRequest:
         """Return the request that these parameters of a sensor or trigger make.
 
         :param max_idle: seconds
+        :param max_lag: seconds
         :raises ParameterError: if one of them has no meaning
         """
         wanted, unwanted = patterns(tables, exclude)
@@ -97,6 +102,8 @@ class WatchRequest:
             table_name=table_name,
             on_disabled=on_disabled,
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
+            max_lag=lag_allowed(max_lag, on_lag),
+            on_lag=on_lag,
         )
 
 
@@ -117,7 +124,8 @@ class Watch:
         self._seen_at: datetime.datetime | None = None
         self._instance_ids: frozenset[int] | None = None
         self._mentioned: set[str] = set()
-        self._agent_seen_at: datetime.datetime | None = None
+        self._begun = False
+        self._lag_looked_at: datetime.datetime | None = None
         # Refreshed and judged from different threads when several watches share a poll.
         self._lock = threading.RLock()
         self.trouble: MsSqlCdcError | None = None
@@ -157,6 +165,7 @@ class Watch:
 
         :raises CdcDisabledError: if CDC is off for the database, unless a run is to enable it
         :raises TableNotFoundError: if no table matches
+        :raises CaptureLateError: if the capture is late, and that is to be an error
         """
         with self._lock:
             # Also after a failure: who polls ten times a second should not ask for everything as often.
@@ -175,9 +184,13 @@ class Watch:
                 f"change data capture is off in database {status.name}.",
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
-        self._tables = [self._watched(table.name, snapshot.instances_of(table)) for table in snapshot.matches.tables]
+        self._tables = [
+            *(self._watched(table.name, snapshot.instances_of(table)) for table in snapshot.matches.tables),
+            *(self._watched(name, (), missing=True) for name in snapshot.missing),
+        ]
+        self._mention_failed()
         self._mention_untracked(status)
-        self._mention_agent(hook, status, now)
+        self._look_at_lag(hook, status, now)
 
     def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """Return the wake that is due. What seems to call for one is judged by checkpoints that are read anew.
@@ -189,7 +202,7 @@ class Watch:
             if wake is None:
                 return None
             self._tables = [
-                self._watched(table.name, table.instances) if table.name in wake.calls else table
+                self._watched(table.name, table.instances, missing=table.missing) if table.name in wake.calls else table
                 for table in self._tables
             ]
             return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
@@ -222,7 +235,7 @@ class Watch:
     def _probe(self, hook: MsSqlCdcHook, prober: Prober) -> Probe:
         return prober.probe(hook, self.positions()) if self.enabled else Probe(None, {}, {})
 
-    def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...]) -> Watched:
+    def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...], *, missing: bool = False) -> Watched:
         request, database = self.request, self._status.name if self._status else ""
         try:
             checkpoint = self._store.load(
@@ -232,12 +245,26 @@ class Watch:
             if str(error) not in self._mentioned:
                 self._mentioned.add(str(error))
                 log.warning("left out: %s", error)
-            return Watched(name, instances, None, unreadable=True)
-        return Watched(name, instances, checkpoint)
+            return Watched(name, instances, None, unreadable=True, missing=missing)
+        return Watched(name, instances, checkpoint if missing else without_absence(checkpoint), missing=missing)
+
+    def _mention_failed(self) -> None:
+        """Say when the watch begins which tables have failed for good."""
+        for table in self._tables if not self._begun else ():
+            failed = table.checkpoint.failed if table.checkpoint else None
+            if failed is not None:
+                log.warning(
+                    "%s failed at %s, and is tried again when its capture instance or schema changes, or after %s: %s",
+                    table.name,
+                    failed.time.isoformat(" ", "seconds"),
+                    self.rules.max_idle,
+                    failed.reason,
+                )
+        self._begun = True
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:
         for table in self._tables:
-            if not table.instances and str(table.name) not in self._mentioned:
+            if not table.instances and not table.missing and str(table.name) not in self._mentioned:
                 self._mentioned.add(str(table.name))
                 log.warning(
                     "%s has no capture instance that %s can see (on_disabled=%s)",
@@ -246,16 +273,20 @@ class Watch:
                     self.request.on_disabled,
                 )
 
-    def _mention_agent(self, hook: MsSqlCdcHook, status: DatabaseStatus, now: datetime.datetime) -> None:
-        """Say once that nothing is captured, where that is so."""
-        silent = status.max_lsn_time is None or status.server_time - status.max_lsn_time > _CAPTURE_IS_SILENT
-        if not (status.cdc_enabled and silent):
-            self._mentioned.discard(_AGENT)
+    def _look_at_lag(self, hook: MsSqlCdcHook, status: DatabaseStatus, now: datetime.datetime) -> None:
+        """Say when the watch begins, and once per ``max_lag``, whether the capture is late."""
+        max_lag = self.request.max_lag
+        told = self._lag_looked_at
+        if self.request.on_lag == "warn" and told is not None and now - told < max_lag:
             return
-        if _AGENT in self._mentioned or (self._agent_seen_at and now - self._agent_seen_at < _LOOK_AT_AGENT):
+        lag = hook.lag(status, max_lag)
+        if lag is None:
             return
-        self._agent_seen_at = now
-        health = hook.agent_health()
-        if Running.STOPPED in (health.agent, health.capture_job):
-            self._mentioned.add(_AGENT)
-            log.warning("nothing new is captured in %s, but waiting goes on: %s", status.name, health.detail)
+        self._lag_looked_at = now
+        if not lag.late:
+            if told is None:
+                log.info(lag.text)
+        elif self.request.on_lag == "fail":
+            raise CaptureLateError(lag.text)
+        else:
+            log.warning("waiting goes on, but %s", lag.text)

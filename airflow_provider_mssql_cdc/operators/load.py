@@ -9,18 +9,26 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.configuration import AIRFLOW_HOME
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable, mask_secret
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    Asset,
+    AssetAlias,
+    Variable,
+    mask_secret,
+)
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLateError,
     CheckpointError,
     ConnectionSettingError,
     LoadFailedError,
@@ -28,11 +36,14 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ReceiptMissingError,
     SpecError,
 )
-from airflow_provider_mssql_cdc.core.interval import Edge
+from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, edges
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.selection import HASH, salt_check
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.summary import Summary
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import (
     DELETES,
     HISTORY,
@@ -48,12 +59,12 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, listed, patterns
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, lag_allowed, listed, patterns
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 from airflow_provider_mssql_cdc.operators import formats, jars, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
-from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
 from airflow_provider_mssql_cdc.operators.planning import (
     Request,
     RunPlan,
@@ -118,6 +129,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param max_transactions: load at most that many transactions with events, and at least one
     :param max_rows: load at most that many change rows, but never a part of a transaction
     :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
+    :param max_lag: how old, by the server's clock, the newest captured commit and the newest log scan may be before the
+        capture is late
+    :param on_lag: what to do then: ``warn`` in the log and the summary, or ``fail`` after all that is there was loaded
     :param replay: write a past interval into ``history`` once more; moves no checkpoint. It fails, and waits for its
         next try, until the capture and the history have reached the interval's end: give the task ``retries``
     :param interval: (start, end) to replay, as ISO 8601 text or datetimes, both with a zone; by default the run's
@@ -136,7 +150,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     cluster. In local and client mode these jars are fetched once for each user and machine, into the folder that the
     environment variable ``MSSQL_CDC_JARS`` names, else into the user's cache.
 
-    :return: the summary: ``{"upto", "tables": [{"table", "status", "position", "windows", "events", ..}]}``
+    :return: the summary, as ``core.summary.Summary`` says; it is pushed as XCom ``summary`` also when tables fail
     """
 
     template_fields: Sequence[str] = (
@@ -178,6 +192,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         max_transactions: int | None = None,
         max_rows: int | None = None,
         capture_timeout: datetime.timedelta = datetime.timedelta(minutes=15),
+        max_lag: datetime.timedelta | float = MAX_LAG,
+        on_lag: Literal["warn", "fail"] = "warn",
         replay: bool = False,
         interval: tuple[Edge, Edge] | None = None,
         target_suffix: str = "",
@@ -219,6 +235,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             )
         if (interval is not None or target_suffix) and not replay:
             raise ValueError("interval and target_suffix belong to replay=True")
+        if interval is not None and _is_said(interval):
+            check_interval(*edges(interval))
+        lag = lag_allowed(max_lag, on_lag)
         for limit, value in (("max_transactions", max_transactions), ("max_rows", max_rows)):
             if value is not None and value < 1:
                 raise ValueError(f"{limit}={value}: expected at least 1")
@@ -254,6 +273,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.max_transactions = max_transactions
         self.max_rows = max_rows
         self.capture_timeout = capture_timeout
+        self.max_lag = lag
+        self.on_lag = on_lag
         self.replay = replay
         self.interval = interval
         self.target_suffix = target_suffix
@@ -264,7 +285,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
 
-    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+    def execute(self, context: Context) -> Summary:  # type: ignore[override]
         """Plan, load, believe the receipt, move the checkpoints.
 
         :raises LoadFailedError: if some table failed and a retry may help
@@ -279,25 +300,68 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             TaskState(context).forget(_CUT_KEY)
             raise AirflowFailException(str(error)) from error
 
-    def _execute(self, context: Context) -> dict[str, Any]:
+    def _execute(self, context: Context) -> Summary:
         started = time.monotonic()
+        self._check_spark_connection()
         store = CheckpointStore(Variable)
         request = self._request()
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
-        written = [] if self.replay else outcome.checkpoints(request, datetime.datetime.now(datetime.UTC))
+        late = outcome.late if self.on_lag == "fail" else None
+        now = datetime.datetime.now(datetime.UTC)
+        written = [] if self.replay else outcome.checkpoints(request, now, succeeds=late is None)
         # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
         ranges = TaskState(context).told(outcome.lsn_ranges(written))
         self._save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
+        for line in outcome.lines():
+            self.log.info(line)
+        for warning in summary["warnings"]:
+            self.log.warning(warning)
         if failures := outcome.failures():
             raise LoadFailedError(
                 {table: reason for table, (reason, _) in failures.items()},
                 permanent=all(permanent for _, permanent in failures.values()),
+                others=others(summary),
+                late=late,
             )
         self._emit(ranges, outcome.plan, context)
         TaskState(context).forget(_CUT_KEY)
+        if late:
+            raise CaptureLateError(f"what is there was loaded, but {late}")
         return summary
+
+    def _check_spark_connection(self) -> None:
+        """Prove that there is the Airflow connection of Spark, in whose place spark-submit would be sent to YARN.
+
+        :raises ConnectionSettingError: if there is none
+        """
+        try:
+            MsSqlCdcHook.get_connection(self._conn_id)
+        except AirflowNotFoundException as error:
+            raise ConnectionSettingError(
+                f"there is no Airflow connection {self._conn_id!r}, which says where Spark runs.",
+                advice=f"Make it, for instance with `airflow connections add {self._conn_id} --conn-type spark "
+                "--conn-host 'local[*]'`, or name another one by conn_id.",
+            ) from error
+
+    def _forget(self, store: CheckpointStore, request: Request, plan: RunPlan, context: Context) -> None:
+        """Remove checkpoints that say nothing but that a table failed: of one that was not there and now is, and of one
+        that the DAG no longer names.
+        """
+        gone = list(plan.found_again)
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key="summary", include_prior_dates=True)
+        for row in before["tables"] if isinstance(before, Mapping) else ():
+            schema, _, table = row["table"].partition(".")
+            name = TableName(schema, table)
+            if row["status"] == "failed" and name not in plan.checkpoints and name not in plan.failures:
+                with suppress(CheckpointError):
+                    stored = store.load(request.identity(plan.database, name))
+                    if stored is not None and not stored.sinks and stored.failed is not None:
+                        gone.append(name)
+        for name in gone:
+            self.log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
+            store.delete(request.identity(plan.database, name))
 
     def _save(self, store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
         """Store the checkpoints, each that can be."""
@@ -336,8 +400,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = self._plan(hook, store, request, context)
-            for warning in plan.warnings:
-                self.log.warning(warning)
+            if not self.replay:
+                self._forget(store, request, plan, context)
+            if plan.lag is not None and not plan.lag.late:
+                self.log.info(plan.lag.text)
             for waiting in plan.waiting:
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
@@ -371,6 +437,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
+            max_lag=self.max_lag,
         )
 
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
@@ -389,7 +456,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         return self.server_timezone or ("UTC" if hook.server_timezone() == "UTC" else None)
 
     def _interval(self, context: Context) -> tuple[Edge, Edge]:
-        return self.interval or (context.get("data_interval_start"), context.get("data_interval_end"))
+        if self.interval is not None:
+            return edges(self.interval)
+        return context.get("data_interval_start"), context.get("data_interval_end")
 
     # --- submit
 
@@ -514,7 +583,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave."""
-        changed = ("application_args", "py_files", "conf", "jars", "packages", "properties_file")
+        changed = ("application_args", "py_files", "conf", "jars", "packages", "properties_file", "env_vars")
         given = {name: getattr(self, name) for name in changed}
         try:
             self.application = str(job_files.JOB)
@@ -527,9 +596,13 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # on the command line it would count more than what the properties file says
                 self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))
             submission = self._get_hook()._connection
+            said = Path(properties).read_text(encoding="utf-8")
+            if self._setting("spark.log.level", said) is None:
+                self.conf["spark.log.level"] = "WARN"
             if str(submission["master"]).startswith("local"):
                 # else Spark's Python is the first one on the PATH, which may lack pyspark
                 self.conf.setdefault("spark.pyspark.python", sys.executable)
+                self._listen_on_loopback(said)
             if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
                 raise MsSqlCdcError(
                     f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read "
@@ -537,12 +610,22 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                     advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
                 )
             if self._own_packages:
-                self._add_jars(target, submission, Path(properties).read_text(encoding="utf-8"))
+                self._add_jars(target, submission, said)
             self._hook = None
             yield
         finally:
             for name, value in given.items():
                 setattr(self, name, value)
+
+    def _listen_on_loopback(self, properties: str) -> None:
+        """Keep driver and Spark UI of a local Spark from the network, where the author says nothing of them.
+
+        :param properties: text of the properties file
+        """
+        given = {**os.environ, **(self.env_vars or {})}
+        names = ("spark.driver.host", "spark.driver.bindAddress")
+        if "SPARK_LOCAL_IP" not in given and not any(self._setting(name, properties) for name in names):
+            self.env_vars = {**(self.env_vars or {}), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def _add_jars(self, target: Target, submission: dict[str, Any], properties: str) -> None:
         """Hand the load's jars on by path, beside the author's; as packages where that is not possible.
@@ -586,3 +669,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
+
+
+def _is_said(interval: object) -> bool:
+    """Whether an interval can be checked when the DAG is parsed: no part is a template or another task's output."""
+    if isinstance(interval, list | tuple):
+        return all(_is_said(part) for part in interval)
+    return is_literal(interval) or isinstance(interval, datetime.date | int | float | None)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, InstanceRef, SinkState
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.wake import fingerprint
+from airflow_provider_mssql_cdc.core.wake import MISSING, fingerprint
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
+
+_SAID = {
+    "loaded": "loaded",
+    "first_load": "first load",
+    "already": "already there",
+    "empty": "nothing new",
+    "replayed": "written again",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,12 +43,14 @@ class Outcome:
             for table in self.receipt.tables:
                 yield specs[table.name], table
 
-    def checkpoints(self, request: Request, now: datetime.datetime) -> list[Checkpoint]:
+    def checkpoints(self, request: Request, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
         """Return the checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
         failed tables'.
 
         Those of a run without failures are marked as announced: Airflow hands on the asset event of a task that
         succeeds, and no other.
+
+        :param succeeds: whether the task does, if no table failed
         """
         plan = self.plan
         written: dict[TableName, Checkpoint] = {}
@@ -62,7 +73,7 @@ class Outcome:
                 stored = written.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(request.identity(plan.database, name))
                 written[name] = dataclasses.replace(stored, failed=self._failure(name, str(error), now))
-        if not self.failures():
+        if succeeds and not self.failures():
             for name in plan.checkpoints:
                 checkpoint = written.get(name) or plan.checkpoints[name]
                 applied = checkpoint and _applied(checkpoint, request.options.shapes)
@@ -71,34 +82,59 @@ class Outcome:
         return list(written.values())
 
     def _failure(self, table: TableName, reason: str, now: datetime.datetime) -> Failure:
-        return Failure(reason, now, fingerprint(self.plan.instances.get(table, ())))
+        seen = MISSING if table in self.plan.missing else fingerprint(self.plan.instances.get(table, ()))
+        return Failure(reason, now, seen)
 
-    def summary(self, seconds: float) -> dict[str, Any]:
+    @property
+    def late(self) -> str | None:
+        """What was seen of a capture that is late."""
+        return self.plan.lag.text if self.plan.lag is not None and self.plan.lag.late else None
+
+    def summary(self, seconds: float) -> Summary:
         """Return what the task pushes to XCom: the cut, and a row per table."""
         plan = self.plan
-        rows: dict[TableName, dict[str, Any]] = {
-            name: {"status": "quiet", "position": str(candidate.position)}
-            for name, candidate in plan.candidates.items()
-        }
-        for name, checkpoint in plan.quiet.items():
-            rows[name] = {"status": "quiet", "position": str(checkpoint.position)}
-        for waiting in plan.waiting:
-            rows[waiting.name] = {"status": "waiting", "reason": waiting.reason}
-        for name in plan.skipped:
-            rows[name] = {"status": "skipped"}
-        for _, table in self.loads:
-            rows[table.name] = _loaded(table)
-        for name, error in plan.failures.items():
-            rows[name] = {**rows.get(name, {}), "status": "failed", "error": str(error)}
+        rows: dict[TableName, TableSummary] = {}
         for name, candidate in plan.candidates.items():
-            rows[name]["warnings"] = [*candidate.warnings, *rows[name].get("warnings", ())]
+            position = plan.quiet[name].position if name in plan.quiet else candidate.position
+            rows[name] = row(str(name)) | {
+                "position": _text(position),
+                "feed": candidate.instance.name,
+                "schema_hash": candidate.schema.hash,
+                "warnings": list(candidate.warnings),
+            }
+        for waiting in plan.waiting:
+            rows[waiting.name] = row(str(waiting.name)) | {"status": "waiting", "reason": waiting.reason}
+        for name in plan.skipped:
+            rows[name] = row(str(name)) | {"status": "skipped"}
+        for spec, table in self.loads:
+            rows[table.name] = _loaded(rows.get(table.name) or row(str(table.name)), spec, table)
+        for name, error in plan.failures.items():
+            rows[name] = (rows.get(name) or row(str(name))) | {"status": "failed", "error": str(error)}
+        tables = [found for _, found in sorted(rows.items())]
         return {
-            "upto": str(plan.upto) if plan.upto else None,
+            "upto": _text(plan.upto),
             "seconds": round(seconds, 1),
             "application": self.receipt.application_id if self.receipt else None,
-            "warnings": plan.warnings,
-            "tables": [{"table": str(name), **row} for name, row in sorted(rows.items())],
+            "late": self.late,
+            "warnings": [
+                *([self.late] if self.late else []),
+                *plan.warnings,
+                *(f"{table['table']}: {warning}" for table in tables for warning in table["warnings"]),
+            ],
+            "tables": tables,
         }
+
+    def lines(self) -> Iterator[str]:
+        """A line for each table and shape that the job was given: what became of it."""
+        for _, table in self.loads:
+            counts = ", ".join(f"{table.counts[name]} {name}" for name in COUNTS[1:] if table.counts.get(name))
+            windows = ", ".join(table.windows) or "no window"
+            seconds = sum(table.seconds.values())
+            for sink in table.sinks:
+                yield (
+                    f"{table.name} {sink.shape}: {_SAID[sink.outcome]}, {windows}, {counts or 'no changes'},"
+                    f" now at {sink.read_through}, {seconds:.1f} s for the table"
+                )
 
     def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:
         """Return the LSN range of each table that was loaded since the last asset event.
@@ -124,6 +160,11 @@ class Outcome:
             if table.error is not None:
                 failed[str(table.name)] = (table.error.message, table.error.permanent)
         return failed
+
+
+def others(summary: Summary) -> dict[str, int]:
+    """What became of the tables that did not fail: status to their number."""
+    return Counter(table["status"] for table in summary["tables"] if table["status"] != "failed")
 
 
 def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Lsn | None:
@@ -162,16 +203,21 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
     )
 
 
-def _loaded(table: TableReceipt) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:
+    """The row of a table that the job was given."""
+    found = known | {
         "status": "failed" if table.error else "loaded",
         "position": str(min(sink.read_through for sink in table.sinks)) if table.sinks else None,
+        "error": table.error.message if table.error else None,
+        "feed": spec.instance.name,
+        "schema_hash": spec.schema.hash,
         "sinks": {sink.shape: sink.outcome for sink in table.sinks},
         "windows": list(table.windows),
         "seconds": {step: round(value, 2) for step, value in table.seconds.items()},
-        "warnings": list(table.warnings),
-        **{count: table.counts.get(count, 0) for count in COUNTS},
+        "warnings": [*dict.fromkeys((*known["warnings"], *table.warnings))],
     }
-    if table.error:
-        row["error"] = table.error.message
-    return row
+    return found | {count: table.counts.get(count, 0) for count in COUNTS}  # type: ignore[return-value]
+
+
+def _text(position: Lsn | None) -> str | None:
+    return None if position is None else str(position)

@@ -6,12 +6,13 @@ import dataclasses
 import datetime
 import logging
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
 from airflow_provider_mssql_cdc.core.choice import Choice, Choices
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, Snapshot, SourceTable
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
@@ -22,8 +23,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MsSqlCdcError,
     ParameterError,
     RestoredError,
+    TableNotFoundError,
     TargetError,
 )
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG, Lag
 from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
@@ -41,8 +44,10 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
+from airflow_provider_mssql_cdc.core.wake import without_absence
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
@@ -58,6 +63,7 @@ class Request:
     :param partition_by: the same to Spark SQL partition expressions
     :param on_disabled: ``fail``, ``skip`` or ``enable``
     :param choices: what of the rows is to be loaded
+    :param max_lag: how late the capture may be
     :param salt_check: ``core.selection.salt_check`` of the salt; None where there is none
     """
 
@@ -72,6 +78,7 @@ class Request:
     max_rows: int | None = None
     choices: Choices = field(default_factory=Choices)
     salt_check: str | None = None
+    max_lag: datetime.timedelta = MAX_LAG
 
     def identity(self, database: str, table: TableName) -> Identity:
         """Return what names a table's checkpoint."""
@@ -97,6 +104,9 @@ class RunPlan:
     :param keys: what the request says of a table
     :param partition_by: what the request says of a table
     :param choices: what the request says of the rows of a table, by the names of ``Choice``
+    :param lag: of the capture; None where it is in time
+    :param missing: named tables that are not there, or cannot be seen; they are among the failures
+    :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     """
 
     database: str
@@ -117,6 +127,9 @@ class RunPlan:
     choices: dict[str, dict[TableName, Any]] = field(default_factory=dict)
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
+    lag: Lag | None = None
+    missing: set[TableName] = field(default_factory=set)
+    found_again: list[TableName] = field(default_factory=list)
 
     def keep_witness(self, probe: Probe) -> None:
         """Keep what tells later whether the cut still belongs to this history."""
@@ -134,7 +147,10 @@ def position_given(upto: object) -> Lsn:
     :raises CutError: if it is no LSN
     """
     try:
-        return Lsn.parse(str(upto))
+        found = Lsn.parse(str(upto))
+        if found.is_zero:
+            raise ValueError("zeros stand for no position")
+        return found
     except ValueError as error:
         raise CutError(
             f"upto={upto!r} is no position.",
@@ -150,6 +166,7 @@ def plan_load(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, upto
     :raises MsSqlCdcError: if nothing can be planned at all; what concerns one table is in ``failures``
     """
     status, plan, instances = look(hook, store, request)
+    plan.lag = hook.lag(status, request.max_lag)
     if upto is not None and (status.max_lsn is None or upto > status.max_lsn):
         raise RestoredError(
             f"the cut {upto} lies above the database's newest position {status.max_lsn}.",
@@ -191,16 +208,22 @@ def look(
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
         recovery_fork=snapshot.status.recovery_fork_guid,
         failures=failures,
-        keys=_of_tables("keys", request.keys, snapshot.matches),
-        partition_by=_of_tables("partition_by", request.partition_by, snapshot.matches),
+        keys=_of_tables("keys", request.keys, snapshot),
+        partition_by=_of_tables("partition_by", request.partition_by, snapshot),
         choices={
-            "columns": _of_tables("columns", request.choices.columns, snapshot.matches),
-            "row_filter": _of_tables("row_filters", request.choices.row_filters, snapshot.matches),
-            "renames": _of_tables("renames", request.choices.renames, snapshot.matches),
-            "masks": _of_tables("masks", request.choices.masks, snapshot.matches),
+            "columns": _of_tables("columns", request.choices.columns, snapshot),
+            "row_filter": _of_tables("row_filters", request.choices.row_filters, snapshot),
+            "renames": _of_tables("renames", request.choices.renames, snapshot),
+            "masks": _of_tables("masks", request.choices.masks, snapshot),
         },
     )
-    plan.warnings += [f"pattern {pattern!r} matches no table" for pattern in snapshot.matches.empty_patterns]
+    plan.warnings += [
+        f"pattern {pattern!r} matches no table"
+        for pattern in snapshot.matches.empty_patterns
+        if not parse_pattern(pattern).names_one
+    ]
+    for name in snapshot.missing:
+        plan.failures[name] = _not_there(hook, name, snapshot.status)
     tables = [table.name for table in snapshot.matches.tables]
     check_names(request.options.target, request.options.table_name, tables, request.options.shapes)
     for table in snapshot.matches.tables:
@@ -217,7 +240,9 @@ def look(
                 check_name(request.options.table_name, table.name)
             except TargetError as error:
                 plan.failures[table.name] = error
-    _read_checkpoints(plan, tables, store, request)
+    _read_checkpoints(plan, [*tables, *snapshot.missing], store, request)
+    plan.missing = set(snapshot.missing)
+    _find_again(plan, tables, store, request)
     return (
         snapshot.status,
         plan,
@@ -230,14 +255,21 @@ def _snapshot(hook: MsSqlCdcHook, request: Request) -> Snapshot:
     return hook.snapshot(request.patterns, request.exclude, tuple(names))
 
 
-def _of_tables(parameter: str, given: Mapping[str, _T], matches: Matches) -> dict[TableName, _T]:
-    """Return by table what a parameter says by tables' names.
+def _of_tables(parameter: str, given: Mapping[str, _T], snapshot: Snapshot) -> dict[TableName, _T]:
+    """Return by table what a parameter says by tables' names, those that are not there left out.
 
     :raises ParameterError: for a name that means none of the tables, or one that another name means too
     """
     found: dict[TableName, _T] = {}
+    matches = snapshot.matches
+    absent = [(name.schema.casefold(), name.table.casefold()) for name in snapshot.missing]
     for text, value in given.items():
         table = matches.named.get(text)
+        schema, name = parse_pattern(text).parts
+        if table is None and any(
+            name.casefold() == missing and (schema is None or schema.casefold() == of) for of, missing in absent
+        ):
+            continue
         if table is None:
             names = ", ".join(str(matched.name) for matched in matches.tables)
             raise ParameterError(f"{parameter} names {text!r}, which is none of this run's tables: {names}.")
@@ -252,6 +284,7 @@ def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Req
     plan = RunPlan(spec.source.database, spec.upto, witness=spec.witness, replay=spec.replay)
     names = [table.name for table in spec.tables]
     try:
+        plan.lag = hook.lag(hook.database_status(), request.max_lag)
         instances = hook.capture_instances(names)
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):
@@ -295,6 +328,36 @@ def _enabled(
         except MsSqlCdcError as error:
             failures[table.name] = error
     return _snapshot(hook, request), failures
+
+
+def _not_there(hook: MsSqlCdcHook, name: TableName, status: DatabaseStatus) -> TableNotFoundError:
+    near = ", ".join(map(str, hook.similar_tables(name)))
+    return TableNotFoundError(
+        f"it does not exist in {status.name}, or {status.user} may not see it.",
+        table=str(name),
+        advice=(f"It sees {near}. " if near else "It sees no table of a name that is near. ")
+        + "Correct tables, or GRANT SELECT on it; a pattern with * may match nothing.",
+    )
+
+
+def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointStore, request: Request) -> None:
+    """Note the checkpoints that say nothing but that a table was not there, and that now is, under this spelling or
+    that of the database."""
+    spelled = {
+        TableName(schema or table.schema, name)
+        for schema, name in (parse_pattern(p).parts for p in request.patterns if parse_pattern(p).names_one)
+        for table in tables
+        if name.casefold() == table.table.casefold() and (schema or table.schema).casefold() == table.schema.casefold()
+    }
+    for name in {*tables, *spelled}:
+        stored = plan.checkpoints.get(name)
+        if name not in tables:
+            with suppress(CheckpointError):
+                stored = store.load(request.identity(plan.database, name))
+        if stored is not None and without_absence(stored) is None:
+            plan.found_again.append(name)
+            if name in plan.checkpoints:
+                plan.checkpoints[name] = None
 
 
 def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError:

@@ -18,9 +18,10 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_shapes, check_template
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload
@@ -38,7 +39,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
-    ``max_idle``. While SQL Server Agent is stopped the sensor keeps waiting, and says so once.
+    ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per
+    ``max_lag``; with ``on_lag="fail"`` it fails at once.
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, as for the load (templated)
@@ -52,6 +54,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :param max_idle: seconds or timedelta after which the cut is handed on though nothing happened, so that checkpoints
         do not fall behind the retention; by default the smaller of six hours and a tenth of the retention, an hour
         where that is unknown
+    :param max_lag: as for the load; seconds or timedelta
+    :param on_lag: what to do when the capture is late: ``warn`` or ``fail``
     :param poll_interval: seconds between two looks; also for ``mode="poke"``, unless ``poke_interval`` is given
     :param deferrable: wait in the triggerer; by default ``[operators] default_deferrable``
 
@@ -71,6 +75,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
         exclude: Sequence[str] = (),
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         max_idle: datetime.timedelta | float | None = None,
+        max_lag: datetime.timedelta | float = MAX_LAG,
+        on_lag: Literal["warn", "fail"] = "warn",
         poll_interval: float = 5.0,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
@@ -83,6 +89,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         idle = seconds(max_idle)
         if idle is not None and idle <= 0:
             raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
+        lag = lag_allowed(max_lag, on_lag)
         check_literals(tables, exclude, target)
         check_template(table_name)
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
@@ -94,6 +101,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.exclude = exclude
         self.on_disabled = on_disabled
         self.max_idle = idle
+        self.max_lag = lag.total_seconds()
+        self.on_lag = on_lag
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | None = None
@@ -125,6 +134,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 exclude=request.exclude,
                 on_disabled=request.on_disabled,
                 max_idle=self.max_idle,
+                max_lag=self.max_lag,
+                on_lag=self.on_lag,
                 poll_interval=self.poll_interval,
                 waiting_since=self._since(context).timestamp(),
             ),
@@ -134,16 +145,13 @@ class MsSqlCdcSensor(BaseSensorOperator):
         return None
 
     def _first_look(self, context: Context) -> PokeReturnValue:
-        """Look once without a trigger; what may mend itself is left to the trigger, which tries again."""
+        """Look once without a trigger."""
         try:
             return self.poke(context)
         except AirflowFailException as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(str(error)) from error
             raise
-        except MsSqlCdcError as error:
-            self.log.warning("The first look failed, and is repeated in the triggerer: %s", error)
-            return PokeReturnValue(is_done=False)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
         """Return the cut that the trigger found.
@@ -157,7 +165,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         return upto
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once.
+        """Look once; what may mend itself, such as a server that is away, is left to the next look.
 
         :raises AirflowFailException: for what a repetition cannot mend
         """
@@ -170,7 +178,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
-            raise
+            self.log.warning("This look failed, and is repeated: %s", error)
+            return PokeReturnValue(is_done=False)
         if wake is None:
             return PokeReturnValue(is_done=False)
         self.log.info("Something to load %s", wake)
@@ -194,6 +203,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
             table_name=self.table_name,
             on_disabled=self.on_disabled,
             max_idle=self.max_idle,
+            max_lag=self.max_lag,
+            on_lag=self.on_lag,
         )
 
     def _close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
@@ -105,6 +106,27 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
             return FirstLoad(marker, lost_after=start)
         raise gap(table, start, min_lsn, marker)
     return Load(Window(start, cut), marker)
+
+
+def unreported(sinks: Sequence[SinkSpec], markers: Sequence[Marker | None]) -> list[Marker]:
+    """The markers of commits that the run does not expect: of a job whose task was killed before it read the receipt.
+
+    One for each window, however many sinks took it.
+
+    :param markers: of the sinks
+    """
+    found: dict[tuple[Lsn | None, Lsn], Marker] = {}
+    for sink, marker in zip(sinks, markers, strict=True):
+        if marker is None or is_vouched(sink, marker) or sink.lost_after is not None:
+            continue
+        if sink.expects is None or marker.position > sink.expects:
+            found.setdefault((marker.window_after, marker.position), marker)
+    return list(found.values())
+
+
+def said_window(marker: Marker) -> str:
+    """The window of a marker's commit as text, that of a first load without its beginning."""
+    return f"({marker.window_after or ''}, {marker.position}]"
 
 
 def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn: Lsn | None) -> Decision:

@@ -58,6 +58,8 @@ from airflow_provider_mssql_cdc.spark.decide import (
     is_gap,
     is_vouched,
     other_instance,
+    said_window,
+    unreported,
 )
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
 from airflow_provider_mssql_cdc.spark.replay import check_replay, replay_sink
@@ -104,6 +106,7 @@ class TableLoad:
         self.shape = TableShape(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._sinks: list[SinkReceipt] = []
         self._windows: list[Window] = []
+        self._unreported: list[Marker] = []
         self._seconds: dict[str, float] = {}
         self._warnings: list[str] = []
         self._copy: Copy | None = None
@@ -124,6 +127,7 @@ class TableLoad:
             state = self._source_state(states)
             self._min_lsn = state.min_lsn
             plans = [self._look(*found, state) for found in zip(self._table.sinks, targets, states, strict=True)]
+        self._unreported = unreported(self._table.sinks, [found.marker for found in states])
         if any(isinstance(decision, Load) for decision in plans):
             self._check_reached(state, self._job.upto)
         if any(isinstance(decision, FirstLoad) for decision in plans):
@@ -200,7 +204,7 @@ class TableLoad:
             error=error,
             counts=self._counts(),
             seconds=self._seconds,
-            windows=tuple(map(str, self._windows)),
+            windows=(*map(said_window, self._unreported), *map(str, self._windows)),
             warnings=tuple(self._warnings),
         )
 
@@ -480,4 +484,9 @@ class TableLoad:
         """Count each change of the table once, however many sinks took it."""
         whole = [self._staged.count(window) for window in merged(self._windows)] if self._staged else []
         total = {name: sum(getattr(c, name) for c in whole) for name in ("events", "inserted", "updated", "deleted")}
-        return {**total, "copied": self._copy.rows_copied if self._copy else 0}
+        total["copied"] = self._copy.rows_copied if self._copy else 0
+        for marker in self._unreported:
+            for name, number in marker.events.items():
+                total[name] = total.get(name, 0) + number
+                total["events"] += number if name != "copied" else 0
+        return total

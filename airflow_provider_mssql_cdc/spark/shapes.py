@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.columns import (
     key_columns,
     wide_columns,
 )
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
@@ -103,15 +103,19 @@ class TableShape:
         events = self.events(staged, window, self.known_in_mirror(held))
         chosen = self.chosen_key
         changes = _kept(chosen.changes(events, held) if chosen else last_per_key(events, self.key), deletes)
-        self._refuse_unknown(staged, window, changes)
+        if unknown := self._unknown(staged, window, changes):
+            raise TargetError(
+                f"CDC left out the value of {unknown}, and neither the window nor the target holds it.",
+                table=str(self.spec.name),
+                advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
+            )
         return changes
 
     def mirror_rows(self, staged: Staged | None, window: Window, copied: DataFrame) -> DataFrame:
         """Return the rows of a new mirror: the copied ones, with those in their place that changed meanwhile.
 
-        :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user chose, is not unique
-        :raises CopyMovedError: if rows passed such a key on while they were copied
+        :raises CopyMovedError: if a value cannot be known, or rows passed such a key on while they were copied
         """
         if staged is None or not staged.count(window).events:
             if self.chosen_key:
@@ -119,7 +123,13 @@ class TableShape:
             return copied
         events = self.events(staged, window, self.known_in_copy(copied, staged, window))
         stay, changes = self.first_rows(copied, events)
-        self._refuse_unknown(staged, window, changes)
+        if unknown := self._unknown(staged, window, changes):
+            raise CopyMovedError(
+                f"CDC left out the value of {unknown}, which changed while the table was copied.",
+                table=str(self.spec.name),
+                advice="Nothing was written. Run the task again, at a quiet moment of the table: a copy during which "
+                "these rows do not change has all values.",
+            )
         changed = changes.where(~is_delete())
         return stay.select(*self._data()).unionAll(changed.select(*self._data()))
 
@@ -247,20 +257,14 @@ class TableShape:
     def _utc(self) -> Column:
         return F.lit(None).cast("timestamp") if self.timezone is None else to_utc(F.col("_commit_ts"), self.timezone)
 
-    def _refuse_unknown(self, staged: Staged, window: Window, last: DataFrame) -> None:
+    def _unknown(self, staged: Staged, window: Window, last: DataFrame) -> str:
+        """Examples of values that cannot be known; empty where there are none."""
         if not staged.count(window).unknown:
-            return
+            return ""
         rows = last.where(~is_delete() & (F.size("_unknown") > 0)).limit(3).collect()
-        if rows:
-            examples = "; ".join(
-                f"{', '.join(row['_unknown'])} of {', '.join(f'{name}={row[name]!r}' for name in self.key)}"
-                for row in rows
-            )
-            raise TargetError(
-                f"CDC left out the value of {examples}, and neither the window nor the target holds it.",
-                table=str(self.spec.name),
-                advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
-            )
+        return "; ".join(
+            f"{', '.join(row['_unknown'])} of {', '.join(f'{name}={row[name]!r}' for name in self.key)}" for row in rows
+        )
 
 
 def _kept(changes: DataFrame, deletes: str) -> DataFrame:

@@ -65,7 +65,7 @@ def first_rows(
     :param held: the rows of the target
     :param anew: the target has rows of before a gap; a mirror's are replaced
     :param known_at: time of the window's end by the server's clock, for rows that were deleted within a gap
-    :raises TargetError: if the value of a mirror's column cannot be known
+    :raises CopyMovedError: if the value of a mirror's column cannot be known, since it changed during the copy
     :raises KeyRequiredError: if a mirror's key, which the user chose, is not unique
     """
     if sink.shape == HISTORY:

@@ -12,11 +12,12 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, Variab
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
 from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, MsSqlCdcError
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
@@ -42,6 +43,8 @@ class MsSqlCdcTrigger(BaseTrigger):
     :param exclude: as for the sensor
     :param on_disabled: as for the sensor
     :param max_idle: in seconds
+    :param max_lag: in seconds
+    :param on_lag: as for the sensor
     :param poll_interval: in seconds
     :param waiting_since: since when the sensor waits, in seconds since 1970; it survives a restart
     """
@@ -57,6 +60,8 @@ class MsSqlCdcTrigger(BaseTrigger):
         exclude: Sequence[str] = (),
         on_disabled: str = "fail",
         max_idle: float | None = None,
+        max_lag: float = MAX_LAG.total_seconds(),
+        on_lag: str = "warn",
         poll_interval: float = 5.0,
         waiting_since: float,
     ) -> None:
@@ -65,6 +70,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         self.target, self.table_name = target, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
+        self.max_lag, self.on_lag = max_lag, on_lag
         self._hook: MsSqlCdcHook | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -127,6 +133,8 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     :param on_disabled: as for ``MsSqlCdcSensor``
     :param max_idle: seconds or timedelta after which a run is due though nothing happened; by default the smaller of
         six hours and a tenth of the retention, an hour where that is unknown
+    :param max_lag: as for the load, seconds or timedelta
+    :param on_lag: what to do when the capture is late: ``warn`` in the triggerer's log, or ``fail``: say it as an error
     :param poll_interval: seconds, from 0.1
     """
 
@@ -141,6 +149,8 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         exclude: Sequence[str] = (),
         on_disabled: str = "fail",
         max_idle: datetime.timedelta | float | None = None,
+        max_lag: datetime.timedelta | float = MAX_LAG,
+        on_lag: str = "warn",
         poll_interval: float = 5.0,
         **kwargs: Any,
     ) -> None:
@@ -155,6 +165,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.target, self.table_name = target, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval = seconds(max_idle), poll_interval
+        self.max_lag, self.on_lag = lag_allowed(max_lag, on_lag).total_seconds(), on_lag
         _request(self)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -217,9 +228,9 @@ async def _keep_newest(stream: AsyncIterator[Tick], subscription: Subscription) 
 
 
 def is_permanent(error: Exception) -> bool:
-    """Whether a repetition without a change by a person is bound to fail again."""
+    """Whether a repetition without a change by a person is bound to fail again, or an error was asked for."""
     if isinstance(error, MsSqlCdcError):
-        return error.permanent
+        return error.permanent or isinstance(error, CaptureLateError)
     return isinstance(error, AirflowNotFoundException)
 
 
@@ -236,7 +247,18 @@ def _event(content: dict[str, Any]) -> TriggerEvent:
     return TriggerEvent(content)  # type: ignore[no-untyped-call]
 
 
-_PARAMETERS = ("tables", "target", "shapes", "table_name", "mssql_conn_id", "exclude", "on_disabled", "max_idle")
+_PARAMETERS = (
+    "tables",
+    "target",
+    "shapes",
+    "table_name",
+    "mssql_conn_id",
+    "exclude",
+    "on_disabled",
+    "max_idle",
+    "max_lag",
+    "on_lag",
+)
 
 
 def _request(trigger: BaseTrigger) -> WatchRequest:

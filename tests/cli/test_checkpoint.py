@@ -3,11 +3,17 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
+from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE
 from airflow_provider_mssql_cdc.core.checkpoint import (
     KEY_PREFIX,
     Checkpoint,
@@ -75,6 +81,19 @@ def test_list_shows_a_damaged_checkpoint_and_goes_on(store, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("mssql_cdc__0: the checkpoint is not readable")
     assert len(lines) == 7
+
+
+@pytest.mark.parametrize("database", ["sqlite:////nowhere/at/all.db", "sqlite:///{folder}/not_migrated.db"])
+def test_without_airflows_database_list_says_so_in_one_line(tmp_path, database):
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("mssql-cdc"), "checkpoint", "list"],
+        env={**os.environ, "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.format(folder=tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    (line,) = ended.stderr.splitlines()
+    assert re.fullmatch(r".*Airflow's database, which holds the checkpoints, cannot be asked: .+AIRFLOW_HOME.+", line)
+    assert (ended.returncode, ended.stdout) == (EXIT_USAGE, "")
 
 
 def test_list_says_when_there_is_none(store, capsys):

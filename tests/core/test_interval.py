@@ -4,7 +4,7 @@ import zoneinfo
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
-from airflow_provider_mssql_cdc.core.interval import check_interval, server_time
+from airflow_provider_mssql_cdc.core.interval import check_interval, edges, server_time
 
 UTC = datetime.UTC
 
@@ -53,7 +53,6 @@ def test_an_unknown_zone_is_named():
         (None, None, "no data interval"),
         (utc(2026, 1, 1), None, "no data interval"),
         (utc(2026, 1, 1), utc(2026, 1, 1), "is empty"),
-        (utc(2026, 1, 2), utc(2026, 1, 1), "is empty"),
     ],
 )
 def test_missing_and_empty_intervals_are_refused(start, end, message):
@@ -92,3 +91,21 @@ def test_text_with_a_zone_is_the_moment_it_names(text):
 
 def test_a_real_interval_is_accepted():
     check_interval(utc(2026, 1, 1), utc(2026, 1, 2))
+
+
+def test_an_interval_that_is_turned_round_is_told_as_that():
+    with pytest.raises(IntervalError, match=r"before its start .*Write the earlier time first"):
+        check_interval(utc(2026, 1, 2), utc(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "given", ["2026-01-01T00:00:00Z", (), (utc(2026, 1, 1),), (utc(2026, 1, 1), None), (1, 2), 5, None]
+)
+def test_what_is_not_two_times_is_no_interval(given):
+    with pytest.raises(IntervalError, match=r"is not two times.*Write interval"):
+        edges(given)
+
+
+def test_two_times_are_an_interval():
+    given = ("2026-01-01T00:00:00+00:00", utc(2026, 1, 2))
+    assert edges(given) == edges(list(given)) == given

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
+    MISSING,
     Announcer,
     Call,
     Reason,
@@ -25,6 +26,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     fingerprint,
     instance_to_probe,
     positions_to_probe,
+    without_absence,
 )
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
@@ -107,7 +109,8 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
             Watched(A.source, (A,), checkpoint(A, position=None)), probe(10, A), Reason.FIRST_LOAD, id="no sink yet"
         ),
         pytest.param(Watched(A.source, (A,), None, unreadable=True), probe(90, A), None, id="unreadable checkpoint"),
-        pytest.param(Watched(A.source, (), None), probe(10), None, id="not tracked"),
+        pytest.param(Watched(A.source, (), None), probe(10), Reason.DISABLED, id="not tracked"),
+        pytest.param(Watched(A.source, (), None, missing=True), probe(10), Reason.MISSING, id="missing"),
         pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_HISTORY, id="max LSN below"),
         pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_HISTORY, id="max LSN gone"),
         pytest.param(
@@ -200,14 +203,34 @@ def test_a_new_shape_is_a_first_load() -> None:
     ("on_disabled", "waited", "expected"),
     [
         ("enable", HOUR, {"a": Reason.NOT_ENABLED}),
-        ("fail", HOUR, {}),
-        ("fail", MAX_IDLE, {"a": Reason.IDLE}),
+        ("fail", HOUR, {"a": Reason.DISABLED}),
         ("skip", MAX_IDLE, {}),
     ],
 )
 def test_table_without_cdc(on_disabled: str, waited: datetime.timedelta, expected: dict[str, Reason]) -> None:
     rules = dataclasses.replace(RULES, on_disabled=on_disabled)
     assert reasons(look(Watched(A.source, (), None), probe(50), rules=rules, waited=waited)) == expected
+
+
+@pytest.mark.parametrize("on_disabled", ["fail", "skip", "enable"])
+def test_a_missing_table_calls_once_and_again_after_max_idle(on_disabled: str) -> None:
+    rules = dataclasses.replace(RULES, on_disabled=on_disabled)
+    failed = Failure("it does not exist", NOW - MAX_IDLE + datetime.timedelta(seconds=1), MISSING)
+    told = checkpoint(A, position=None, failed=failed)
+    assert reasons(look(Watched(A.source, (), None, missing=True), probe(50), rules=rules)) == {"a": Reason.MISSING}
+    assert reasons(look(Watched(A.source, (), told, missing=True), probe(50), rules=rules)) == {}
+    failed = dataclasses.replace(failed, time=NOW - MAX_IDLE)
+    told = dataclasses.replace(told, failed=failed)
+    assert reasons(look(Watched(A.source, (), told, missing=True), probe(50), rules=rules)) == {"a": Reason.RETRY}
+
+
+def test_once_the_table_is_there_its_absence_counts_no_more() -> None:
+    absent = checkpoint(A, position=None, failed=Failure("it does not exist", NOW, MISSING))
+    assert without_absence(absent) is None
+    loaded = checkpoint(A, failed=Failure("it does not exist", NOW, MISSING))
+    assert without_absence(loaded) == dataclasses.replace(loaded, failed=None)
+    other = checkpoint(A, failed=Failure("no", NOW, fingerprint([A])))
+    assert without_absence(other) is other
 
 
 def test_a_short_max_idle_does_not_wake_again_before_a_load_would_write() -> None:

@@ -220,6 +220,9 @@ def test_the_life_of_a_load(world, capfd):
     }
 
 
+REPLAY = {"replay": True, "shapes": ["history"]}
+
+
 def files(folder: Path):
     return [path for path in folder.rglob("*") if path.is_file()]
 
@@ -330,6 +333,11 @@ def wait_for(condition, seconds: float = 120):
         ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
         ({"replay": True, "shapes": ["history"], "upto": "0x" + "0" * 20}, "exclude each other"),
         ({"interval": ("2026-01-01", "2026-01-02")}, "belong to replay"),
+        ({**REPLAY, "interval": "2026-01-01T00:00:00Z"}, "is not two times"),
+        ({**REPLAY, "interval": ("2026-01-01T00:00:00Z",)}, "is not two times"),
+        ({**REPLAY, "interval": ("2026-01-01T00:00:00Z", None)}, "is not two times"),
+        ({**REPLAY, "interval": ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z")}, "before its start"),
+        ({**REPLAY, "interval": ("2026-01-01", "2026-01-02")}, "has no time zone"),
         ({"target_suffix": "_x"}, "belong to replay"),
         ({"max_rows": 0}, "max_rows=0"),
         ({"max_transactions": -1}, "max_transactions=-1"),

@@ -296,7 +296,7 @@ def test_a_checkpoint_that_cannot_be_stored_fails_its_table_alone(task: Task) ->
     assert {table: range_["upto"] for table, range_ in told.items()} == {"dbo.a": str(cut), "dbo.b": str(cut)}
 
 
-@pytest.mark.parametrize("upto", ["None", "", " ", "0x12", "5"])
+@pytest.mark.parametrize("upto", ["None", "", " ", "0x12", "5", "0x" + 20 * "0"])
 def test_a_cut_that_is_none_is_refused_with_what_to_do(task: Task, upto: str) -> None:
     with pytest.raises(AirflowFailException, match=rf"upto='{upto}' is no position.*wait\.output"):
         task.run(upto=upto)

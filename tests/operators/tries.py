@@ -36,12 +36,17 @@ class State(dict[str, Any]):
 class TaskInstance:
     """What a task instance is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: dict[str, Any] | None = None) -> None:
         self.stats_tags: dict[str, str] = {}
         self.pushed: dict[str, Any] = {}
+        self.before = before or {}
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
+
+    def xcom_pull(self, task_ids: str, key: str, include_prior_dates: bool) -> Any:
+        """What the run before has pushed."""
+        return self.before.get(key)
 
 
 class Task:
@@ -70,7 +75,7 @@ class Task:
 
     def run(self, **given: Any) -> dict[str, Any]:
         """One try."""
-        self.instance, self.emitted = TaskInstance(), []
+        self.instance, self.emitted = TaskInstance(self.instance.pushed or self.instance.before), []
         alias = AssetAlias("loaded")
         self.running = self.operator(outlets=[alias], **given)
         context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
+import re
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
 
-from airflow_provider_mssql_cdc.core.checkpoint import Failure
-from airflow_provider_mssql_cdc.core.exceptions import ServerUnreachableError
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
-from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
+from airflow_provider_mssql_cdc.core.wake import MISSING, Reason, fingerprint
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
+from airflow_provider_mssql_cdc.triggers.polling import utc_now
 from tests.hooks.source import CONN_ID, TARGET, Source
 
 
@@ -209,8 +210,14 @@ def test_a_table_whose_last_instance_is_dropped_is_waited_for(
     wait = sensor(tables=["dbo.a"])
     assert not wait.poke({})
     shop.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'dbo_a'")
-    assert not wait.poke({})
+    assert wait.poke({}).is_done, "a load fails, and says so"
     assert "dbo.a has no capture instance" in caplog.text
+    loaded(shop, monkeypatch, "b")
+    identity = shop.identity(TableName("dbo", "a"))
+    told = Checkpoint(identity, failed=Failure("CDC is off", utc_now(), fingerprint(())), updated_at=utc_now())
+    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": told.to_json()})
+    wait = sensor(tables=["dbo.a"])
+    assert not wait.poke({})
     shop.enable("dbo.a")
     shop.sql("INSERT INTO dbo.a VALUES (2)")
     shop.scan()
@@ -236,7 +243,8 @@ def test_a_table_that_may_not_be_read_does_not_hold_up_the_others(
     assert "dbo_a" in caplog.text
     assert f"GRANT SELECT ON SCHEMA::[cdc] TO [{login}];" in caplog.text
     loaded(shop, monkeypatch, "b")
-    assert not sensor().poke({})
+    assert sensor().poke({}).is_done, "a load says what is to be done about the other one"
+    assert not sensor(on_disabled="skip").poke({})
 
 
 @pytest.mark.parametrize("on_disabled", ["fail", "skip"])
@@ -254,16 +262,60 @@ def test_cdc_off_calls_for_a_load_that_enables_it(source: Source, monkeypatch: p
     assert (found.is_done, found.xcom_value) == (True, None)
 
 
-def test_an_untracked_table_is_named_and_does_not_end_it(
-    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_an_untracked_table_is_named_and_left_to_the_load(
+    shop: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     loaded(shop, monkeypatch, "a", "b")
     shop.sql("CREATE TABLE dbo.plain (id int)")
-    wait = sensor()
+    wait = sensor(on_disabled="skip")
     assert not wait.poke({})
     assert not wait.poke({})
     assert caplog.text.count("dbo.plain has no capture instance") == 1
-    assert sensor(on_disabled="enable").poke({}).is_done
+    # the load enables it, or fails
+    for on_disabled, why in (("enable", Reason.NOT_ENABLED), ("fail", Reason.DISABLED)):
+        assert sensor(on_disabled=on_disabled).poke({}).is_done
+        assert f"dbo.plain ({why.value})" in capsys.readouterr().out
+
+
+def test_a_named_table_that_is_not_there_calls_for_one_load(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded(shop, monkeypatch, "a")
+    named = ["a", "dbo.Gone", "sales.*"]
+    assert sensor(tables=named).poke({}).is_done
+    assert f"dbo.Gone ({Reason.MISSING.value})" in capsys.readouterr().out
+    failed = Failure("it does not exist", utc_now(), MISSING)
+    identity = shop.identity(TableName("dbo", "Gone"))
+    told = Checkpoint(identity, failed=failed, updated_at=utc_now())
+    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": told.to_json()})
+    assert not sensor(tables=named).poke({})
+    # once it is there, only what it is itself counts
+    shop.sql("CREATE TABLE dbo.Gone (id int NOT NULL PRIMARY KEY)")
+    shop.enable("dbo.Gone")
+    shop.sql("INSERT INTO dbo.Gone VALUES (1)")
+    shop.scan()
+    assert sensor(tables=named).poke({}).is_done
+    assert f"dbo.Gone ({Reason.FIRST_LOAD.value})" in capsys.readouterr().out
+
+
+def test_failed_tables_are_named_when_it_begins_to_wait(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = fingerprint([instance(shop, "a")])
+    loaded(shop, monkeypatch, "b")
+    loaded(shop, monkeypatch, "a", failed=Failure("no luck at all", utc_now(), seen))
+    wait = sensor(max_idle=7200)
+    assert not wait.poke({})
+    assert not wait.poke({})
+    (line,) = [record.getMessage() for record in caplog.records if "no luck" in record.getMessage()]
+    assert re.fullmatch(
+        r"dbo\.a failed at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00, and is tried again when its capture instance or "
+        r"schema changes, or after 2:00:00: no luck at all",
+        line,
+    )
 
 
 def test_no_table_at_all_ends_it(shop: Source) -> None:
@@ -271,7 +323,9 @@ def test_no_table_at_all_ends_it(shop: Source) -> None:
         sensor(tables=["nothing.*"]).poke({})
 
 
-def test_a_stopped_agent_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
     with Sandbox(agent_running=False) as still:
@@ -287,7 +341,28 @@ def test_a_stopped_agent_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, capl
         wait = sensor()
         assert not wait.poke({})
         assert not wait.poke({})
-        assert caplog.text.count("waiting goes on: SQL Server Agent is stopped") == 1
+        assert caplog.text.count("the capture of still is late") == 1
+        assert "SQL Server Agent is stopped" in caplog.text
+        watch, now = wait._watch, utc_now()
+        with database.hook() as hook:
+            for minutes, told in ((29, 1), (31, 2), (59, 2), (62, 3)):
+                watch.refresh(hook, now + datetime.timedelta(minutes=minutes))
+                assert caplog.text.count("the capture of still is late") == told
+        for deferrable in (False, True):
+            with pytest.raises(AirflowFailException, match="the capture of still is late"):
+                sensor(on_lag="fail", deferrable=deferrable).execute({})
+        # who may not see the Agent is told once that nothing can be known
+        caplog.clear()
+        caplog.set_level(logging.INFO)
+        database.sql("CREATE LOGIN plain WITH PASSWORD = N'Reader-pw-12345'")
+        for statement in ("CREATE USER plain FOR LOGIN plain", "GRANT SELECT TO plain"):
+            still.execute(statement, database="still")
+        put(monkeypatch, database.environment("plain", "Reader-pw-12345"))
+        wait = sensor(on_lag="fail")
+        assert not wait.poke({})
+        assert not wait.poke({})
+        (record,) = [r for r in caplog.records if "is late cannot be known" in r.getMessage()]
+        assert record.levelname == "INFO"
         database.close()
 
 
@@ -329,8 +404,20 @@ def test_an_unreachable_server_is_left_to_the_trigger(shop: Source, monkeypatch:
     put(monkeypatch, gone.environment())
     with pytest.raises(TaskDeferred):
         sensor(deferrable=True).execute({})
-    with pytest.raises(ServerUnreachableError):
-        sensor().poke({})
+
+
+def test_poking_outlasts_a_server_that_is_away(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = Source.__new__(Source)
+    gone.server, gone.name = {**shop.server, "port": 1}, shop.name
+    put(monkeypatch, gone.environment())
+    wait = sensor()
+    assert not wait.poke({})
+    assert "This look failed, and is repeated: no SQL Server answers at" in capsys.readouterr().out
+    put(monkeypatch, shop.environment())
+    wait._close()
+    assert wait.poke({}).is_done
 
 
 def test_soft_fail_skips_before_a_deferral_too(shop: Source) -> None:

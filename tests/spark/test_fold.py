@@ -441,8 +441,11 @@ def test_a_new_mirror_takes_a_lob_from_the_copy_or_is_refused(spark, tmp_path):
     assert sorted(map(tuple, found), key=repr) == sorted(before(captures, 90), key=repr)
     for number, name in enumerate(refused):
         _, window, copy, staged = first_loads(session, tmp_path / str(number), [name], history=False)
-        with pytest.raises(TargetError, match="CDC left out the value of doc, old text of h=0, id=2"):
+        with pytest.raises(CopyMovedError, match="CDC left out the value of doc, old text of h=0, id=2") as refusal:
             SHAPE.mirror_rows(staged, window, copy)
+        assert not refusal.value.permanent
+        assert "Run the task again" in str(refusal.value)
+        assert "drop" not in str(refusal.value)
 
 
 def test_a_new_mirror_of_a_table_without_lobs(spark, tmp_path):

@@ -316,7 +316,7 @@ def test_one_watchers_trouble_is_its_own(shop: Source) -> None:
 
 def test_a_watcher_outlasts_the_drop_of_its_only_instance(shop: Source) -> None:
     async def scenario() -> dict[str, Any]:
-        async with triggerer(watcher(tables=["a"])) as (events,):
+        async with triggerer(watcher(tables=["a"], on_disabled="skip")) as (events,):
             await looked_at(shop.max_lsn())
             await asyncio.to_thread(shop.sql, "EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
             # an event of another table, so that it is seen when the watcher has looked after the drop
@@ -363,6 +363,8 @@ def test_without_shared_streams_it_runs_alone(shop: Source) -> None:
         {"shapes": ["x"]},
         {"on_disabled": "x"},
         {"max_idle": -1},
+        {"max_lag": 0},
+        {"on_lag": "x"},
         {"target": "iceberg://lake/.."},
     ],
 )
@@ -376,10 +378,11 @@ def test_a_watcher_takes_the_sensors_parameters_and_no_others() -> None:
     own = {"self", "kwargs", "deferrable"}
     names = [name for name in inspect.signature(MsSqlCdcSensor.__init__).parameters if name not in own]
     group = {"shapes": ["mirror"], "table_name": "all_{table}", "exclude": [], "on_disabled": "skip"}
-    group["max_idle"] = datetime.timedelta(hours=2)
+    group |= {"max_idle": datetime.timedelta(hours=2), "max_lag": datetime.timedelta(hours=1), "on_lag": "fail"}
     assert set(names) - {"tables", "target", "mssql_conn_id", "poll_interval"} == set(group)
     made = inflated(watcher(**group, **dict.fromkeys(LOAD_ONLY)))
     assert (made.max_idle, made.on_disabled, made.table_name) == (7200.0, "skip", "all_{table}")
+    assert (made.max_lag, made.on_lag) == (3600.0, "fail")
     with pytest.raises(TypeError, match="takes no parameter tabels"):
         watcher(tabels=["a"])
     with pytest.raises(ValueError, match=r"table_name='\{nope\}'"):

@@ -1,0 +1,86 @@
+"""What a load pushes to XCom as its summary: always with the same keys."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Status = Literal["loaded", "quiet", "waiting", "skipped", "failed"]
+
+
+class TableSummary(TypedDict):
+    """One table of a run. Every table has all keys.
+
+    :ivar table: ``schema.table``
+    :ivar status: ``loaded``; ``quiet`` (nothing new); ``waiting`` (for the capture); ``skipped`` (CDC is off, and
+        ``on_disabled="skip"``); ``failed``
+    :ivar position: everything up to this LSN is loaded, or was proven empty; None before the first load
+    :ivar reason: what a waiting table waits for
+    :ivar error: why a failed table failed
+    :ivar feed: name of the capture instance; None where there is none
+    :ivar schema_hash: of the feed's columns; None where there is no feed
+    :ivar sinks: shape to ``first_load``, ``loaded``, ``empty``, ``already`` or ``replayed``; empty where no job ran
+    :ivar windows: ``(after, upto]`` of what was read; before them those that a job has committed whose task was killed
+        before it could report them, ``(, upto]`` for a first load. The counts are those of all these windows
+    :ivar events: changes, an update counted once
+    :ivar copied: rows of a first load
+    :ivar seconds: of each step of the job
+    :ivar warnings: of this table
+    """
+
+    table: str
+    status: Status
+    position: str | None
+    reason: str | None
+    error: str | None
+    feed: str | None
+    schema_hash: str | None
+    sinks: dict[str, str]
+    windows: list[str]
+    events: int
+    inserted: int
+    updated: int
+    deleted: int
+    copied: int
+    seconds: dict[str, float]
+    warnings: list[str]
+
+
+class Summary(TypedDict):
+    """A run.
+
+    :ivar upto: the cut; None while nothing at all is captured
+    :ivar seconds: from the task's first look to its last
+    :ivar application: id of the Spark application; None where none ran
+    :ivar late: what was seen of a capture that is late; None where it is in time, or where that cannot be known
+    :ivar warnings: all of them, those of tables with the table's name
+    :ivar tables: sorted by name
+    """
+
+    upto: str | None
+    seconds: float
+    application: str | None
+    late: str | None
+    warnings: list[str]
+    tables: list[TableSummary]
+
+
+def row(table: str) -> TableSummary:
+    """The row of a table of which nothing else is known."""
+    return {
+        "table": table,
+        "status": "quiet",
+        "position": None,
+        "reason": None,
+        "error": None,
+        "feed": None,
+        "schema_hash": None,
+        "sinks": {},
+        "windows": [],
+        "events": 0,
+        "inserted": 0,
+        "updated": 0,
+        "deleted": 0,
+        "copied": 0,
+        "seconds": {},
+        "warnings": [],
+    }

@@ -1,0 +1,60 @@
+"""The sensor as `airflow dags test` runs it: in one process, which runs its trigger too."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.table import TableName
+from tests.hooks.source import CONN_ID, TARGET, Source
+
+pytestmark = pytest.mark.xdist_group("airflow")
+
+DAG_FILE = """
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
+
+with DAG("waits", schedule=None) as dag:
+    MsSqlCdcSensor(
+        task_id="wait", tables=["dbo.a"], target={target!r}, mssql_conn_id={connection!r},
+        deferrable=True, poll_interval=0.05, max_idle=0.2, retries=0,
+    )
+"""
+
+
+def test_it_waits_there_too_with_a_connection_of_airflows_database(
+    source: Source, airflow_db: Path, dummy_row: Callable[[Source], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.models import Connection, Variable
+    from airflow.utils.session import create_session
+
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    source.sql("INSERT INTO dbo.a VALUES (1)")
+    source.scan()
+    with source.hook() as hook:
+        (instance,) = hook.capture_instances([TableName("dbo", "a")])
+    # nothing to load: only max_idle ends the wait
+    (stored,) = source.checkpoint(instance, source.max_lsn()).values()
+    dummy_row(source)
+    given = source.airflow_connection()
+    fields = {
+        name: getattr(given, name) for name in ("conn_id", "conn_type", "host", "port", "login", "password", "schema")
+    }
+    with create_session() as session:
+        session.add(Connection(**fields))
+    Variable.set(source.identity(TableName("dbo", "a")).variable, stored)
+    assert Checkpoint.from_json(stored).position != source.max_lsn()
+
+    path = airflow_db / "dags" / "waits.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(DAG_FILE.format(target=TARGET, connection=CONN_ID))
+    run = runpy.run_path(str(path))["dag"].test()
+
+    assert str(run.state) == "success", capfd.readouterr().out
+    (instance,) = run.get_task_instances()
+    assert instance.xcom_pull(task_ids="wait") == str(source.max_lsn())

@@ -11,6 +11,8 @@ from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, Table
 
 Row = tuple[Any, ...]
 
+_LONGEST_BINARY = 8000
+
 COLUMN, UNCAPTURED, INDEX, PRIMARY, COMMAND_ID = range(5)
 """What a row of the statement describes."""
 
@@ -21,7 +23,8 @@ _COLUMNS = f"""
 SELECT {COLUMN} AS kind, cc.object_id, cc.column_ordinal AS ordinal, cc.column_name AS name, cc.column_id,
   COALESCE(base.name, own.name) AS type_name, c.max_length, c.precision, c.scale,
   source.is_nullable, c.collation_name,
-  COALESCE(cc.is_computed, CAST(0 AS bit)) AS is_computed
+  COALESCE(cc.is_computed, CAST(0 AS bit)) AS is_computed,
+  COALESCE(c.encryption_type, source.encryption_type) AS encryption_type
 FROM cdc.change_tables AS ct
 JOIN cdc.captured_columns AS cc ON cc.object_id = ct.object_id
 JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = cc.column_name
@@ -30,25 +33,25 @@ LEFT JOIN sys.types AS own ON own.user_type_id = c.user_type_id
 LEFT JOIN sys.columns AS source ON source.object_id = ct.source_object_id AND source.column_id = cc.column_id
 WHERE ct.source_object_id {{tables}}
 UNION ALL
-SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cdc.change_tables AS ct
 JOIN sys.columns AS source ON source.object_id = ct.source_object_id
 WHERE ct.source_object_id {{tables}} AND NOT EXISTS (
   SELECT 1 FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id AND cc.column_id = source.column_id)
 UNION ALL
-SELECT {INDEX}, ct.object_id, ic.index_ordinal, ic.column_name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {INDEX}, ct.object_id, ic.index_ordinal, ic.column_name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cdc.change_tables AS ct
 JOIN cdc.index_columns AS ic ON ic.object_id = ct.object_id
 WHERE ct.source_object_id {{tables}}
 UNION ALL
-SELECT {PRIMARY}, ct.object_id, ic.key_ordinal, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {PRIMARY}, ct.object_id, ic.key_ordinal, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cdc.change_tables AS ct
 JOIN sys.indexes AS i ON i.object_id = ct.source_object_id AND i.is_primary_key = 1
 JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id AND ic.key_ordinal > 0
 JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
 WHERE ct.source_object_id {{tables}}
 UNION ALL
-SELECT {COMMAND_ID}, ct.object_id, c.column_id, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {COMMAND_ID}, ct.object_id, c.column_id, c.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cdc.change_tables AS ct
 JOIN sys.columns AS c ON c.object_id = ct.object_id AND c.name = N'__$command_id'
 WHERE ct.source_object_id {{tables}}"""
@@ -118,7 +121,12 @@ def captured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def _column(row: Row) -> Column:
-    _, _, ordinal, name, column_id, type_name, length, precision, scale, nullable, collation, computed = row
+    _, _, ordinal, name, column_id, type_name, length, precision, scale, nullable, collation, computed, encryption = row
+    if encryption is not None:
+        # without its key a client reads the ciphertext, whatever the type is (docs: Always Encrypted)
+        type_name, length = "varbinary", -1 if length == -1 else _LONGEST_BINARY
+        precision = scale = 0
+        collation = None
     return Column(
         ordinal=ordinal,
         column_id=column_id,
@@ -131,6 +139,7 @@ def _column(row: Row) -> Column:
         collation=collation,
         computed=bool(computed),
         dropped=nullable is None,
+        encrypted=encryption is not None,
     )
 
 

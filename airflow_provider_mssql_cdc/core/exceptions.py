@@ -124,6 +124,10 @@ class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 
 
+class MaskedError(MsSqlCdcError):
+    """The login reads other values, or fewer rows, than the table holds."""
+
+
 class SelectionError(MsSqlCdcError, ValueError):
     """What is to be loaded of a table's rows cannot be chosen so."""
 

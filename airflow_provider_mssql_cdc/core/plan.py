@@ -291,6 +291,12 @@ def assess(
     warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
+    loaded = {c.name for c in schema.loaded if selection.holds(c.name)}
+    warnings += [
+        f"column {c.name} is encrypted (Always Encrypted), and loaded as the bytes of its ciphertext"
+        for c in schema.columns
+        if c.encrypted and c.name in loaded
+    ]
     candidate = Candidate(
         name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection
     )

@@ -55,6 +55,7 @@ class Column:
     :param scale: as ``sys.columns.scale``: digits of decimals, fractional second digits of times
     :param computed: CDC captures computed columns as NULL, so they are left out of every target
     :param dropped: the source no longer has it; the change table does, and captures NULL since
+    :param encrypted: by Always Encrypted: its values are read as bytes
     """
 
     ordinal: int
@@ -68,6 +69,7 @@ class Column:
     collation: str | None = None
     computed: bool = False
     dropped: bool = False
+    encrypted: bool = False
 
     @property
     def is_lob(self) -> bool:

@@ -21,6 +21,7 @@ LOAD_ONLY = frozenset(
         "renames",
         "masks",
         "salt_conn_id",
+        "allow_masked",
         "deletes",
         "changes",
         "history_form",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.catalog import lsn
@@ -19,7 +20,8 @@ from airflow_provider_mssql_cdc.core.database import (
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServerError, TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName
+from airflow_provider_mssql_cdc.core.protection import Protection
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
@@ -153,6 +155,35 @@ class ReadingHook(ConnectedHook):
             default = self.query(statements.DEFAULT_SCHEMA)[0][0]
         # where a login has no default schema, dbo is (docs: CREATE USER)
         return tuple(dict.fromkeys(TableName(schema or default or "dbo", table) for schema, table in named))
+
+    def protection(self, tables: Collection[int]) -> Protection:
+        """Return what keeps the login from reading what tables hold: two statements, three where columns are masked.
+
+        :param tables: object ids of source tables, in a database with CDC on
+        """
+        ids = tuple(sorted(tables))
+        if not ids:
+            return Protection()
+        ((unmask, known),) = self.query(statements.RIGHTS_TO_READ)
+        masked: dict[int, dict[str, None]] = defaultdict(dict)
+        filtered: dict[int, dict[str, None]] = defaultdict(dict)
+        columns = []
+        for kind, table, schema, name, of in self.query(statements.PROTECTED, (ids, ids, ids)):
+            if kind == statements.FILTERED:
+                filtered[table][of] = None
+            elif not unmask:
+                columns.append((table, f"{quote(schema)}.{quote(name)}", of))
+        if columns:
+            parameters = [part for _, name, column in columns for part in (name, column)]
+            may = {row[0]: row[1] for row in self.query(statements.may_unmask(len(columns)), parameters)}
+            for number, (table, _, column) in enumerate(columns):
+                if not may[number]:
+                    masked[table][column] = None
+        return Protection(
+            {table: tuple(found) for table, found in masked.items()},
+            {table: tuple(found) for table, found in filtered.items()},
+            bool(known),
+        )
 
     def similar_tables(self, table: TableName) -> list[TableName]:
         """Return up to five tables that the login sees and whose names are near this one, the nearest first."""

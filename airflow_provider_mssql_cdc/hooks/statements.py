@@ -77,6 +77,38 @@ def tables(patterns: int, *, with_instances: bool) -> str:
     )
 
 
+RIGHTS_TO_READ = """
+SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'UNMASK'),
+  HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DEFINITION')"""
+
+MASKED, FILTERED = range(2)
+"""What a row of ``PROTECTED`` says: a masked column of a table or a change table, or a policy that filters rows."""
+
+PROTECTED = f"""
+SELECT {MASKED}, t.object_id, s.name, t.name, c.name
+FROM sys.tables AS t
+JOIN sys.schemas AS s ON s.schema_id = t.schema_id
+JOIN sys.columns AS c ON c.object_id = t.object_id
+WHERE t.object_id IN %s AND c.is_masked = 1
+UNION ALL
+SELECT {MASKED}, ct.source_object_id, N'cdc', ct.capture_instance + N'_CT', c.name
+FROM cdc.change_tables AS ct
+JOIN sys.columns AS c ON c.object_id = ct.object_id
+WHERE ct.source_object_id IN %s AND c.is_masked = 1
+UNION ALL
+SELECT {FILTERED}, pr.target_object_id, NULL, NULL, p.name
+FROM sys.security_predicates AS pr
+JOIN sys.security_policies AS p ON p.object_id = pr.object_id
+WHERE pr.target_object_id IN %s AND pr.predicate_type = 0 AND p.is_enabled = 1"""
+
+
+def may_unmask(columns: int) -> str:
+    """Return the statement that tells for so many columns whether the login reads their values; NULL before 2022,
+    where only the database's right counts (docs: dynamic data masking)."""
+    one = "SELECT {} AS n, HAS_PERMS_BY_NAME(%s, 'OBJECT', 'UNMASK', %s, 'COLUMN') AS may"
+    return " UNION ALL ".join(one.format(number) for number in range(columns))
+
+
 DEFAULT_SCHEMA = "SELECT SCHEMA_NAME()"
 NAMES = """
 SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id

@@ -122,6 +122,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param masks: source table to columns of which not all may see the values: ``hash`` (SHA-256 of salt and value),
         ``redact`` (the same for all rows: ``redacted``, or NULL where it is no text) or ``drop``
     :param salt_conn_id: Airflow connection whose password is the salt of hashes
+    :param allow_masked: load masks in place of values, and the rows that a security policy shows, where the login reads
+        no more; without it such a table fails
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
@@ -186,6 +188,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         renames: Mapping[str, Mapping[str, str]] | None = None,
         masks: Mapping[str, Mapping[str, str]] | None = None,
         salt_conn_id: str | None = None,
+        allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "resnapshot"] = "fail",
         server_timezone: str | None = None,
@@ -267,6 +270,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.columns, self.row_filters = choices.columns, choices.row_filters
         self.renames, self.masks = choices.renames, choices.masks
         self.salt_conn_id = salt_conn_id
+        self.allow_masked = allow_masked
         self.on_disabled = on_disabled
         self.on_gap = on_gap
         self.server_timezone = server_timezone
@@ -438,6 +442,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
             max_lag=self.max_lag,
+            allow_masked=self.allow_masked,
         )
 
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:

@@ -41,6 +41,8 @@ from airflow_provider_mssql_cdc.core.plan import (
     quiet_checkpoint,
     table_spec,
 )
+from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
+from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
@@ -63,6 +65,7 @@ class Request:
     :param partition_by: the same to Spark SQL partition expressions
     :param on_disabled: ``fail``, ``skip`` or ``enable``
     :param choices: what of the rows is to be loaded
+    :param allow_masked: load what the login reads masked or filtered
     :param max_lag: how late the capture may be
     :param salt_check: ``core.selection.salt_check`` of the salt; None where there is none
     """
@@ -79,6 +82,7 @@ class Request:
     choices: Choices = field(default_factory=Choices)
     salt_check: str | None = None
     max_lag: datetime.timedelta = MAX_LAG
+    allow_masked: bool = False
 
     def identity(self, database: str, table: TableName) -> Identity:
         """Return what names a table's checkpoint."""
@@ -105,6 +109,8 @@ class RunPlan:
     :param partition_by: what the request says of a table
     :param choices: what the request says of the rows of a table, by the names of ``Choice``
     :param lag: of the capture; None where it is in time
+    :param user: database user of the login
+    :param protection: what keeps it from reading what the tables hold
     :param missing: named tables that are not there, or cannot be seen; they are among the failures
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     """
@@ -128,6 +134,8 @@ class RunPlan:
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
     lag: Lag | None = None
+    user: str = ""
+    protection: Protection = field(default_factory=Protection)
     missing: set[TableName] = field(default_factory=set)
     found_again: list[TableName] = field(default_factory=list)
 
@@ -135,6 +143,14 @@ class RunPlan:
         """Keep what tells later whether the cut still belongs to this history."""
         if probe.witness is not None:
             self.witness = dataclasses.replace(probe.witness, recovery_fork=self.recovery_fork)
+
+    def warn_of_masks(self, instance: CaptureInstance, selection: Selection, *, allowed: bool) -> None:
+        """Prove that the login reads what the table holds, or warn of it where that is enough.
+
+        :raises MaskedError: if it does not
+        """
+        if warning := check_protection(self.protection, instance, selection, self.user, allowed=allowed):
+            self.warnings.append(f"{instance.source}: {warning}")
 
     def choice(self, name: TableName) -> Choice:
         """Return what of the table's rows is to be loaded."""
@@ -240,6 +256,14 @@ def look(
                 check_name(request.options.table_name, table.name)
             except TargetError as error:
                 plan.failures[table.name] = error
+    plan.user = snapshot.status.user
+    plan.protection = hook.protection({i.source_object_id for group in plan.instances.values() for i in group})
+    if not plan.protection.known:
+        log.info(
+            "%s has no VIEW DEFINITION in %s, so whether row-level security hides rows from it cannot be known",
+            plan.user,
+            plan.database,
+        )
     _read_checkpoints(plan, [*tables, *snapshot.missing], store, request)
     plan.missing = set(snapshot.missing)
     _find_again(plan, tables, store, request)
@@ -469,6 +493,8 @@ def _assess_all(
                 plan.choice(name),
                 request.salt_check,
             )
+            if isinstance(verdict, Candidate):
+                plan.warn_of_masks(verdict.instance, verdict.selection, allowed=request.allow_masked)
         except MsSqlCdcError as error:
             plan.failures[name] = error
             continue

@@ -94,6 +94,8 @@ def plan_replay(
                 check_history(name, checkpoint, history)
             check_ddl(name, [change for change in ddl if change.capture_instance == instance.name], after, upto)
             spec = _replayed(name, instance, plan, probe, request)
+            if spec is not None:
+                plan.warn_of_masks(instance, spec.selection, allowed=request.allow_masked)
         except MsSqlCdcError as error:
             plan.failures[name] = error
         else:

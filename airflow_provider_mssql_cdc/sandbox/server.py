@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import secrets
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, SecurityPolicy
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
@@ -189,6 +190,49 @@ class Sandbox:
             return _collected(session.batch(sql))
         finally:
             session.close()
+
+    def protect(
+        self,
+        table: str,
+        *,
+        masked: Iterable[str] = (),
+        encrypted: Iterable[str] = (),
+        policy: str | None = None,
+        kind: Literal["FILTER", "BLOCK"] = "FILTER",
+        enabled: bool = True,
+        database: str | None = None,
+    ) -> None:
+        """Let the catalogue say that a table's values are protected; reads go on as before.
+
+        :param table: ``schema.table``
+        :param masked: columns with a dynamic data mask (``sys.columns.is_masked``)
+        :param encrypted: columns of Always Encrypted (``sys.columns.encryption_type``)
+        :param policy: name of a row-level security policy in schema dbo (``sys.security_policies``)
+        :param kind: of its predicate
+        :param enabled: whether it is; a policy of the same name is replaced
+        :raises ValueError: for a table or column that is not there
+        """
+        found = self._database(database)
+        schema, _, name = table.partition(".")
+        entry = found.catalog.find(schema, name)
+        if entry is None:
+            raise ValueError(f"there is no table {table}")
+        number = entry.table.object_id
+        ids = {column.name: (number, column.column_id) for column in entry.table.columns}
+        if unknown := {*masked, *encrypted} - set(ids):
+            raise ValueError(f"{table} has no column {', '.join(sorted(unknown))}")
+        policies = found.catalog.policies
+        if policy is not None:
+            made = SecurityPolicy(
+                self.instance.storage.new_object_id(), "dbo", policy, number, "([dbo].[may_see]())", kind, enabled
+            )
+            policies = (*(each for each in policies if each.name != policy), made)
+        found.catalog = dataclasses.replace(
+            found.catalog,
+            masked=found.catalog.masked | {ids[column] for column in masked},
+            encrypted=found.catalog.encrypted | {ids[column] for column in encrypted},
+            policies=policies,
+        )
 
     def seed(self, database: str | None, table: str, rows: pa.Table) -> int:
         """Insert Arrow rows into a table in one transaction, columns by name; a tracked table logs them as inserts.

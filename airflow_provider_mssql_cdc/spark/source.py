@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 _PARTS = (
     "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
-    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN"
+    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
+    " encryption_type INT"
 )
 
 _DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"

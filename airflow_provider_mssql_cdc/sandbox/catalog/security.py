@@ -34,6 +34,8 @@ def _permission(env: Environment, arguments: list[Expr]) -> Expr:
     if class_ == "DATABASE":
         found = env.instance.storage.databases.get((securable or database.name).casefold())
         return constant(None if found is None else int(env.permitted(found, permission)), INT)
+    if permission == "UNMASK" and not env.instance.version.granular_unmask:
+        return constant(None, INT)
     if class_ == "SCHEMA":
         return constant(int(env.permitted(database, permission, securable or "")), INT)
     if class_ != "OBJECT":

@@ -9,7 +9,7 @@ from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, server_views
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.rights import FIXED_ROLES
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, SecurityPolicy
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ _COLUMN_COLUMNS = (
 )
 
 
-def column_row(each: objects.DbObject, column: Any) -> list[Any]:
+def column_row(
+    each: objects.DbObject, column: Any, *, masked: bool = False, encryption: int | None = None
+) -> list[Any]:
     """A row of sys.columns."""
     type_ = system_types.system_type(column.type)
     names = each.entry.default_names
@@ -96,13 +98,58 @@ def column_row(each: objects.DbObject, column: Any) -> list[Any]:
         system_types.max_length(column.type), system_types.precision(column.type), system_types.scale(column.type),
         objects.collation(column.type, column.collation), column.nullable, True, False, column.identity,
         column.computed is not None, False, False, False, False, False, False, 0, default, 0, column.sparse,
-        column.column_set, 0, "NOT_APPLICABLE", None, False, False,
+        column.column_set, 0, "NOT_APPLICABLE", encryption, False, masked,
     ]  # fmt: skip
 
 
 def _columns(env: Environment, database: Database) -> Relation:
-    data = [column_row(each, c) for each in objects.tables(env, database) for c in each.columns]
+    catalog = env.catalog(database)
+    # a change table keeps the masks of its source (docs: dynamic data masking)
+    sources = {
+        (instance.change_table_object_id, column.name): (instance.source_object_id, column.column_id)
+        for instance in (database.cdc.instances if database.cdc.enabled else ())
+        for column in instance.columns
+    }
+    data = []
+    for each in objects.tables(env, database):
+        for column in each.columns:
+            place = sources.get((each.object_id, column.name), (each.object_id, column.column_id))
+            masked, encryption = place in catalog.masked, 1 if place in catalog.encrypted else None
+            data.append(column_row(each, column, masked=masked, encryption=encryption))
     return relation(_COLUMN_COLUMNS, data)
+
+
+def _policies(env: Environment, database: Database) -> Relation:
+    spec = (
+        _OBJECT_COLUMNS.rsplit(", is_ms_shipped", 1)[0] + ", is_ms_shipped bit!, is_enabled bit, "
+        "is_not_for_replication bit!, uses_database_collation bit, is_schema_bound bit!"
+    )
+    ids, when = objects.schemas(env, database), database.created
+    data = [
+        [
+            each.name, each.object_id, None, ids[each.schema], 0, "SP", "SECURITY_POLICY", when, when, False,
+            each.enabled, False, False, True,
+        ]
+        for each in _visible_policies(env, database)
+    ]  # fmt: skip
+    return relation(spec, data)
+
+
+def _predicates(env: Environment, database: Database) -> Relation:
+    spec = (
+        "object_id int!, security_predicate_id int!, target_object_id int!, predicate_definition nvarchar(max)!, "
+        "predicate_type int, predicate_type_desc nvarchar(60), operation int, operation_desc nvarchar(60)"
+    )
+    data = [
+        [each.object_id, 1, each.table, each.predicate, int(each.kind == "BLOCK"), each.kind, None, None]
+        for each in _visible_policies(env, database)
+    ]
+    return relation(spec, data)
+
+
+def _visible_policies(env: Environment, database: Database) -> Sequence[SecurityPolicy]:
+    """The policies, for who may see definitions (docs: sys.security_policies)."""
+    return env.catalog(database).policies if env.permitted(database, "VIEW DEFINITION") else ()
 
 
 def _types(env: Environment, database: Database) -> Relation:
@@ -307,6 +354,8 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "schemas"): _schemas,
         ("sys", "columns"): _columns,
         ("sys", "all_columns"): _columns,
+        ("sys", "security_policies"): _policies,
+        ("sys", "security_predicates"): _predicates,
         ("sys", "types"): _types,
         ("sys", "indexes"): _indexes,
         ("sys", "index_columns"): _index_columns,

@@ -33,6 +33,11 @@ class Version:
     switches: Switches
 
     @property
+    def granular_unmask(self) -> bool:
+        """Whether UNMASK is a right on schemas, tables and columns too: since 2022 (docs: dynamic data masking)."""
+        return self.number >= (16,)
+
+    @property
     def product(self) -> str:
         """SERVERPROPERTY('ProductVersion')"""
         return ".".join(map(str, self.number)) + ".1"

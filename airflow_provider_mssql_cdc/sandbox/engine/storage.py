@@ -47,8 +47,30 @@ class TableEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SecurityPolicy:
+    """A row-level security policy with one predicate; a fact of the catalogue, which changes no read.
+
+    :param table: object id of the table that it protects
+    :param predicate: the call of its function
+    :param kind: ``FILTER`` or ``BLOCK``
+    """
+
+    object_id: int
+    schema: str
+    name: str
+    table: int
+    predicate: str
+    kind: str
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """What a database holds; replaced as a whole when a transaction that changed it commits."""
+    """What a database holds; replaced as a whole when a transaction that changed it commits.
+
+    :param masked: (object id, column id) of columns with a dynamic data mask; a fact, which changes no read
+    :param encrypted: the same of columns of Always Encrypted
+    """
 
     schemas: Mapping[str, int] = field(
         default_factory=lambda: {"dbo": 1, "guest": 2, "INFORMATION_SCHEMA": 3, "sys": 4}
@@ -57,6 +79,9 @@ class Catalog:
     users: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     rights: frozenset[Right] = frozenset()
+    masked: frozenset[tuple[int, int]] = frozenset()
+    encrypted: frozenset[tuple[int, int]] = frozenset()
+    policies: tuple[SecurityPolicy, ...] = ()
 
     def find(self, schema: str, name: str) -> TableEntry | None:
         """A user table by name; names compare without case."""

@@ -141,7 +141,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
         + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
         + ".\nThe next run takes it on your word that the target table holds every change up to there and none after, "
-        f"whatever its own marker says.{new}"
+        "whatever its own marker says. Where a column was added, rows that are there keep NULL in it until they change."
+        f"{new}"
     )
 
 

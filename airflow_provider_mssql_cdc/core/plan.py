@@ -215,7 +215,10 @@ def check_key(name: TableName, options: SinkOptions, key: Sequence[str], *, uniq
         )
 
 
-_SCHEMA_ADVICE = f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]}"
+_SCHEMA_ADVICE = (
+    f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]} Rows that the target then holds "
+    "keep NULL in a column that was added, until they change."
+)
 
 
 def check_ddl(

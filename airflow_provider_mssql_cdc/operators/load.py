@@ -310,6 +310,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         store = CheckpointStore(Variable)
         request = self._request()
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
+        outcome = outcome.with_whole_commands(request)
         late = outcome.late if self.on_lag == "fail" else None
         now = datetime.datetime.now(datetime.UTC)
         written = [] if self.replay else outcome.checkpoints(request, now, succeeds=late is None)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.commands import whole
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
@@ -34,6 +35,27 @@ class Outcome:
     plan: RunPlan
     spec: JobSpec | None = None
     receipt: Receipt | None = None
+
+    def with_whole_commands(self, request: Request) -> Outcome:
+        """Return the same with the commands that errors advise written out."""
+        for name, error in self.plan.failures.items():
+            if error.advice is not None:
+                error.advice = whole(error.advice, request.identity(self.plan.database, name))
+        if self.receipt is None:
+            return self
+        tables = tuple(
+            table
+            if table.error is None
+            else dataclasses.replace(
+                table,
+                error=dataclasses.replace(
+                    table.error,
+                    message=whole(table.error.message, request.identity(self.plan.database, table.name)),
+                ),
+            )
+            for table in self.receipt.tables
+        )
+        return dataclasses.replace(self, receipt=dataclasses.replace(self.receipt, tables=tables))
 
     @property
     def loads(self) -> Iterator[tuple[TableSpec, TableReceipt]]:

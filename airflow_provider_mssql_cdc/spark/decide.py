@@ -135,7 +135,7 @@ def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn
     assert position is not None
     if not state.exists:
         raise TargetError(
-            f"{sink.name} is missing, although `mssql-cdc checkpoint set` says that it stands for {position}.",
+            f"{sink.name} is missing, although `checkpoint set` says that it stands for {position}.",
             table=str(table.name),
             advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
         )
@@ -239,5 +239,6 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
         raise SchemaChangedError(
             f"the captured columns or the key are not those that {sink.name} was loaded with.",
             table=str(table.name),
-            advice=f"{RESET_ADVICE} In that case give it the columns of now first.",
+            advice=f"{RESET_ADVICE} In that case give it the columns of now first; its rows "
+            "keep NULL in a column that was added, until they change.",
         )

@@ -181,8 +181,7 @@ class TableLoad:
         found = target.state()
         if is_vouched(sink, found.marker):
             raise NotLoadedYetError(
-                f"{target.name} stands for what `mssql-cdc checkpoint set` said, and no load has gone on from "
-                "there yet.",
+                f"{target.name} stands for what `checkpoint set` said, and no load has gone on from there yet.",
                 table=str(self._table.name),
                 advice="Run the load first.",
             )
@@ -319,7 +318,7 @@ class TableLoad:
         position = state.marker.position if state.marker else None
         if decision.vouched:
             position = sink.read_through or sink.lost_after
-            self._warn(f"{target.name} stands for {position}, as `mssql-cdc checkpoint set` said.")
+            self._warn(f"{target.name} stands for {position}, as `checkpoint set` said.")
         elif isinstance(decision, Load) and decision.marker and (other := other_instance(self._table, decision.marker)):
             self._warn(f"{target.name} {other}")
         lsns = {
@@ -332,7 +331,7 @@ class TableLoad:
         found = identified(sink, target.rows(state)).agg(*(F.max(name) for name in lsns)).collect()[0]
         newest = max(filter(None, found), default=None)
         if newest is not None and Lsn.parse(newest) > position:
-            said = "`mssql-cdc checkpoint set` names" if decision.vouched else "its properties remember"
+            said = "`checkpoint set` names" if decision.vouched else "its properties remember"
             raise TargetError(
                 f"the {sink.shape} holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),

@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+from tests.hooks.source import CONN_ID, TARGET
 from tests.operators.group import A
 from tests.operators.master import write_receipt
 from tests.operators.tries import Task
@@ -140,6 +141,21 @@ def test_only_what_was_loaded_is_said_to_be_loaded(task: Task) -> None:
     with pytest.raises(LoadFailedError) as error:
         task.run(tables=["dbo.a"])
     assert str(error.value) == "1 of 1 table(s) failed:\n  dbo.a: no."
+
+
+def test_an_advice_names_the_whole_command(task: Task) -> None:
+    def refused(spec: JobSpec) -> None:
+        error = JobError("X", "dbo.a: no. Run `mssql-cdc checkpoint reset --shape mirror`.", True)
+        job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, (TableReceipt(A, error=error),))))
+
+    task.master.job = refused
+    told = failed(task)
+    name = task.group.source.name
+    command = f"`mssql-cdc checkpoint reset --conn {CONN_ID} --database {name} --table dbo.a --target {TARGET} --shape mirror`"
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert stored.failed is not None
+    assert all(command in text for text in (told, task.rows["dbo.a"]["error"], stored.failed.reason))
 
 
 def test_a_late_capture_is_told_once_in_summary_and_log(task: Task, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,7 @@ def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
     assert [(s.outcome, s.after.position, s.after.vouched) for s in receipt.tables[0].sinks] == [
         ("loaded", cut, "word")
     ] * 2
-    assert "as `mssql-cdc checkpoint set` said" in " ".join(receipt.tables[0].warnings)
+    assert "as `checkpoint set` said" in " ".join(receipt.tables[0].warnings)
     # the same again, as after a lost write of the checkpoint, and without any checkpoint
     for table in (on_a_word(orders, position, vouched="word"), orders.table("dbo.orders")):
         assert [s.outcome for s in load(table).tables[0].sinks] == ["already"] * 2

@@ -219,7 +219,7 @@ def test_what_files_cannot_do_is_refused(spark, table, folder):
     for write in (Merge(changes(target, []), ["id"]), Replace(frame(target, []))):
         with pytest.raises(TargetError, match="hold a history alone"):
             target.commit(target.state(), write, marker(1))
-    with pytest.raises(TargetError, match=r"different are: extra STRING"):
+    with pytest.raises(TargetError, match=r"writes; missing: extra STRING\."):
         target.create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
     with pytest.raises(TargetError, match="local disks and mounted shares alone"):
         ParquetTable(spark, ("s3a://bucket/x", "t"), "spec")

@@ -301,8 +301,18 @@ def test_rows_without_marker_are_seen_as_such(table):
 
 
 def test_a_table_with_other_columns_is_refused(table):
-    with pytest.raises(TargetError, match=r"different are: .*extra (string|text)"):
+    with pytest.raises(TargetError, match=r"writes; missing: extra (string|text)\. Restore the table as the last load"):
         table().create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+
+
+def test_a_column_that_was_added_by_hand_is_named_with_the_way_back(table):
+    target = table()
+    by_hand(target, f"ALTER TABLE {target.sql_name} ADD COLUMN extra INT")
+    with pytest.raises(
+        TargetError,
+        match=r"writes; extra, of no load: extra int(eger)?\. ALTER TABLE \.\. DROP COLUMN extra takes back what was",
+    ):
+        table().create(COLUMNS)
 
 
 def test_a_failed_write_leaves_nothing(table):

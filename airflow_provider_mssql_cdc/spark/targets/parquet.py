@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.spark.files import no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
-from airflow_provider_mssql_cdc.spark.targets.sql import quoted
+from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, quoted
 
 VERSION = 1
 
@@ -84,12 +84,7 @@ class ParquetTable(FileTable):
             self._make(Manifest(0, None, expected, (), None, self._spec_id, time.time()))
         found = self._known()[0].columns
         if found != expected:
-            differing = sorted(set(expected) ^ set(found))
-            raise TargetError(
-                f"{self.name} does not have the expected columns; different are: "
-                + ", ".join(f"{name} {type_}" for name, type_ in differing),
-                advice="Choose another target or table_name, or rename the folder.",
-            )
+            raise different_columns(self.name, dict(expected), dict(found))
 
     def state(self) -> State:
         """Return what the table holds now.

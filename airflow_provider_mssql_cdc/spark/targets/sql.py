@@ -96,12 +96,31 @@ def different_columns(name: str, expected: Mapping[str, str], found: Mapping[str
     :param expected: types by column
     :param found: types by column
     """
-    differing = sorted(expected.items() ^ found.items())
+    missing = {column: type_ for column, type_ in expected.items() if column not in found}
+    extra = {column: type_ for column, type_ in found.items() if column not in expected}
+    others = {c: t for c, t in expected.items() if c in found and found[c] != t}
+    said, advice = [], []
+    if missing:
+        said.append(f"missing: {_listed(missing)}")
+    if extra:
+        said.append(f"extra, of no load: {_listed(extra)}")
+        taken_back = f"ALTER TABLE .. DROP COLUMN {', '.join(extra)} takes back what was added by hand"
+        renamed = " (or RENAME COLUMN, where a missing one was renamed)" if missing else ""
+        advice.append(f"{taken_back}{renamed}.")
+    if others:
+        said.append("of another type: " + ", ".join(f"{c} {found[c]}, not {type_}" for c, type_ in others.items()))
+    if others or (missing and not extra):
+        advice.append(
+            "Restore the table as the last load left it: a column that is only added again has lost its values."
+        )
     return TargetError(
-        f"{name} does not have the expected columns; different are: "
-        + ", ".join(f"{column} {type_}" for column, type_ in differing),
-        advice="Choose another target or table_name, or rename the table.",
+        f"{name} does not have the columns that this load writes; {'; '.join(said) or 'their order is another'}.",
+        advice=f"{' '.join(advice)} Or choose another target or table_name, or rename the table.",
     )
+
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{column} {type_}" for column, type_ in columns.items())
 
 
 @contextlib.contextmanager

@@ -178,6 +178,12 @@ class SpecError(MsSqlCdcError):
     """A job spec or receipt cannot be read, or is of another version."""
 
 
+class WorkDirError(MsSqlCdcError):
+    """``work_dir`` cannot be written to, or read."""
+
+    permanent = False
+
+
 class ReceiptMissingError(MsSqlCdcError):
     """The Spark application ended without a receipt, so nothing is known of what it did."""
 

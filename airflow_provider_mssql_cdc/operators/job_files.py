@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import airflow_provider_mssql_cdc
-from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError, WorkDirError
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
 
 if TYPE_CHECKING:
@@ -42,12 +42,22 @@ def open_path(path: str) -> Path | ObjectStoragePath:
 
 
 def write_spec(spec: JobSpec) -> None:
-    """Write the spec, and the code that the job needs, into the spec's own folder; all of it or nothing."""
+    """Write the spec, and the code that the job needs, into the spec's own folder; all of it or nothing.
+
+    :raises WorkDirError: if it cannot be written there
+    """
     path = open_path(spec.path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_json(spec))
         open_path(code_path(spec)).write_bytes(_code())
+    except OSError as error:
+        remove(spec)
+        raise WorkDirError(
+            f"the job spec cannot be written to work_dir {spec.work_dir}: {error.strerror or error}.",
+            advice="Make room there, or give Airflow the right to write there, or name another work_dir that Airflow "
+            "and Spark both read.",
+        ) from error
     except BaseException:
         remove(spec)
         raise

@@ -116,21 +116,23 @@ _KNOWN = (
 )
 
 
-def explain(text: str, kind: str, table: str, login: str | None) -> JobError:
+def explain(text: str, kind: str, table: str, login: str | None, writing: str | None = None) -> JobError:
     """Return what a receipt says of a failure that is not of this package.
 
     :param text: of the exception and those that caused it, without secrets
     :param kind: class name of the exception
     :param table: the source table concerned
     :param login: of the connection; None where another way to authenticate is used
+    :param writing: the target table that was written to; None where rows were staged
     """
     if found := _SQL_SERVER.search(text):
         return _of_sql_server(_head(text[found.end() :]), table, login)
     if _DISK_FULL in text:
         return JobError(
             "IOException",
-            f"{table}: {_DISK_FULL}: {_plain(text)} Make room where staged rows lie (work_dir) and on the local disks "
-            "of Spark (spark.local.dir).",
+            f"{table}: {_DISK_FULL}: {_plain(text)} Make room where "
+            + (f"{writing} lies" if writing else "staged rows lie (work_dir)")
+            + " and on the local disks of Spark (spark.local.dir).",
             False,
         )
     if _NO_DRIVER.search(text):

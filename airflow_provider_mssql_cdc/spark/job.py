@@ -68,7 +68,7 @@ def _load(
         else:
             load.replay(job.replay)
     except Exception as failure:
-        error = describe(failure, *secrets, table=str(table.name))
+        error = describe(failure, *secrets, table=str(table.name), writing=load.writing if load else None)
         log.error("%s failed: %s: %s", table.name, error.kind, error.message)
         return load.receipt(error) if load else TableReceipt(table.name, error=error)
     finally:
@@ -86,12 +86,15 @@ def _remove_staged(spark: SparkSession, path: str) -> None:
         log.warning("staged rows stay in %s: %s", path, error)
 
 
-def describe(failure: Exception, source: Credentials, *others: Credentials, table: str) -> JobError:
+def describe(
+    failure: Exception, source: Credentials, *others: Credentials, table: str, writing: str | None = None
+) -> JobError:
     """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
 
     :param source: of the source
     :param others: of the target, and the salt
     :param table: the source table concerned
+    :param writing: the target table that was written to, if one was
     """
 
     def scrub(text: str) -> str:
@@ -104,7 +107,7 @@ def describe(failure: Exception, source: Credentials, *others: Credentials, tabl
         texts.append(str(cause))
         cause = cause.__cause__
     text = scrub("\nCaused by: ".join(texts))
-    return explain(text, type(failure).__name__, table, source.user)
+    return explain(text, type(failure).__name__, table, source.user, writing)
 
 
 def _application_id(spark: SparkSession) -> str:

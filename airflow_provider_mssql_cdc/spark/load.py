@@ -83,6 +83,7 @@ class TableLoad:
     :param session: of this table alone
     :param connections: JDBC connections that it may open at once
     :param salt: of hashes
+    :ivar writing: the target table to which a commit is under way
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class TableLoad:
         self._sinks: list[SinkReceipt] = []
         self._windows: list[Window] = []
         self._unreported: list[Marker] = []
+        self.writing: str | None = None
         self._seconds: dict[str, float] = {}
         self._warnings: list[str] = []
         self._copy: Copy | None = None
@@ -130,6 +132,10 @@ class TableLoad:
         self._unreported = unreported(self._table.sinks, [found.marker for found in states])
         if any(isinstance(decision, Load) for decision in plans):
             self._check_reached(state, self._job.upto)
+        with self._step("plan"):
+            for target, found, decision in zip(targets, states, plans, strict=True):
+                if isinstance(decision, FirstLoad) and not found.exists:
+                    target.check_place()
         if any(isinstance(decision, FirstLoad) for decision in plans):
             beginning = [s for s, d in zip(self._table.sinks, plans, strict=True) if isinstance(d, FirstLoad)]
             self._begin(state, copied=any(map(takes_copy, beginning)))
@@ -399,8 +405,10 @@ class TableLoad:
             marker = self._marker(sink, state, window, counts, decision)
             with self._step("fold"):
                 write = self._write(sink, target, state, decision)
+            self.writing = target.name
             with self._step("commit"):
                 done = target.commit(state, write, marker)
+            self.writing = None
             if done:
                 outcome = "loaded" if isinstance(decision, Load) else "first_load"
                 return SinkReceipt(sink.shape, before, marker, outcome, window.upto)

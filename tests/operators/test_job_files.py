@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from airflow.sdk.io import attach
 
-from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
+from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, WorkDirError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, to_json
 from airflow_provider_mssql_cdc.operators import job_files
@@ -52,8 +52,13 @@ def test_a_spec_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch, nam
         return write(path, data, *more)
 
     monkeypatch.setattr(Path, write.__name__, full)
-    with pytest.raises(OSError, match=name):
+    with pytest.raises(WorkDirError) as error:
         job_files.write_spec(make_spec(tmp_path))
+    assert not error.value.permanent
+    assert str(error.value) == (
+        f"the job spec cannot be written to work_dir {tmp_path}: No space left on device. Make room there, or give "
+        "Airflow the right to write there, or name another work_dir that Airflow and Spark both read."
+    )
     assert os.listdir(tmp_path) == []
 
 

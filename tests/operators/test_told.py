@@ -150,8 +150,8 @@ def test_an_advice_names_the_whole_command(task: Task) -> None:
 
     task.master.job = refused
     told = failed(task)
-    name = task.group.source.name
-    command = f"`mssql-cdc checkpoint reset --conn {CONN_ID} --database {name} --table dbo.a --target {TARGET} --shape mirror`"
+    where = f"--conn {CONN_ID} --database {task.group.source.name} --table dbo.a --target {TARGET}"
+    command = f"`mssql-cdc checkpoint reset {where} --shape mirror`"
     stored = task.group.checkpoint(A)
     assert stored is not None
     assert stored.failed is not None

@@ -205,6 +205,11 @@ def test_what_spark_and_java_say(text, kind, permanent, said):
     assert (found.kind, found.permanent, found.message) == (kind, permanent, f"dbo.t: {said}")
 
 
+def test_a_full_disk_is_the_one_that_was_written_to():
+    found = explain(DISK, "Py4JJavaError", "dbo.t", "lo", "lake.shop.dbo_t")
+    assert "Make room where lake.shop.dbo_t lies and on the local disks of Spark (spark.local.dir)." in found.message
+
+
 def test_without_a_login_name_none_is_made_up():
     assert "TO the login;" in explain(in_driver(DENIED), "Py4JJavaError", "dbo.t", None).message
 

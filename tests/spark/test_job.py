@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials, Source
+from tests.lake import catalog
 from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
 
@@ -152,8 +153,43 @@ def test_a_run_again_does_nothing(orders):
 
     assert [s.outcome for s in again.tables[0].sinks] == ["already", "already"]
     assert [s.after.position for s in again.tables[0].sinks] == [cut, cut]
-    assert len(orders.lake("dbo.orders", "history")) == 200 + 2 * 49
+    # a task that was killed before it read the receipt has told nobody: the next one does
+    (start, _) = positions(first)["mirror"]
+    told = {"inserted": 0, "updated": 49, "deleted": 0, "copied": 0}
+    assert again.tables[0].windows == (f"({start}, {cut}]",)
+    assert again.tables[0].counts == {"events": 49, **told}
+    orders.sql("DELETE FROM dbo.orders WHERE id = 100")
+    orders.wait_captured()
+    after = orders.max_lsn()
+    both = orders.load(spec, upto=after)
+    assert both.tables[0].windows == (f"({start}, {cut}]", f"({cut}, {after}]")
+    assert both.tables[0].counts == {"events": 50, **told, "deleted": 1}
+    # once the checkpoint has moved, nothing is told again
+    quiet = orders.load(orders.table("dbo.orders", at=positions(both)), upto=after)
+    assert (quiet.tables[0].windows, quiet.tables[0].counts["events"]) == ((), 0)
+    assert len(orders.lake("dbo.orders", "history")) == 200 + 2 * 49 + 1
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+
+
+def test_a_first_load_whose_task_was_killed_is_told_by_the_next_run(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    again = orders.load(orders.table("dbo.orders"), upto=positions(first)["mirror"][0])
+    assert [s.outcome for s in again.tables[0].sinks] == ["already", "already"]
+    assert again.tables[0].counts == first.tables[0].counts
+    assert again.tables[0].windows == (f"(, {positions(first)['mirror'][0]}]",)
+
+
+def test_a_place_that_cannot_be_written_to_is_found_before_the_copy(orders):
+    conf = orders.spark.sparkContext._jsc.sc().conf()
+    for name, value in catalog("nowhere", Path("/proc/nowhere")).items():
+        conf.set(name, value)
+    table = orders.table("dbo.orders")
+    sinks = tuple(dataclasses.replace(s, table=("nowhere", "x", s.shape), format="iceberg") for s in table.sinks)
+
+    receipt = orders.load(dataclasses.replace(table, sinks=sinks))
+
+    assert "/proc/nowhere" in error(receipt).message
+    assert "copy" not in receipt.tables[0].seconds
 
 
 def test_a_lost_checkpoint_is_found_in_the_target(orders):

@@ -75,6 +75,12 @@ class TargetTable(Protocol):
     def name(self) -> str:
         """The name for people."""
 
+    def check_place(self) -> None:
+        """Prove, before a copy is made, that the table can be created where it is to lie; nothing of it stays there.
+
+        :raises Exception: what the place says
+        """
+
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create the table unless it exists.
 

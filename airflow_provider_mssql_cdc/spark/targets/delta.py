@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.core.target import in_folder
+from airflow_provider_mssql_cdc.spark.files import check_folder
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, State, Write
 from airflow_provider_mssql_cdc.spark.targets.delta_log import (
     APPLICATION,
@@ -28,7 +29,15 @@ from airflow_provider_mssql_cdc.spark.targets.delta_log import (
     line,
 )
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
-from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
+from airflow_provider_mssql_cdc.spark.targets.sql import (
+    check_columns,
+    create_and_drop,
+    create_table,
+    merge,
+    quoted,
+    settings,
+    text,
+)
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +88,13 @@ class DeltaTable(FileTable):
                 return False
             raise
         return True
+
+    def check_place(self) -> None:
+        """Create the namespace, and a table that is dropped again; of a folder, see that it can be asked for."""
+        if not in_folder(self._name):
+            create_and_drop(self._session, self._name[:-1], "delta")
+        else:
+            check_folder(self._session, self._name[0])
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create the table and its namespace unless they exist.

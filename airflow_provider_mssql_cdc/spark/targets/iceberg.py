@@ -23,7 +23,15 @@ from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
-from airflow_provider_mssql_cdc.spark.targets.sql import check_columns, create_table, merge, quoted, settings, text
+from airflow_provider_mssql_cdc.spark.targets.sql import (
+    check_columns,
+    create_and_drop,
+    create_table,
+    merge,
+    quoted,
+    settings,
+    text,
+)
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +75,10 @@ class IcebergTable(FileTable):
     def exists(self) -> bool:
         """Whether the table exists."""
         return self._session.catalog.tableExists(self.sql_name)
+
+    def check_place(self) -> None:
+        """Create the namespace, and a table that is dropped again."""
+        create_and_drop(self._session, self._name[:-1], "iceberg")
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create the table and its namespace unless they exist.

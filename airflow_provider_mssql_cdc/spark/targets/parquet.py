@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
-from airflow_provider_mssql_cdc.spark.files import no_pattern, write_rows
+from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, quoted
@@ -73,6 +73,10 @@ class ParquetTable(FileTable):
 
     :raises TargetError: for a folder in an object store: there a manifest cannot be made on condition that it is absent
     """
+
+    def check_place(self) -> None:
+        """Make the folder above, and a file in it that is removed again."""
+        check_folder(self._session, str(self._path.parent))
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Make the manifest without rows unless it exists.

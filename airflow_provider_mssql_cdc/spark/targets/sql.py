@@ -23,6 +23,10 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+PROBE = "mssql_cdc_probe_"
+"""Begins the name of a table that is made to see whether one can be made."""
+
+
 def create_table(
     session: SparkSession,
     target: str,
@@ -66,6 +70,17 @@ def merge(session: SparkSession, target: str, columns: Sequence[str], write: Mer
         )
     finally:
         session.catalog.dropTempView(view)
+
+
+def create_and_drop(session: SparkSession, namespace: Sequence[str], format_: str) -> None:
+    """Create the namespace unless it exists, and in it a table that is dropped again."""
+    place = ".".join(map(quoted, namespace))
+    probe = f"{place}.{PROBE}{secrets.token_hex(4)}"
+    session.sql(f"CREATE NAMESPACE IF NOT EXISTS {place}")
+    try:
+        session.sql(f"CREATE TABLE {probe} (x INT) USING {format_}")
+    finally:
+        session.sql(f"DROP TABLE IF EXISTS {probe}")
 
 
 def check_columns(

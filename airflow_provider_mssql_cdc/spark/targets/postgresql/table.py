@@ -72,6 +72,28 @@ class PostgresqlTable:
         """The name in PostgreSQL's SQL."""
         return in_schema(self._schema, self._table)
 
+    def check_place(self) -> None:
+        """Ask whether the login may create tables in the schema, or the schema.
+
+        :raises TargetError: with the GRANT, if it may not
+        """
+        with self._database.transaction(reading=True) as cursor:
+            user, database, exists, schema_right, right = _one(
+                cursor.execute(
+                    "SELECT current_user, current_database(), n.oid IS NOT NULL,"
+                    " COALESCE(has_schema_privilege(n.oid, 'CREATE'), false),"
+                    " has_database_privilege(current_database(), 'CREATE')"
+                    " FROM (SELECT) AS one LEFT JOIN pg_namespace AS n ON n.nspname = %s",
+                    (self._schema,),
+                )
+            )
+        if not (schema_right if exists else right):
+            what = f"SCHEMA {quoted(self._schema)}" if exists else f"DATABASE {quoted(database)}"
+            raise TargetError(
+                f"{user} may not create {self.name}.",
+                advice=f"GRANT CREATE ON {what} TO {quoted(user)}; lets it.",
+            )
+
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create schema, control table and table unless they exist.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +68,13 @@ def test_every_table_of_every_run_has_all_keys(task: Task) -> None:
     task.run(tables=["dbo.a", "dbo.off"], on_disabled="skip")
     assert {name: row["status"] for name, row in task.rows.items()} == {"dbo.a": "quiet", "dbo.off": "skipped"}
     assert all(set(row) == set(TableSummary.__annotations__) for row in task.rows.values())
+
+
+def test_the_docs_show_the_summary_as_it_is() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "summary.md").read_text()
+    shown = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
+    assert list(shown) == list(Summary.__annotations__)
+    assert list(shown["tables"][0]) == list(TableSummary.__annotations__)
 
 
 def test_the_log_says_what_became_of_each_table_and_shape(task: Task, capsys: pytest.CaptureFixture[str]) -> None:

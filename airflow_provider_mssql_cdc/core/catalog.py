@@ -83,11 +83,17 @@ def instance(
     *,
     net_changes: bool = False,
     role: str | None = None,
+    index: str | None = None,
+    filegroup: str | None = None,
+    partition_switch: bool = True,
+    drop_pending: bool = False,
+    end: bytes | None = None,
 ) -> CaptureInstance | None:
     """Return a capture instance.
 
     :param start: ``start_lsn`` of ``cdc.change_tables``
     :param rows: of the statement, those with the object id of its change table
+    :param end: ``end_lsn`` of ``cdc.change_tables``
     :return: None where the login may not see the change table
     """
     captured = [row for row in rows if row[0] == COLUMN]
@@ -109,6 +115,11 @@ def instance(
         supports_net_changes=net_changes,
         role=role,
         has_command_id=bool(_names(rows, COMMAND_ID)),
+        index_name=index,
+        filegroup=filegroup,
+        partition_switch=partition_switch,
+        drop_pending=drop_pending,
+        end_lsn=lsn(end),
     )
 
 

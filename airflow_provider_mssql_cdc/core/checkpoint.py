@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
@@ -237,7 +237,7 @@ class Checkpoint:
                 f"the checkpoint is not readable: {error!r}.", advice="Repair or delete the Airflow Variable."
             ) from error
         if version > VERSION:
-            raise CheckpointError(
+            raise NewerCheckpointError(
                 f"the checkpoint has version {version}, and this package reads up to {VERSION}.",
                 advice="Upgrade airflow-provider-mssql-cdc where this task runs.",
             )
@@ -318,7 +318,7 @@ class CheckpointStore:
         try:
             checkpoint = Checkpoint.from_json(text)
         except CheckpointError as error:
-            raise CheckpointError(
+            raise type(error)(
                 error.message, table=str(identity.table), advice=f"{error.advice} It is {identity.variable}."
             ) from error
         if checkpoint.identity != identity:

@@ -140,6 +140,10 @@ class CheckpointError(MsSqlCdcError):
     """A checkpoint cannot be read, is newer than this package, or does not fit the target."""
 
 
+class NewerCheckpointError(CheckpointError):
+    """A checkpoint was written by a newer version of this package, so that this one must not judge it."""
+
+
 class TargetError(MsSqlCdcError):
     """The target table is not what the load may write to."""
 

@@ -141,6 +141,11 @@ class CaptureInstance:
     :param index_key: columns of the instance's unique index, in key order
     :param primary_key: columns of the source table's primary key, in key order
     :param uncaptured: columns of the source table that this instance does not capture
+    :param index_name: of the unique index that identifies rows; None where there is none
+    :param filegroup: of the change table; None for the database's default one
+    :param partition_switch: whether ALTER TABLE .. SWITCH is allowed, whose rows are not captured
+    :param drop_pending: whether the instance is about to be dropped
+    :param end_lsn: up to where changes are captured; NULL in all versions so far (docs: cdc.change_tables)
     """
 
     name: str
@@ -157,6 +162,11 @@ class CaptureInstance:
     supports_net_changes: bool = False
     role: str | None = None
     has_command_id: bool = True
+    index_name: str | None = None
+    filegroup: str | None = None
+    partition_switch: bool = True
+    drop_pending: bool = False
+    end_lsn: Lsn | None = None
 
     @property
     def change_table(self) -> str:

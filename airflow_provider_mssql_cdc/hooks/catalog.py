@@ -95,7 +95,8 @@ def instances_of(
     for row in column_rows:
         parts[row[1]].append(row)
     found: dict[int, CaptureInstance] = {}
-    for _, _, source_id, _, _, _, name, object_id, created, start, net_changes, role in table_rows:
+    for _, _, source_id, _, _, _, name, object_id, created, start, *more in table_rows:
+        net_changes, role, index, filegroup, partition_switch, drop_pending, end = more
         if object_id is None or source_id not in names or object_id in found:
             continue
         instance = catalog.instance(
@@ -107,6 +108,11 @@ def instances_of(
             parts[object_id],
             net_changes=bool(net_changes),
             role=role,
+            index=index,
+            filegroup=filegroup,
+            partition_switch=bool(partition_switch),
+            drop_pending=bool(drop_pending),
+            end=end,
         )
         if instance is None:
             log.warning(

@@ -54,7 +54,8 @@ JOIN sys.schemas AS s ON s.schema_id = t.schema_id
 WHERE t.is_ms_shipped = 0 AND s.name <> N'cdc'"""
 
 _INSTANCE = """ct.capture_instance, ct.object_id, ct.create_date, ct.start_lsn,
-  ct.supports_net_changes, ct.role_name"""
+  ct.supports_net_changes, ct.role_name, ct.index_name, ct.filegroup_name, ct.partition_switch, ct.has_drop_pending,
+  ct.end_lsn"""
 
 
 WANTED, EXCLUDED, NAMED = range(3)

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     CheckpointError,
     MsSqlCdcError,
+    NewerCheckpointError,
     ParameterError,
 )
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -241,6 +242,9 @@ class Watch:
             checkpoint = self._store.load(
                 Identity.of(request.connection, database, name, request.target, request.table_name)
             )
+        except NewerCheckpointError:
+            # another version of the package loads this table: what it waits for is not known here
+            raise
         except CheckpointError as error:
             if str(error) not in self._mentioned:
                 self._mentioned.add(str(error))

@@ -78,6 +78,9 @@ from airflow_provider_mssql_cdc.operators.task_state import TaskState
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection, Context
 
+OPERATIONS_ALIAS = " operations"
+"""Ends the name of the alias to which events come that tell of no loaded rows, with ``kind`` in their extra."""
+
 _CUT_KEY = "mssql_cdc_upto"
 _SPEC_KEY = "mssql_cdc_spec"
 
@@ -250,7 +253,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 "read, for instance s3a://bucket/mssql_cdc"
             )
         if "outlets" not in kwargs:
-            kwargs["outlets"] = [AssetAlias(name=f"mssql_cdc {target}")]
+            data = f"mssql_cdc {target}"
+            kwargs["outlets"] = [AssetAlias(name=data), AssetAlias(name=data + OPERATIONS_ALIAS)]
         super().__init__(name=name, packages=formats.packages(str(target)) if packages is None else packages, **kwargs)
         self._own_packages = packages is None
         self.tables = tables
@@ -670,7 +674,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _emit(self, ranges: dict[str, dict[str, str | None]], plan: RunPlan, context: Context) -> None:
         """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
         for outlet in self.outlets:
-            if ranges and isinstance(outlet, AssetAlias):
+            if ranges and isinstance(outlet, AssetAlias) and not outlet.name.endswith(OPERATIONS_ALIAS):
                 extra: dict[str, Any] = {"tables": ranges, "upto": str(plan.upto)}
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""

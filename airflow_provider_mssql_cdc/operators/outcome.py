@@ -162,7 +162,8 @@ class Outcome:
         """Return the LSN range of each table that was loaded since the last asset event.
 
         :param written: the run's checkpoints
-        :return: table to ``after`` (None where no event told of the table before) and ``upto``
+        :return: table to ``after`` (None where no event told of the table before), ``upto``, ``feed`` and
+            ``schema_hash``
         """
         ranges: dict[str, dict[str, str | None]] = {}
         for checkpoint in written:
@@ -172,6 +173,8 @@ class Outcome:
                 ranges[str(checkpoint.identity.table)] = {
                     "after": str(before) if before else None,
                     "upto": str(checkpoint.announced),
+                    "feed": checkpoint.instance.name if checkpoint.instance else None,
+                    "schema_hash": checkpoint.schema_hash,
                 }
         return ranges
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _EVENT_KEY = "mssql_cdc_event"
 
 Ranges = dict[str, dict[str, str | None]]
-"""Table to ``after`` and ``upto``, as asset events tell them."""
+"""Table to ``after``, ``upto`` and the rest of what asset events tell of it."""
 
 
 class TaskState:
@@ -51,7 +51,7 @@ class TaskState:
         kept: Ranges = json.loads(self.get(_EVENT_KEY) or "{}")
         told = {table: dict(range_) for table, range_ in ranges.items()}
         for table, earlier in kept.items():
-            told[table] = {**earlier, "upto": told.get(table, earlier)["upto"]}
+            told[table] = {**told.get(table, earlier), "after": earlier["after"]}
         if told != kept:
             self.set(_EVENT_KEY, json.dumps(told))
         return told

@@ -136,6 +136,10 @@ def test_a_capture_instance_is_complete(shop: Source) -> None:
         " WHERE capture_instance = N'sales_orders'"
     )
     ((nullable,),) = shop.sql("SELECT is_nullable FROM sys.columns WHERE name = N'twice' AND is_computed = 1")
+    ((index, filegroup, switch),) = shop.sql(
+        "SELECT index_name, filegroup_name, partition_switch FROM cdc.change_tables"
+        " WHERE capture_instance = N'sales_orders'"
+    )
     ((collation,),) = shop.sql("SELECT collation_name FROM sys.databases WHERE name = DB_NAME()")
     with shop.hook() as hook:
         (found,) = hook.capture_instances([ORDERS])
@@ -160,7 +164,11 @@ def test_a_capture_instance_is_complete(shop: Source) -> None:
         supports_net_changes=False,
         role=None,
         has_command_id=True,
+        index_name=index,
+        filegroup=filegroup,
+        partition_switch=switch,
     )
+    assert found.index_name == "pk_orders"
 
 
 def test_a_second_instance_with_fewer_columns(shop: Source) -> None:

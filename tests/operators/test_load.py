@@ -216,7 +216,12 @@ def test_the_life_of_a_load(world, capfd):
     assert world.lake_rows("lab_items") == [(1, hashed("eins"))]
     assert str(world.checkpoint("items").position) == cut
     assert asset_events(world)[-1]["extra"]["tables"] == {
-        "lab.items": {"after": summary_position(world, "first"), "upto": cut}
+        "lab.items": {
+            "after": summary_position(world, "first"),
+            "upto": cut,
+            "feed": "lab_items",
+            "schema_hash": row["schema_hash"],
+        }
     }
 
 

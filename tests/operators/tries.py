@@ -67,7 +67,16 @@ class Task:
     def events(self) -> dict[str, Any] | None:
         """The LSN ranges that the last try announced; None where there was no asset event."""
         (emitted,) = self.emitted or [None]
-        return emitted["tables"] if emitted else None
+        if emitted is None:
+            return None
+        ranges = {}
+        for table, told in emitted["tables"].items():
+            stored = self.group.checkpoint(TableName(*table.split(".")))
+            assert stored is not None
+            assert stored.instance is not None
+            assert (told["feed"], told["schema_hash"]) == (stored.instance.name, stored.schema_hash)
+            ranges[table] = {"after": told["after"], "upto": told["upto"]}
+        return ranges
 
     def add(self, asset: Asset, extra: dict[str, Any]) -> None:
         """Take an asset event, as Airflow's ``outlet_events`` do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import logging
 import re
 from typing import Any
@@ -152,13 +153,12 @@ def test_a_repaired_table_waits_until_its_new_instance_has_captured(
     assert sensor().poke({}).is_done
 
 
-@pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])
 def test_an_unreadable_checkpoint_troubles_its_table_alone(
-    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     loaded(shop, monkeypatch, "a")
     variable = shop.identity(TableName("dbo", "b")).variable
-    put(monkeypatch, {f"AIRFLOW_VAR_{variable.upper()}": text})
+    put(monkeypatch, {f"AIRFLOW_VAR_{variable.upper()}": "{"})
     wait = sensor()
     assert not wait.poke({})
     assert not wait.poke({})
@@ -174,6 +174,18 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
         wake = wait._watch.poll(hook, Prober(), now, now)
     assert wake is not None
     assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
+
+
+def test_a_newer_checkpoint_ends_it_at_once(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(shop, monkeypatch, "a", "b")
+    identity = shop.identity(TableName("dbo", "a"))
+    newer = {"version": 99, "schema": "dbo", "table": "a"}
+    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": json.dumps(newer)})
+    for deferrable in (False, True):
+        with pytest.raises(
+            AirflowFailException, match=r"has version 99, and this package reads up to .*Upgrade airflow-p"
+        ):
+            sensor(deferrable=deferrable).execute({})
 
 
 def test_an_unreadable_checkpoint_calls_for_a_run_that_says_so_after_max_idle(

@@ -110,7 +110,7 @@ def test_a_task_that_is_cleared_while_its_job_runs_loads_once(live, monkeypatch,
     assert first.summary["upto"] == second.summary["upto"] == cut
     # Airflow hears of the second alone
     assert second.told is not None
-    assert second.told["tables"]["lab.items"] == {"after": before, "upto": cut}
+    assert {"after": before, "upto": cut}.items() <= second.told["tables"]["lab.items"].items()
     assert set(task.state) == {EVENT}
     assert list(live.work_dir.iterdir()) == []
 
@@ -120,4 +120,4 @@ def test_a_task_that_is_cleared_while_its_job_runs_loads_once(live, monkeypatch,
     third = task.run()
     check(loads, models)
     assert third.told is not None
-    assert third.told["tables"]["lab.items"] == {"after": cut, "upto": str(live.max_lsn())}
+    assert {"after": cut, "upto": str(live.max_lsn())}.items() <= third.told["tables"]["lab.items"].items()

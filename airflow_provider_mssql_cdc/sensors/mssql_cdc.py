@@ -38,9 +38,10 @@ class MsSqlCdcSensor(BaseSensorOperator):
     Parameters of the load that only say how to load (``keys``, ``columns``, ``on_gap``, ``max_rows`` ..; all of
     ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
-    A table whose last run failed for good calls for a run only when its capture instance or schema changes, or after
-    ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per
-    ``max_lag``; with ``on_lag="fail"`` it fails at once.
+    A table that is named without ``*`` and is not there calls for one load, which says so. One whose last run failed
+    for good is named in the log when the sensor begins, and calls for a run only when its capture instance or schema
+    changes, or after ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to
+    wait and once per ``max_lag``; with ``on_lag="fail"`` it fails at once.
 
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, as for the load (templated)
@@ -48,9 +49,9 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :param table_name: as for the load
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out (templated)
-    :param on_disabled: for a matched table without change data capture: ``fail`` leaves it to a load after
-        ``max_idle`` to fail, ``skip`` does not wait for it, ``enable`` calls for a load at once, which enables it. With
-        change data capture off for the whole database, only ``enable`` does not fail at once
+    :param on_disabled: for a matched table without change data capture: ``fail`` calls for one load, which fails,
+        ``skip`` does not wait for it, ``enable`` calls for a load, which enables it. With change data capture off for
+        the whole database, only ``enable`` does not fail at once
     :param max_idle: seconds or timedelta after which the cut is handed on though nothing happened, so that checkpoints
         do not fall behind the retention; by default the smaller of six hours and a tenth of the retention, an hour
         where that is unknown

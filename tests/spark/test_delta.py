@@ -8,11 +8,13 @@ import threading
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from tests.spark.model import lsn
+from tests.spark.rows import local
 from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -82,6 +84,22 @@ def test_partitions_and_properties_are_those_given(spark, tmp_path):
 
     assert detail["partitionColumns"] == ["s"]
     assert {"delta.appendOnly": "true", "delta.enableDeletionVectors": "true"}.items() <= detail["properties"].items()
+
+
+def test_what_not_every_reader_knows_can_be_left_off(spark, tmp_path):
+    off = {"delta.enableDeletionVectors": "false", "delta.columnMapping.mode": "none"}
+    made = {}
+    for name, properties in (("usual", {}), ("off", off)):
+        target = DeltaTable(table_session(spark), (f"file://{tmp_path}", name), "spec", properties=properties)
+        target.create((TargetColumn("id", "INT", "{}"), TargetColumn("name", "STRING", "{}")))
+        rows = local(target._session, [(1, "a"), (2, "b")], "id INT, name STRING")
+        assert target.commit(target.state(), Append(rows), marker(1))
+        rows = local(target._session, [(1, None, "D", 1), (2, "c", "U", 2)], "id INT, name STRING, _op STRING, _n INT")
+        assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+        assert contents(target) == [(2, "c")]
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {target.sql_name}").collect()
+        made[name] = {*detail["tableFeatures"]} & {"deletionVectors", "columnMapping"}
+    assert made == {"usual": {"deletionVectors", "columnMapping"}, "off": set()}
 
 
 def test_the_properties_remember_a_marker_that_the_log_forgets(table):

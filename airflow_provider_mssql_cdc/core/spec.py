@@ -99,6 +99,8 @@ class TableSpec:
     :param unique_key: whether SQL Server itself enforces the key; else the first load looks for duplicates
     :param selection: what of the rows is loaded; the salt of its hashes comes by the Spark property
         ``spark.mssql_cdc.salt``
+    :param alternatives: the same table by its other capture instances, where no checkpoint says which one its sinks are
+        loaded from: the one that their markers name is read
     """
 
     name: TableName
@@ -107,6 +109,7 @@ class TableSpec:
     sinks: tuple[SinkSpec, ...]
     unique_key: bool = True
     selection: Selection = EVERYTHING
+    alternatives: tuple[TableSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

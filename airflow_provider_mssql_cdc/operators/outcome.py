@@ -63,7 +63,7 @@ class Outcome:
         if self.spec is not None and self.receipt is not None:
             specs = {table.name: table for table in self.spec.tables}
             for table in self.receipt.tables:
-                yield specs[table.name], table
+                yield _read(specs[table.name], table), table
 
     def checkpoints(self, request: Request, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
         """Return the checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
@@ -185,6 +185,15 @@ class Outcome:
             if table.error is not None:
                 failed[str(table.name)] = (table.error.message, table.error.permanent)
         return failed
+
+
+def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
+    """The table by the capture instance that the job has read."""
+    markers = [sink.after for sink in table.sinks if sink.after is not None]
+    for each in spec.alternatives:
+        if any((m.instance, m.object_id) == (each.instance.name, each.instance.object_id) for m in markers):
+            return each
+    return spec
 
 
 def others(summary: Summary) -> dict[str, int]:

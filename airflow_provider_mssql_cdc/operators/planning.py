@@ -103,6 +103,7 @@ class RunPlan:
     :param skipped: tables without CDC, left out on request
     :param failures: tables that cannot be loaded
     :param candidates: what was found out of each table that can be loaded
+    :param alternatives: the same by other capture instances, for tables without a checkpoint
     :param checkpoints: of each table whose checkpoint can be read; None for one that has none
     :param instances: capture instances of each matched table that has any
     :param keys: what the request says of a table
@@ -126,6 +127,7 @@ class RunPlan:
     skipped: list[TableName] = field(default_factory=list)
     failures: dict[TableName, MsSqlCdcError] = field(default_factory=dict)
     candidates: dict[TableName, Candidate] = field(default_factory=dict)
+    alternatives: dict[TableName, list[Candidate]] = field(default_factory=dict)
     checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
     instances: dict[TableName, Sequence[CaptureInstance]] = field(default_factory=dict)
     keys: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
@@ -500,8 +502,34 @@ def _assess_all(
             continue
         if isinstance(verdict, NotYet):
             plan.waiting.append(verdict)
-        else:
-            plan.candidates[name] = verdict
+            continue
+        plan.candidates[name] = verdict
+        if plan.checkpoints[name] is None:
+            others = (i for i in current if i.object_id != verdict.instance.object_id)
+            found = (_alternative(name, each, plan, history, probe, request) for each in others)
+            plan.alternatives[name] = [other for other in found if other is not None]
+
+
+def _alternative(
+    name: TableName, instance: CaptureInstance, plan: RunPlan, history: LogHistory, probe: Probe, request: Request
+) -> Candidate | None:
+    """What would be loaded from another instance, for targets that were; None where it cannot be read."""
+    try:
+        found = assess(
+            name,
+            [instance],
+            None,
+            history,
+            (),
+            probe.cut,
+            request.options,
+            plan.keys.get(name),
+            plan.choice(name),
+            request.salt_check,
+        )
+    except MsSqlCdcError:
+        return None
+    return found if isinstance(found, Candidate) else None
 
 
 def _leave_out_unprobed(plan: RunPlan, probed: Collection[str]) -> None:
@@ -550,6 +578,10 @@ def _limited(hook: MsSqlCdcHook, plan: RunPlan, probe: Probe, request: Request, 
 def _decide(plan: RunPlan, probe: Probe, request: Request, upto: Lsn) -> None:
     for name, candidate in plan.candidates.items():
         if needs_load(candidate, upto, candidate.instance.name in probe.newest):
-            plan.specs.append(table_spec(candidate, request.options, plan.partition_by.get(name, ())))
+            partition_by = plan.partition_by.get(name, ())
+            others = tuple(table_spec(each, request.options, partition_by) for each in plan.alternatives.get(name, ()))
+            plan.specs.append(
+                dataclasses.replace(table_spec(candidate, request.options, partition_by), alternatives=others)
+            )
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness)) is not None:
             plan.quiet[name] = checkpoint

@@ -108,6 +108,18 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
     return Load(Window(start, cut), marker)
 
 
+def table_of(table: TableSpec, markers: Sequence[Marker | None]) -> TableSpec:
+    """The table by the capture instance that its sinks are loaded from.
+
+    :param markers: of its sinks
+    """
+    found = [marker for marker in markers if marker is not None]
+    for each in (table, *table.alternatives):
+        if any(other_instance(each, marker) is None for marker in found):
+            return each
+    return table
+
+
 def unreported(sinks: Sequence[SinkSpec], markers: Sequence[Marker | None]) -> list[Marker]:
     """The markers of commits that the run does not expect: of a job whose task was killed before it read the receipt.
 

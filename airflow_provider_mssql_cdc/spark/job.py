@@ -63,6 +63,8 @@ def _load(
         sees_fork = job.recovery_fork is not None
         source = Source(session, job.source, secrets[0], job.fetch_size, sees_fork=sees_fork)
         load = TableLoad(session, job, table, source, connections=connections, salt=secrets[2].password)
+        if (found := load.found_table()) is not table:
+            load = TableLoad(session, job, found, source, connections=connections, salt=secrets[2].password)
         if job.replay is None:
             load.run()
         else:

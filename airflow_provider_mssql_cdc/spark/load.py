@@ -59,6 +59,7 @@ from airflow_provider_mssql_cdc.spark.decide import (
     is_vouched,
     other_instance,
     said_window,
+    table_of,
     unreported,
 )
 from airflow_provider_mssql_cdc.spark.first_load import Copy, copy_table, low_position
@@ -117,6 +118,12 @@ class TableLoad:
         self._min_lsn: Lsn | None = None
         # what was seen of positions that this load stands on; if the database is restored, they belie what was read
         self._witnesses: dict[Lsn, Witness] = {job.witness.lsn: job.witness} if job.witness else {}
+
+    def found_table(self) -> TableSpec:
+        """The table by the capture instance that the markers name, where several may be read."""
+        if not self._table.alternatives:
+            return self._table
+        return table_of(self._table, [self.target(sink.table, sink).state().marker for sink in self._table.sinks])
 
     def run(self) -> None:
         """Load the table up to the cut.

@@ -66,6 +66,22 @@ def limited(group: Group, happening: Callable[[], Any], **given: Any) -> Any:
     return plan
 
 
+def test_without_a_checkpoint_the_job_is_told_of_both_instances(group: Group) -> None:
+    """The markers of the targets, which only the job sees, say which of them goes on."""
+    group.loaded(B)
+    group.source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NULL, @supports_net_changes = 0"
+    )
+    group.source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'b', N'third', @role_name = NULL, @supports_net_changes = 0"
+    )
+    group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    told = {str(s.name): (s.instance.name, [a.instance.name for a in s.alternatives]) for s in plan.specs}
+    assert told == {"dbo.a": ("second", ["dbo_a"]), "dbo.b": ("dbo_b", [])}
+
+
 def test_a_limit_admits_the_first_transaction(group: Group) -> None:
     group.loaded(A, B)
     first = group.change("INSERT INTO dbo.a (id) VALUES (2)")

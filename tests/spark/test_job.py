@@ -781,6 +781,25 @@ def test_another_instance_goes_on_where_it_reaches_back_far_enough(orders):
     assert len([row for row in orders.lake("dbo.orders", "history") if row["_op"] == "U"]) == 19
 
 
+def test_with_a_lost_checkpoint_the_instance_of_the_markers_is_read(orders):
+    orders.load(orders.table("dbo.orders"))
+    orders.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL,"
+        " @capture_instance = N'second'"
+    )
+    orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")
+    orders.wait_captured()
+    known = orders.table("dbo.orders")
+    newest = orders.table("dbo.orders", capture_instance="second")
+
+    again = orders.load(dataclasses.replace(newest, alternatives=(known,)))
+
+    assert error(again) is None
+    assert [(s.outcome, s.after.instance) for s in again.tables[0].sinks] == [("loaded", "dbo_orders")] * 2
+    assert again.tables[0].warnings == ()
+    assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
+
+
 def test_another_instance_that_begins_too_late_leaves_a_gap(orders):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")

@@ -126,9 +126,9 @@ def explain(log: str, failed: Mapping[str, Mapping[str, Any] | None]) -> str:
 
 
 def _reason(task: str, summary: Mapping[str, Any]) -> str:
-    errors = [(entry["table"], entry["error"]) for entry in summary.get("tables", ()) if "error" in entry]
+    errors = [(entry["table"], entry["error"]) for entry in summary.get("tables", ()) if entry["error"]]
     if not errors:
         return task if summary else f"{task} (without a summary)"
     table, error = errors[0]
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{task}: {table}: {' '.join(error.split())[:_LONGEST]}{others}"
+    return f"{task}: {table}: {' '.join(error.removeprefix(f'{table}: ').split())[:_LONGEST]}{others}"

@@ -109,7 +109,12 @@ def test_a_step_that_fails_does_not_look_done(stream, said):
     assert stream.getvalue() == said
 
 
-GAP = {"tables": [{"table": "sales.orders", "error": "gap.\nDo this."}, {"table": "sales.items"}]}
+GAP = {
+    "tables": [
+        {"table": "sales.orders", "error": "sales.orders: gap.\nDo this."},
+        {"table": "sales.items", "error": None},
+    ]
+}
 TWO = {"tables": [{"table": "a.b", "error": "x" * 1000}, {"table": "a.c", "error": "y"}]}
 
 

@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.core.database import (
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, InstanceChangedError
 from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.protection import Protection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.spark.source import SourceState
@@ -239,6 +240,13 @@ class Hook:
         tables = tuple(SourceTable(name_of(t), 200 + n, tracked=True) for n, t in enumerate(TABLES) if t in listed)
         matches = Matches(tables, named={f"dbo.{table}": name_of(table) for table in TABLES if table in listed})
         return Snapshot(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
+
+    def protection(self, _: Any) -> Protection:
+        """Nothing is masked or filtered."""
+        return Protection()
+
+    def lag(self, *_: Any) -> None:
+        """The capture is in time."""
 
     def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
         self._world.at("plan")

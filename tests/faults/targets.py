@@ -102,6 +102,9 @@ class TargetTable:
         marked = self.marked
         return bool(marked) and self.state_now().marker != marked[-1].marker
 
+    def check_place(self) -> None:
+        """Here every table can be made."""
+
     def create(self, columns: Any) -> None:
         self.exists = True
 

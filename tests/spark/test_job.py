@@ -181,14 +181,14 @@ def test_a_first_load_whose_task_was_killed_is_told_by_the_next_run(orders):
 
 def test_a_place_that_cannot_be_written_to_is_found_before_the_copy(orders):
     conf = orders.spark.sparkContext._jsc.sc().conf()
-    for name, value in catalog("nowhere", Path("/proc/nowhere")).items():
+    for name, value in catalog("unwritable", Path("/proc/unwritable")).items():
         conf.set(name, value)
     table = orders.table("dbo.orders")
-    sinks = tuple(dataclasses.replace(s, table=("nowhere", "x", s.shape), format="iceberg") for s in table.sinks)
+    sinks = tuple(dataclasses.replace(s, table=("unwritable", "x", s.shape), format="iceberg") for s in table.sinks)
 
     receipt = orders.load(dataclasses.replace(table, sinks=sinks))
 
-    assert "/proc/nowhere" in error(receipt).message
+    assert "/proc/unwritable" in error(receipt).message
     assert "copy" not in receipt.tables[0].seconds
 
 

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_template
+from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 
 
 class MetadataVariables:
@@ -58,12 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     """
     try:
         return _run(arguments)
+    except CommandError:
+        raise
     except Exception as error:
-        # not imported above: the command must be quick where it needs no Airflow
-        from sqlalchemy.exc import SQLAlchemyError
-
-        if not isinstance(error, SQLAlchemyError):
-            raise
+        # of SQLAlchemy, a driver that is missing, Airflow's own settings
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise CommandError(
             f"Airflow's database, which holds the checkpoints, cannot be asked: {reason}. Run this where "
@@ -87,7 +86,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _identity(arguments: argparse.Namespace) -> Identity:
-    schema, dot, table = arguments.table.partition(".")
+    if arguments.table.startswith("["):
+        schema, table = parse_name(arguments.table).parts
+        dot = "."
+    else:
+        schema, dot, table = arguments.table.partition(".")
     if not (schema and dot and table):
         raise CommandError(f"--table {arguments.table!r} is not of the form schema.table")
     target = Target.parse(arguments.target)

@@ -18,7 +18,8 @@ def whole(text: str, identity: Identity) -> str:
     parts = {
         "--conn": identity.connection,
         "--database": identity.database,
-        "--table": str(identity.table),
+        # of a schema with a dot the command could not tell where the table begins
+        "--table": identity.table.quoted if "." in identity.table.schema else str(identity.table),
         "--target": identity.target,
         **({"--table-name": identity.name} if identity.name else {}),
     }

@@ -11,6 +11,10 @@ Edge = datetime.datetime | str | None
 """The start or end of an interval as it is given: text is ISO 8601."""
 
 
+_FIRST_YEAR = 1753
+"""Of ``datetime`` (docs)."""
+
+
 def edges(interval: object) -> tuple[Edge, Edge]:
     """Return the two edges of what was given as an interval.
 
@@ -86,9 +90,17 @@ def server_time(moment: datetime.datetime, timezone: str) -> datetime.datetime:
     """
     try:
         zone = zoneinfo.ZoneInfo(timezone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:
         raise IntervalError(f"{timezone!r} is not an IANA time zone.", advice="Correct server_timezone.") from error
-    local = moment.astimezone(zone)
+    try:
+        local = moment.astimezone(zone)
+    except OverflowError:
+        local = None
+    if local is None or local.year < _FIRST_YEAR:
+        raise IntervalError(
+            f"{moment.isoformat()} is no time that SQL Server's datetime holds, which begins in {_FIRST_YEAR}.",
+            advice="Correct interval.",
+        )
     if local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset():
         raise IntervalError(
             f"{moment.isoformat()} lies in the hour that {timezone} repeats when summer time ends.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.exceptions import MaskedError
-from airflow_provider_mssql_cdc.core.selection import Selection
+from airflow_provider_mssql_cdc.core.selection import REDACT, Selection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, quote
 
 
@@ -25,6 +25,10 @@ class Protection:
     known: bool = True
 
 
+def _is_read(selection: Selection, column: str) -> bool:
+    return selection.holds(column) and selection.masks.get(column) != REDACT
+
+
 def check_protection(
     protection: Protection, instance: CaptureInstance, selection: Selection, user: str, *, allowed: bool
 ) -> str | None:
@@ -40,7 +44,7 @@ def check_protection(
     masked = [
         column
         for column in protection.masked.get(instance.source_object_id, ())
-        if column in captured and (selection.holds(column) or column in selection.filtered)
+        if column in captured and (_is_read(selection, column) or column in selection.filtered)
     ]
     policies = protection.filtered.get(instance.source_object_id, ())
     found, advice = [], []

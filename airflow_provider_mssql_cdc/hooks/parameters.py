@@ -51,15 +51,21 @@ def seconds(given: datetime.timedelta | float | None) -> float | None:
     return given.total_seconds() if isinstance(given, datetime.timedelta) else given
 
 
+_LONGEST_LAG = datetime.timedelta(days=36525)
+
+
 def lag_allowed(max_lag: datetime.timedelta | float, on_lag: str) -> datetime.timedelta:
     """Return how late the capture may be.
 
     :param max_lag: in seconds, where it is a number
     :raises ParameterError: if one of the two has no meaning
     """
-    found = max_lag if isinstance(max_lag, datetime.timedelta) else datetime.timedelta(seconds=max_lag)
-    if found <= datetime.timedelta(0):
-        raise ParameterError(f"max_lag={max_lag}: expected more than 0 s")
+    try:
+        found = max_lag if isinstance(max_lag, datetime.timedelta) else datetime.timedelta(seconds=max_lag)
+    except (TypeError, ValueError, OverflowError):
+        found = datetime.timedelta(0)
+    if not datetime.timedelta(0) < found <= _LONGEST_LAG:
+        raise ParameterError(f"max_lag={max_lag!r}: expected seconds or a timedelta of more than 0 s, up to 100 years")
     if on_lag not in ON_LAG:
         raise ParameterError(f"on_lag={on_lag!r}: expected one of {', '.join(ON_LAG)}")
     return found

@@ -41,6 +41,20 @@ class TablePattern:
         return schema, table or ""
 
 
+def matches(pattern: TablePattern, schema: str, table: str) -> bool:
+    """Whether a pattern matches a name, of a table that the server does not know: without regard to case.
+
+    One without a schema counts for each.
+    """
+    wanted = ((pattern.schema, schema), (pattern.table, table))
+    return all(part is None or re.fullmatch(_regex(part), name, re.IGNORECASE) for part, name in wanted)
+
+
+def _regex(like: str) -> str:
+    parts = re.findall(r"\\.|%|[^\\%]+", like, re.DOTALL)
+    return "".join(".*" if part == "%" else re.escape(part.removeprefix(ESCAPE)) for part in parts)
+
+
 def parse_pattern(text: str) -> TablePattern:
     """Read ``table`` or ``schema.table``, where ``*`` stands for any characters, and ``[..]`` or double quotes enclose
     names that hold dots, brackets, blanks or a literal ``*``.

@@ -26,6 +26,10 @@ from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
 from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_name, parse_pattern
+from airflow_provider_mssql_cdc.hooks.patterns import matches as matches_name
+
+_AT_ONCE = 50
+"""Masked columns of which one statement asks."""
 
 _NEAR = 5
 """Names of other tables that are given where one is missing."""
@@ -50,7 +54,7 @@ class ReadingHook(ConnectedHook):
         rows = self._table_rows(wanted, unwanted, named, with_instances=status.cdc_enabled)
         matches = self._matches(rows, wanted, named)
         instances = tuple(self._instances(rows, matches.tables, status.user))
-        return Snapshot(status, matches, instances, self._missing(matches, wanted))
+        return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
         """Return the DDL on these instances' tables above this LSN, ordered by LSN."""
@@ -147,17 +151,24 @@ class ReadingHook(ConnectedHook):
         rows = self._table_rows(wanted, [parse_pattern(pattern) for pattern in exclude], with_instances=False)
         return self._matches(rows, wanted)
 
-    def _missing(self, matches: Matches, wanted: Sequence[TablePattern]) -> tuple[TableName, ...]:
-        """The tables that patterns name, as they spell them, and that were not found."""
+    def _missing(
+        self, matches: Matches, wanted: Sequence[TablePattern], exclude: Sequence[TablePattern]
+    ) -> tuple[TableName, ...]:
+        """The tables that patterns name, as the first of them spells it, and that were not found."""
         named = [pattern.parts for pattern in wanted if pattern.text in matches.empty_patterns and pattern.names_one]
         default = None
         if any(schema is None for schema, _ in named):
             default = self.query(statements.DEFAULT_SCHEMA)[0][0]
         # where a login has no default schema, dbo is (docs: CREATE USER)
-        return tuple(dict.fromkeys(TableName(schema or default or "dbo", table) for schema, table in named))
+        found: dict[tuple[str, str], TableName] = {}
+        for schema, table in named:
+            name = TableName(schema or default or "dbo", table)
+            if not any(matches_name(pattern, name.schema, name.table) for pattern in exclude):
+                found.setdefault((name.schema.casefold(), name.table.casefold()), name)
+        return tuple(found.values())
 
     def protection(self, tables: Collection[int]) -> Protection:
-        """Return what keeps the login from reading what tables hold: two statements, three where columns are masked.
+        """Return what keeps the login from reading what tables hold: two statements, more where columns are masked.
 
         :param tables: object ids of source tables, in a database with CDC on
         """
@@ -173,10 +184,11 @@ class ReadingHook(ConnectedHook):
                 filtered[table][of] = None
             elif not unmask:
                 columns.append((table, f"{quote(schema)}.{quote(name)}", of))
-        if columns:
-            parameters = [part for _, name, column in columns for part in (name, column)]
-            may = {row[0]: row[1] for row in self.query(statements.may_unmask(len(columns)), parameters)}
-            for number, (table, _, column) in enumerate(columns):
+        for start in range(0, len(columns), _AT_ONCE):
+            some = columns[start : start + _AT_ONCE]
+            parameters = [part for _, name, column in some for part in (name, column)]
+            may = {row[0]: row[1] for row in self.query(statements.may_unmask(len(some)), parameters)}
+            for number, (table, _, column) in enumerate(some):
                 if not may[number]:
                     masked[table][column] = None
         return Protection(
@@ -187,11 +199,11 @@ class ReadingHook(ConnectedHook):
 
     def similar_tables(self, table: TableName) -> list[TableName]:
         """Return up to five tables that the login sees and whose names are near this one, the nearest first."""
-        seen = {f"{schema}.{name}".casefold(): TableName(schema, name) for schema, name in self.query(statements.NAMES)}
-        wanted = str(table).casefold()
-        same = [name for name in seen if name.partition(".")[2] == wanted.partition(".")[2]]
-        near = difflib.get_close_matches(wanted, seen, n=_NEAR)
-        return [seen[name] for name in dict.fromkeys((*same, *near))][:_NEAR]
+        seen: dict[str, list[TableName]] = defaultdict(list)
+        for schema, name in self.query(statements.NAMES):
+            seen[name.casefold()].append(TableName(schema, name))
+        near = difflib.get_close_matches(table.table.casefold(), seen, n=_NEAR)
+        return [found for name in near for found in seen[name]][:_NEAR]
 
     def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
         """Return all capture instances of these tables, complete: two statements. Unknown tables have none."""

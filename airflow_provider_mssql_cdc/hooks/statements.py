@@ -148,10 +148,11 @@ JOIN msdb.dbo.sysjobs AS j ON j.job_id = c.job_id
 LEFT JOIN msdb.dbo.sysjobactivity AS a ON a.job_id = j.job_id
   AND a.session_id = (SELECT MAX(session_id) FROM msdb.dbo.sysjobactivity)
 WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
-# The newest by its number: the end of an older session may look later in the hour when clocks go back.
+# The newest by its number: the end of an older session may look later in the hour when clocks go back. A scan with an
+# error has captured nothing.
 LAST_SCAN = """
 SELECT TOP (1) end_time FROM sys.dm_cdc_log_scan_sessions
-WHERE session_id > 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
+WHERE session_id > 0 AND end_time IS NOT NULL AND error_count = 0 ORDER BY session_id DESC"""
 RECOVERY_FORK = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
 HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7

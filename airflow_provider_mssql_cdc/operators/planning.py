@@ -397,10 +397,14 @@ def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError
     return CdcDisabledError(
         "change data capture is off for this table.",
         table=str(table.name),
-        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = N'{table.name.schema}', "
-        f"@source_name = N'{table.name.table}', @role_name = NULL switches it on; "
+        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = {_literal(table.name.schema)}, "
+        f"@source_name = {_literal(table.name.table)}, @role_name = NULL switches it on; "
         'on_disabled="enable" does that, on_disabled="skip" leaves the table out.',
     )
+
+
+def _literal(text: str) -> str:
+    return "N'" + text.replace("'", "''") + "'"
 
 
 def _positions(

@@ -207,8 +207,10 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
                 tick.check(watch)
                 wake = await in_thread(watch.judge, tick.probe, now, since)
             except Exception as error:
-                if is_permanent(error) and str(error) != said:
-                    said = str(error)
+                # that of a late capture names the time
+                what = type(error).__name__ if isinstance(error, CaptureLateError) else str(error)
+                if is_permanent(error) and what != said:
+                    said = what
                     yield _failure(error)
                 # what kept the poll itself from seeing anything is logged where it polls
                 elif error not in (tick.error, watch.trouble) and str(error) != warned:

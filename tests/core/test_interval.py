@@ -106,6 +106,25 @@ def test_what_is_not_two_times_is_no_interval(given):
         edges(given)
 
 
+@pytest.mark.parametrize(
+    ("moment", "zone"),
+    [
+        (utc(1, 1, 1), "America/New_York"),
+        (utc(9999, 12, 31, 23), "Europe/Berlin"),
+        (utc(1752, 12, 31), "UTC"),
+    ],
+)
+def test_a_time_that_datetime_does_not_hold_is_refused(moment, zone):
+    with pytest.raises(IntervalError, match="is no time that SQL Server's datetime holds"):
+        server_time(moment, zone)
+
+
+@pytest.mark.parametrize("zone", ["Europe", 5])
+def test_what_names_no_zone_is_told(zone):
+    with pytest.raises(IntervalError, match="is not an IANA time zone"):
+        server_time(utc(2026, 1, 1), zone)
+
+
 def test_two_times_are_an_interval():
     given = ("2026-01-01T00:00:00+00:00", utc(2026, 1, 2))
     assert edges(given) == edges(list(given)) == given

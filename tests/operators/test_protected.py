@@ -91,6 +91,7 @@ def test_who_may_unmask_reads_what_the_table_holds(
 
 def test_only_what_is_loaded_or_filtered_by_counts(still: Sandbox, group: Group) -> None:
     still.protect("dbo.a", masked=["w"], database="shop")
+    assert not plan(group, choices=Choices(masks={"dbo.a": {"w": "redact"}})).failures
     assert not plan(group, choices=Choices(columns={"dbo.a": ("id", "v")})).failures
     filtered = Choices(columns={"dbo.a": ("id", "v")}, row_filters={"dbo.a": (("w", "=", "x"),)})
     assert A in plan(group, choices=filtered).failures

@@ -93,7 +93,7 @@ def test_a_named_table_that_is_not_there_fails_alone_and_is_remembered(task: Tas
     user = source.sql("SELECT USER_NAME()")[0][0]
     assert told == (
         "1 of 2 table(s) failed; of the others, 1 loaded:\n"
-        f"  dbo.Ax: it does not exist in {source.name}, or {user} may not see it. It sees dbo.a, dbo.b. Correct "
+        f"  dbo.Ax: it does not exist in {source.name}, or {user} may not see it. It sees dbo.a. Correct "
         "tables, or GRANT SELECT on it; a pattern with * may match nothing."
     )
     assert task.rows["dbo.a"]["status"] == "loaded"
@@ -111,6 +111,14 @@ def test_a_named_table_that_is_not_there_fails_alone_and_is_remembered(task: Tas
     task.run(tables=["dbo.a", "dbo.Ax"])
     assert task.group.checkpoint(GONE) is None
     assert task.rows["dbo.ax"]["status"] == "loaded"
+
+
+def test_an_excluded_table_is_not_missed_and_one_in_two_spellings_once(task: Task) -> None:
+    for exclude in (["dbo.Gone"], ["dbo.go*"], "gone"):
+        task.run(tables=["dbo.*", "dbo.Gone"], exclude=exclude)
+    told = failed(task, tables=["dbo.*", "dbo.Gone", "DBO.gone", "gone"], exclude=["sales.gone", "dbo.g"])
+    assert told.startswith("1 of 3 table(s) failed")
+    assert "It sees no table of a name that is near." in told
 
 
 def test_a_missing_table_that_is_no_longer_named_is_forgotten(task: Task) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING, Reason, fingerprint
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
@@ -338,8 +339,6 @@ def test_no_table_at_all_ends_it(shop: Source) -> None:
 def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-
     with Sandbox(agent_running=False) as still:
         server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
         database = Source(server, "still")
@@ -375,6 +374,32 @@ def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
         assert not wait.poke({})
         (record,) = [r for r in caplog.records if "is late cannot be known" in r.getMessage()]
         assert record.levelname == "INFO"
+        database.close()
+
+
+def test_a_scan_that_failed_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox(agent_running=False) as still:
+        server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
+        database = Source(server, "still")
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)",
+            "EXEC sys.sp_cdc_enable_table N'dbo', N'a', @role_name = NULL, @supports_net_changes = 0",
+            "INSERT INTO dbo.a VALUES (1)",
+        ):
+            still.execute(statement, database="still")
+        still.step("still")
+        then = datetime.datetime(2030, 1, 1)
+        still.set_time(then)
+        still.execute("INSERT INTO dbo.a VALUES (2)", database="still")
+        with database.hook() as hook:
+            with still.faults.capture("still"):
+                still.step("still")
+                lag = hook.lag(hook.database_status(), datetime.timedelta(minutes=30))
+            assert lag is not None
+            assert lag.late
+            still.step("still")
+            assert hook.lag(hook.database_status(), datetime.timedelta(minutes=30)) is None
         database.close()
 
 

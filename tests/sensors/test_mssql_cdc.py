@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING, Reason, fingerprint
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
@@ -394,7 +395,8 @@ def test_a_scan_that_failed_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) 
         still.execute("INSERT INTO dbo.a VALUES (2)", database="still")
         with database.hook() as hook:
             with still.faults.capture("still"):
-                still.step("still")
+                with pytest.raises(SqlError):
+                    still.step("still")
                 lag = hook.lag(hook.database_status(), datetime.timedelta(minutes=30))
             assert lag is not None
             assert lag.late

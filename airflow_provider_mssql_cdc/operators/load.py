@@ -360,7 +360,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         """
         gone = list(plan.found_again)
         try:
-            before = context["ti"].xcom_pull(task_ids=self.task_id, key="summary", include_prior_dates=True)
+            ti = context["ti"]
+            # without a map index Airflow hands on the summaries of all runs before
+            index = -1 if ti.map_index is None else ti.map_index
+            before = ti.xcom_pull(task_ids=self.task_id, key="summary", include_prior_dates=True, map_indexes=index)
         except Exception as error:
             # a load does not fail for want of what it would only tidy up
             self.log.warning("the summary of the run before cannot be read: %s", error)

@@ -531,9 +531,12 @@ def _alternative(
             plan.choice(name),
             request.salt_check,
         )
+        if not isinstance(found, Candidate):
+            return None
+        plan.warn_of_masks(instance, found.selection, allowed=request.allow_masked)
     except MsSqlCdcError:
         return None
-    return found if isinstance(found, Candidate) else None
+    return found
 
 
 def _leave_out_unprobed(plan: RunPlan, probed: Collection[str]) -> None:

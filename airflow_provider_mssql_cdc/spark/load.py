@@ -148,6 +148,8 @@ class TableLoad:
             self._begin(state, copied=any(map(takes_copy, beginning)))
         planned = (self._window(sink, d) for sink, d in zip(self._table.sinks, plans, strict=True))
         self._windows = list(dict.fromkeys(w for w in planned if w is not None and not w.is_empty))
+        # what is read again for another sink is counted with that
+        self._unreported = [marker for marker in self._unreported if not self._reads(marker)]
         if self._windows:
             with self._step("read"):
                 self._staged = self.stage_windows(self._windows)
@@ -493,6 +495,12 @@ class TableLoad:
             selection=self._table.selection.describe(),
             deletes=sink.deletes if sink.shape == MIRROR else None,
         )
+
+    def _reads(self, marker: Marker) -> bool:
+        """Whether this run reads or copies all that a commit brought."""
+        if marker.window_after is None:
+            return self._copy is not None
+        return any(w.after <= marker.window_after and marker.position <= w.upto for w in self._windows)
 
     def _counts(self) -> dict[str, int]:
         """Count each change of the table once, however many sinks took it."""

@@ -44,9 +44,11 @@ class TaskInstance:
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
 
-    def xcom_pull(self, task_ids: str, key: str, include_prior_dates: bool) -> Any:
-        """What the run before has pushed."""
-        return self.before.get(key)
+    map_index = -1
+
+    def xcom_pull(self, task_ids: str, key: str, include_prior_dates: bool, map_indexes: int | None = None) -> Any:
+        """What the run before has pushed; as Airflow does, that of all runs before where no map index is named."""
+        return [self.before.get(key)] * 2 if map_indexes is None else self.before.get(key)
 
 
 class Task:

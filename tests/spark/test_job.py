@@ -171,6 +171,21 @@ def test_a_run_again_does_nothing(orders):
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
 
 
+def test_what_another_sink_reads_again_is_counted_once(orders):
+    first = orders.load(orders.table("dbo.orders"))
+    orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
+    orders.wait_captured()
+    cut = orders.max_lsn()
+    # killed after the mirror's commit
+    orders.load(orders.table("dbo.orders", shapes=["mirror"], at=positions(first)), upto=cut)
+
+    again = orders.load(orders.table("dbo.orders", at=positions(first)), upto=cut)
+
+    assert [s.outcome for s in again.tables[0].sinks] == ["already", "loaded"]
+    assert again.tables[0].counts == {"events": 49, "inserted": 0, "updated": 49, "deleted": 0, "copied": 0}
+    assert len(again.tables[0].windows) == 1
+
+
 def test_a_first_load_whose_task_was_killed_is_told_by_the_next_run(orders):
     first = orders.load(orders.table("dbo.orders"))
     again = orders.load(orders.table("dbo.orders"), upto=positions(first)["mirror"][0])

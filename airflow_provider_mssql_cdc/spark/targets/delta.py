@@ -90,11 +90,11 @@ class DeltaTable(FileTable):
         return True
 
     def check_place(self) -> None:
-        """Create the namespace, and a table that is dropped again; of a folder, see that it can be asked for."""
+        """Create the namespace, and a table that is dropped again; of a folder on a disk, a file in it."""
         if not in_folder(self._name):
             create_and_drop(self._session, self._name[:-1], "delta")
         else:
-            check_folder(self._session, self._name[0])
+            check_folder(self._name[0])
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create the table and its namespace unless they exist.

@@ -76,7 +76,7 @@ class ParquetTable(FileTable):
 
     def check_place(self) -> None:
         """Make the folder above, and a file in it that is removed again."""
-        check_folder(self._session, str(self._path.parent))
+        check_folder(str(self._path.parent))
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Make the manifest without rows unless it exists.

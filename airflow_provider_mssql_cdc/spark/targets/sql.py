@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,6 +23,8 @@ def text(value: str) -> str:
     """Return a string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
+
+log = logging.getLogger(__name__)
 
 PROBE = "mssql_cdc_probe_"
 """Begins the name of a table that is made to see whether one can be made."""
@@ -77,10 +80,12 @@ def create_and_drop(session: SparkSession, namespace: Sequence[str], format_: st
     place = ".".join(map(quoted, namespace))
     probe = f"{place}.{PROBE}{secrets.token_hex(4)}"
     session.sql(f"CREATE NAMESPACE IF NOT EXISTS {place}")
+    session.sql(f"CREATE TABLE {probe} (x INT) USING {format_}")
     try:
-        session.sql(f"CREATE TABLE {probe} (x INT) USING {format_}")
-    finally:
-        session.sql(f"DROP TABLE IF EXISTS {probe}")
+        # Iceberg's catalogs keep the files of a table that is dropped without it
+        session.sql(f"DROP TABLE {probe}{' PURGE' if format_ == 'iceberg' else ''}")
+    except Exception as error:
+        log.warning("table %s, which was made to see whether one can be made, was not dropped: %s", probe, error)
 
 
 def check_columns(
@@ -126,7 +131,8 @@ def different_columns(name: str, expected: Mapping[str, str], found: Mapping[str
         said.append("of another type: " + ", ".join(f"{c} {found[c]}, not {type_}" for c, type_ in others.items()))
     if others or (missing and not extra):
         advice.append(
-            "Restore the table as the last load left it: a column that is only added again has lost its values."
+            "Restore the table as the last load left it: a column that is only added again has lost its values. "
+            "One that the source got since is to be added (ADD COLUMN)."
         )
     return TargetError(
         f"{name} does not have the columns that this load writes; {'; '.join(said) or 'their order is another'}.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import secrets
 from collections.abc import Iterator
@@ -17,6 +18,22 @@ from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_templat
 from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 
 
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """Tell in one line what keeps Airflow's database from answering.
+
+    :raises CommandError: whatever that is: of SQLAlchemy, a driver that is missing, Airflow's own settings
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise CommandError(
+            f"Airflow's database, which holds the checkpoints, cannot be asked: {reason}. Run this where "
+            "AIRFLOW_HOME or AIRFLOW__DATABASE__SQL_ALCHEMY_CONN name that of your Airflow, after `airflow db migrate`"
+        ) from error
+
+
 class MetadataVariables:
     """Airflow's Variables for a process that is no task.
 
@@ -25,31 +42,35 @@ class MetadataVariables:
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value, or the default."""
-        from airflow.models import Variable
+        with _asking():
+            from airflow.models import Variable
 
-        return Variable.get(key, default_var=default)
+            return Variable.get(key, default_var=default)
 
     def set(self, key: str, value: Any, description: str | None = None) -> None:
         """Store the value."""
-        from airflow.models import Variable
+        with _asking():
+            from airflow.models import Variable
 
-        Variable.set(key, value, description=description)
+            Variable.set(key, value, description=description)
 
     def delete(self, key: str) -> None:
         """Delete the Variable."""
-        from airflow.models import Variable
+        with _asking():
+            from airflow.models import Variable
 
-        Variable.delete(key)
+            Variable.delete(key)
 
     def keys(self, prefix: str) -> list[str]:
         """Return the keys with this beginning, sorted."""
-        from airflow.models import Variable
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
+        with _asking():
+            from airflow.models import Variable
+            from airflow.utils.session import create_session
+            from sqlalchemy import select
 
-        with create_session() as session:
-            found = session.scalars(select(Variable.key).where(Variable.key.startswith(prefix, autoescape=True)))
-            return sorted(found)
+            with create_session() as session:
+                found = session.scalars(select(Variable.key).where(Variable.key.startswith(prefix, autoescape=True)))
+                return sorted(found)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,20 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     :raises CommandError: also where Airflow's database cannot be asked
     """
-    try:
-        return _run(arguments)
-    except CommandError:
-        raise
-    except Exception as error:
-        # of SQLAlchemy, a driver that is missing, Airflow's own settings
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise CommandError(
-            f"Airflow's database, which holds the checkpoints, cannot be asked: {reason}. Run this where "
-            "AIRFLOW_HOME or AIRFLOW__DATABASE__SQL_ALCHEMY_CONN name that of your Airflow, after `airflow db migrate`"
-        ) from error
-
-
-def _run(arguments: argparse.Namespace) -> int:
     variables = MetadataVariables()
     if arguments.action == "list":
         for line in _list(variables):

@@ -343,7 +343,7 @@ def needs_load(candidate: Candidate, upto: Lsn, has_events: bool) -> bool:
 
 
 def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[str, ...] = ()) -> TableSpec:
-    """Return what the job is told of this table.
+    """The table's part of the job spec.
 
     :param partition_by: Spark SQL partition expressions, should the load create its targets
     """

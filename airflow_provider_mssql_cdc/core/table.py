@@ -37,6 +37,11 @@ def quote(identifier: str) -> str:
     return "[" + identifier.replace("]", "]]") + "]"
 
 
+def literal(text: str) -> str:
+    """Return the text as a T-SQL literal."""
+    return "N'" + text.replace("'", "''") + "'"
+
+
 def column_meant(name: str, columns: Sequence[str]) -> str:
     """Return the column that is spelt so, else the only one that differs in case alone; else the name as it is."""
     alike = [column for column in columns if column.casefold() == name.casefold()]

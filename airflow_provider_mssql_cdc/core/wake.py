@@ -117,7 +117,7 @@ def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
 
 
 def fingerprint(instances: Iterable[CaptureInstance]) -> str:
-    """Return what changes when a table's capture instances or their schemas change."""
+    """A hash of a table's capture instances and their schemas."""
     parts = sorted(
         [i.name, i.object_id, i.create_date.isoformat(), TableSchema(i.columns, i.index_key or i.primary_key).hash]
         for i in instances

@@ -70,7 +70,7 @@ class MsSqlCdcHook(ReadingHook):
         return AgentHealth(agent, job, detail)
 
     def lag(self, status: DatabaseStatus, max_lag: datetime.timedelta) -> Lag | None:
-        """Return what is known of a capture that has mapped no commit for longer than ``max_lag``.
+        """Judge the capture by its newest commit and log scan.
 
         One statement more, or four, and only where the status shows no younger commit.
 

@@ -42,12 +42,14 @@ class TablePattern:
 
 
 def matches(pattern: TablePattern, schema: str, table: str) -> bool:
-    """Whether a pattern matches a name, of a table that the server does not know: without regard to case.
+    """Whether a pattern matches a name that the server did not compare: without regard to case.
 
     One without a schema counts for each.
     """
     wanted = ((pattern.schema, schema), (pattern.table, table))
-    return all(part is None or re.fullmatch(_regex(part), name, re.IGNORECASE) for part, name in wanted)
+    return all(
+        part is None or re.fullmatch(_regex(part.casefold()), name.casefold(), re.DOTALL) for part, name in wanted
+    )
 
 
 def _regex(like: str) -> str:

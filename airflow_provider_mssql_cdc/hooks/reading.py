@@ -52,7 +52,7 @@ class ReadingHook(ConnectedHook):
         wanted, named = [parse_pattern(pattern) for pattern in patterns], [parse_name(name) for name in names]
         unwanted = [parse_pattern(pattern) for pattern in exclude]
         rows = self._table_rows(wanted, unwanted, named, with_instances=status.cdc_enabled)
-        matches = self._matches(rows, wanted, named)
+        matches = matches_of(rows, wanted, self.where.database, named)
         instances = tuple(self._instances(rows, matches.tables, status.user))
         return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
 
@@ -149,7 +149,7 @@ class ReadingHook(ConnectedHook):
         """
         wanted = [parse_pattern(pattern) for pattern in patterns]
         rows = self._table_rows(wanted, [parse_pattern(pattern) for pattern in exclude], with_instances=False)
-        return self._matches(rows, wanted)
+        return matches_of(rows, wanted, self.where.database)
 
     def _missing(
         self, matches: Matches, wanted: Sequence[TablePattern], exclude: Sequence[TablePattern]
@@ -168,7 +168,7 @@ class ReadingHook(ConnectedHook):
         return tuple(found.values())
 
     def protection(self, tables: Collection[int]) -> Protection:
-        """Return what keeps the login from reading what tables hold: two statements, more where columns are masked.
+        """Masks and policies between the login and what tables hold: two statements, more where columns are masked.
 
         :param tables: object ids of source tables, in a database with CDC on
         """
@@ -243,9 +243,6 @@ class ReadingHook(ConnectedHook):
                 parameters += [ordinal, purpose, pattern.schema, pattern.table]
         sql = statements.tables(len(parameters) // 4, with_instances=with_instances)
         return self.query(sql, parameters)
-
-    def _matches(self, rows: list[Row], wanted: Sequence[TablePattern], named: Sequence[TablePattern] = ()) -> Matches:
-        return matches_of(rows, wanted, self.where.database, named)
 
     def _instances(self, rows: list[Row], tables: Iterable[SourceTable], user: str) -> list[CaptureInstance]:
         tables = [table for table in tables if table.tracked]

@@ -113,7 +113,7 @@ class Outcome:
         return self.plan.lag.text if self.plan.lag is not None and self.plan.lag.late else None
 
     def summary(self, seconds: float) -> Summary:
-        """Return what the task pushes to XCom: the cut, and a row per table."""
+        """The summary that the task pushes to XCom."""
         plan = self.plan
         rows: dict[TableName, TableSummary] = {}
         for name, candidate in plan.candidates.items():

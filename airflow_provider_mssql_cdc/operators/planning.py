@@ -44,12 +44,12 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, literal, quote
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.core.wake import without_absence
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
+from airflow_provider_mssql_cdc.hooks.patterns import matches, parse_pattern
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Request:
     allow_masked: bool = False
 
     def identity(self, database: str, table: TableName) -> Identity:
-        """Return what names a table's checkpoint."""
+        """The identity of a table's checkpoint."""
         return Identity.of(self.connection, database, table, self.options.target.address, self.options.table_name)
 
 
@@ -155,7 +155,7 @@ class RunPlan:
             self.warnings.append(f"{instance.source}: {warning}")
 
     def choice(self, name: TableName) -> Choice:
-        """Return what of the table's rows is to be loaded."""
+        """The table's row selection, as the request has it."""
         return Choice(**{part: tables[name] for part, tables in self.choices.items() if name in tables})
 
 
@@ -287,17 +287,12 @@ def _of_tables(parameter: str, given: Mapping[str, _T], snapshot: Snapshot) -> d
     :raises ParameterError: for a name that means none of the tables, or one that another name means too
     """
     found: dict[TableName, _T] = {}
-    matches = snapshot.matches
-    absent = [(name.schema.casefold(), name.table.casefold()) for name in snapshot.missing]
     for text, value in given.items():
-        table = matches.named.get(text)
-        schema, name = parse_pattern(text).parts
-        if table is None and any(
-            name.casefold() == missing and (schema is None or schema.casefold() == of) for of, missing in absent
-        ):
+        table, pattern = snapshot.matches.named.get(text), parse_pattern(text)
+        if table is None and any(matches(pattern, name.schema, name.table) for name in snapshot.missing):
             continue
         if table is None:
-            names = ", ".join(str(matched.name) for matched in matches.tables)
+            names = ", ".join(str(matched.name) for matched in snapshot.matches.tables)
             raise ParameterError(f"{parameter} names {text!r}, which is none of this run's tables: {names}.")
         if table in found:
             raise ParameterError(f"{parameter} names {table} twice.")
@@ -306,7 +301,7 @@ def _of_tables(parameter: str, given: Mapping[str, _T], snapshot: Snapshot) -> d
 
 
 def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
-    """Return what must be known beside the spec of a job that an earlier try submitted, to settle its receipt."""
+    """The plan of a run that waits for a job which an earlier try submitted: checkpoints, instances and lag alone."""
     plan = RunPlan(spec.source.database, spec.upto, witness=spec.witness, replay=spec.replay)
     names = [table.name for table in spec.tables]
     try:
@@ -370,10 +365,10 @@ def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointS
     """Note the checkpoints that say nothing but that a table was not there, and that now is, under this spelling or
     that of the database."""
     spelled = {
-        TableName(schema or table.schema, name)
-        for schema, name in (parse_pattern(p).parts for p in request.patterns if parse_pattern(p).names_one)
+        TableName(pattern.parts[0] or table.schema, pattern.parts[1])
+        for pattern in map(parse_pattern, request.patterns)
         for table in tables
-        if name.casefold() == table.table.casefold() and (schema or table.schema).casefold() == table.schema.casefold()
+        if pattern.names_one and matches(pattern, table.schema, table.table)
     }
     for name in {*tables, *spelled}:
         stored = plan.checkpoints.get(name)
@@ -397,14 +392,10 @@ def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError
     return CdcDisabledError(
         "change data capture is off for this table.",
         table=str(table.name),
-        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = {_literal(table.name.schema)}, "
-        f"@source_name = {_literal(table.name.table)}, @role_name = NULL switches it on; "
+        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = {literal(table.name.schema)}, "
+        f"@source_name = {literal(table.name.table)}, @role_name = NULL switches it on; "
         'on_disabled="enable" does that, on_disabled="skip" leaves the table out.',
     )
-
-
-def _literal(text: str) -> str:
-    return "N'" + text.replace("'", "''") + "'"
 
 
 def _positions(
@@ -486,21 +477,9 @@ def _assess_all(
         # the min LSN read after the events is the one that counts: cleanup raises the mark before it deletes
         current = [dataclasses.replace(i, min_lsn=probe.min_lsns.get(i.object_id)) for i in group]
         names = {instance.name for instance in group}
+        changes = [change for change in ddl if change.capture_instance in names]
         try:
-            verdict = assess(
-                name,
-                current,
-                plan.checkpoints[name],
-                history,
-                [change for change in ddl if change.capture_instance in names],
-                probe.cut,
-                request.options,
-                plan.keys.get(name),
-                plan.choice(name),
-                request.salt_check,
-            )
-            if isinstance(verdict, Candidate):
-                plan.warn_of_masks(verdict.instance, verdict.selection, allowed=request.allow_masked)
+            verdict = _assessed(name, current, plan.checkpoints[name], changes, plan, history, probe, request)
         except MsSqlCdcError as error:
             plan.failures[name] = error
             continue
@@ -509,34 +488,43 @@ def _assess_all(
             continue
         plan.candidates[name] = verdict
         if plan.checkpoints[name] is None:
-            others = (i for i in current if i.object_id != verdict.instance.object_id)
-            found = (_alternative(name, each, plan, history, probe, request) for each in others)
-            plan.alternatives[name] = [other for other in found if other is not None]
+            for other in [i for i in current if i.object_id != verdict.instance.object_id]:
+                # one that cannot be read is no alternative
+                with suppress(MsSqlCdcError):
+                    found = _assessed(name, [other], None, (), plan, history, probe, request)
+                    if isinstance(found, Candidate):
+                        plan.alternatives.setdefault(name, []).append(found)
 
 
-def _alternative(
-    name: TableName, instance: CaptureInstance, plan: RunPlan, history: LogHistory, probe: Probe, request: Request
-) -> Candidate | None:
-    """What would be loaded from another instance, for targets that were; None where it cannot be read."""
-    try:
-        found = assess(
-            name,
-            [instance],
-            None,
-            history,
-            (),
-            probe.cut,
-            request.options,
-            plan.keys.get(name),
-            plan.choice(name),
-            request.salt_check,
-        )
-        if not isinstance(found, Candidate):
-            return None
-        plan.warn_of_masks(instance, found.selection, allowed=request.allow_masked)
-    except MsSqlCdcError:
-        return None
-    return found
+def _assessed(
+    name: TableName,
+    instances: Sequence[CaptureInstance],
+    checkpoint: Checkpoint | None,
+    ddl: Sequence[DdlChange],
+    plan: RunPlan,
+    history: LogHistory,
+    probe: Probe,
+    request: Request,
+) -> Candidate | NotYet:
+    """Assess a table by some of its instances, and prove that the login reads what it holds.
+
+    :raises MsSqlCdcError: if it cannot be loaded so
+    """
+    verdict = assess(
+        name,
+        instances,
+        checkpoint,
+        history,
+        ddl,
+        probe.cut,
+        request.options,
+        plan.keys.get(name),
+        plan.choice(name),
+        request.salt_check,
+    )
+    if isinstance(verdict, Candidate):
+        plan.warn_of_masks(verdict.instance, verdict.selection, allowed=request.allow_masked)
+    return verdict
 
 
 def _leave_out_unprobed(plan: RunPlan, probed: Collection[str]) -> None:

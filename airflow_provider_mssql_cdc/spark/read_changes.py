@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, literal
 from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark import files
@@ -28,7 +28,7 @@ from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.fold import column
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
-from airflow_provider_mssql_cdc.spark.source import Credentials, Source, literal
+from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
 
 _INSTANCE = (

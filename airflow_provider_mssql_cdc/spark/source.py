@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, Sch
 from airflow_provider_mssql_cdc.core.log_history import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema, literal
 
 log = logging.getLogger(__name__)
 
@@ -225,11 +225,6 @@ class Source:
             # the text is in the server's language, so that it does not tell a missing right from another failure
             log.info("not known: %s", self._credentials.scrub(str(error)).partition("\n\tat ")[0])
             return []
-
-
-def literal(text: str) -> str:
-    """Return the text as a T-SQL literal."""
-    return "N'" + text.replace("'", "''") + "'"
 
 
 def _history(row: Row, lsns: Sequence[Lsn]) -> LogHistory:

@@ -119,7 +119,7 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
         identity = checkpoint.identity
         yield f"{identity.connection} {identity.database} {identity}"
         for shape, sink in sorted(checkpoint.sinks.items()):
-            word = "" if sink.vouched is None else ", on a person's word"
+            word = "" if sink.asserted is None else ", on a person's word"
             yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
         if not checkpoint.sinks:
             yield "  not loaded yet"
@@ -138,8 +138,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     if not shapes:
         raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, such as mirror")
     before = stored.sinks if stored else {}
-    vouched = secrets.token_hex(8)
-    sinks = {**before, **{shape: SinkState(position, position, vouched=vouched) for shape in shapes}}
+    asserted = secrets.token_hex(8)
+    sinks = {**before, **{shape: SinkState(position, position, asserted=asserted) for shape in shapes}}
     if stored and set(before) - set(shapes):
         named = dataclasses.replace(stored, sinks=sinks, failed=None)
     else:

@@ -67,14 +67,14 @@ class SinkState:
     :param applied: position of the marker that the sink's own last commit carries, as last seen
     :param read_through: at or above ``applied``; everything between the two was proven empty
     :param witness: for ``read_through``
-    :param vouched: names the order by which a person said that the target stands for this position, whatever its
+    :param asserted: names the order by which a person said that the target stands for this position, whatever its
         marker says; None once a load has committed on that word, or where there was no such order
     """
 
     applied: Lsn
     read_through: Lsn
     witness: Witness | None = None
-    vouched: str | None = None
+    asserted: str | None = None
 
     def __post_init__(self) -> None:
         if self.read_through < self.applied:
@@ -202,7 +202,7 @@ class Checkpoint:
                         "applied": str(sink.applied),
                         "read_through": str(sink.read_through),
                         "witness": sink.witness.to_json() if sink.witness else None,
-                        "vouched": sink.vouched,
+                        "asserted": sink.asserted,
                     }
                     for shape, sink in sorted(self.sinks.items())
                 },
@@ -267,7 +267,7 @@ class Checkpoint:
                     Lsn.parse(sink["applied"]),
                     Lsn.parse(sink["read_through"]),
                     Witness.from_json(sink["witness"]) if sink["witness"] else None,
-                    sink.get("vouched"),
+                    sink.get("asserted"),
                 )
                 for shape, sink in data["sinks"].items()
             },
@@ -399,7 +399,7 @@ def _merged(stored: Checkpoint, written: Checkpoint, seen: Checkpoint | None) ->
 
 def _word(checkpoint: Checkpoint | None, shape: str) -> str | None:
     sink = checkpoint.sinks.get(shape) if checkpoint else None
-    return sink.vouched if sink else None
+    return sink.asserted if sink else None
 
 
 def _place(sink: SinkState) -> tuple[Lsn, Lsn]:

@@ -87,7 +87,7 @@ class Candidate:
     def word(self, shape: str) -> str | None:
         """Return the person's word on which a sink stands, though its changes may be purged since."""
         stored = self.checkpoint.sinks.get(shape) if self.checkpoint else None
-        return stored.vouched if stored else None
+        return stored.asserted if stored else None
 
     @property
     def has_first_load(self) -> bool:
@@ -360,7 +360,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 read_through=state.read_through if state else None,
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
-                vouched=candidate.word(shape),
+                asserted=candidate.word(shape),
                 # it has none of the columns that the expressions are about
                 partition_by=() if shape == TRANSACTIONS else partition_by,
                 properties=dict(options.properties),

@@ -64,7 +64,7 @@ class SinkSpec:
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
         ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
         low and a gap record
-    :param vouched: names the order by which a person said that the target stands for ``read_through``, or for
+    :param asserted: names the order by which a person said that the target stands for ``read_through``, or for
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it
     :param partition_by: Spark SQL partition expressions for a table that the load creates
     :param properties: table properties for a table that the load creates
@@ -78,7 +78,7 @@ class SinkSpec:
     read_through: Lsn | None
     expects: Lsn | None
     lost_after: Lsn | None = None
-    vouched: str | None = None
+    asserted: str | None = None
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     format: str = ICEBERG
@@ -194,7 +194,7 @@ class Marker:
     :param window_after: start of the window that this commit added; None for a first load
     :param events: number of events by kind (inserted, updated, deleted, copied)
     :param gaps: all that a history lacks, from its beginning; handed on from marker to marker
-    :param vouched: names the last order of a person on which this line of loads stands; handed on too
+    :param asserted: names the last order of a person on which this line of loads stands; handed on too
     :param history: what a history holds
     :param selection_hash: of what of the rows is loaded; None if all is, as it is
     :param selection: that as text
@@ -215,7 +215,7 @@ class Marker:
     read_mode: str = "change_table"
     create_date: datetime.datetime | None = None
     gaps: tuple[Gap, ...] = ()
-    vouched: str | None = None
+    asserted: str | None = None
     history: HistoryOptions = DEFAULT
     selection_hash: str | None = None
     selection: tuple[str, ...] = ()

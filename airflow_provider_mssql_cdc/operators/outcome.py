@@ -222,8 +222,8 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
         elif known and sink.read_through == known.read_through:
             # an older one would not tell a database that was restored to a moment between the two positions
             witness = known.witness
-        word = known.vouched if known else None
-        if word is None or word == sink.after.vouched:
+        word = known.asserted if known else None
+        if word is None or word == sink.after.asserted:
             sinks[sink.shape] = SinkState(sink.after.position, max(sink.after.position, sink.read_through), witness)
     return dataclasses.replace(
         stored,

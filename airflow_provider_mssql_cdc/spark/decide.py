@@ -21,12 +21,12 @@ class Load:
     """Load a window.
 
     :param marker: found in the target; None if there is none
-    :param vouched: the window begins where a person said, not where the marker says
+    :param asserted: the window begins where a person said, not where the marker says
     """
 
     window: Window
     marker: Marker | None
-    vouched: bool = False
+    asserted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class FirstLoad:
 
     :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or none that
         have one
-    :param vouched: the rows that the copy follows on stand for what a person said, not for what the marker says
+    :param asserted: the rows that the copy follows on stand for what a person said, not for what the marker says
     :param lost_after: up to here the rows of before are complete; None where there are none
     """
 
     replaced: Marker | None = None
-    vouched: bool = False
+    asserted: bool = False
     lost_after: Lsn | None = None
 
     @property
@@ -66,9 +66,9 @@ class Done:
 Decision = Load | FirstLoad | Done
 
 
-def is_vouched(sink: SinkSpec, marker: Marker | None) -> bool:
+def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
     """Whether a person's word on this sink is still to be loaded on: no commit was made on it yet."""
-    return sink.vouched is not None and (marker is None or marker.vouched != sink.vouched)
+    return sink.asserted is not None and (marker is None or marker.asserted != sink.asserted)
 
 
 def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn: Lsn | None) -> Decision:
@@ -80,7 +80,7 @@ def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn:
     :raises GapError: if changes behind the marker were purged
     """
     marker = state.marker
-    if is_vouched(sink, marker):
+    if is_asserted(sink, marker):
         return _on_a_word(table, sink, state, cut, min_lsn)
     if state.doubt is not None:
         raise state.doubt
@@ -129,7 +129,7 @@ def unreported(sinks: Sequence[SinkSpec], markers: Sequence[Marker | None]) -> l
     """
     found: dict[tuple[Lsn | None, Lsn], Marker] = {}
     for sink, marker in zip(sinks, markers, strict=True):
-        if marker is None or is_vouched(sink, marker) or sink.lost_after is not None:
+        if marker is None or is_asserted(sink, marker) or sink.lost_after is not None:
             continue
         if sink.expects is None or marker.position > sink.expects:
             known = found.get((marker.window_after, marker.position))
@@ -155,12 +155,12 @@ def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn
             advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
         )
     if sink.read_through is None:
-        return FirstLoad(state.marker, vouched=True, lost_after=position)
+        return FirstLoad(state.marker, asserted=True, lost_after=position)
     if position >= cut:
         return Done(None, "empty", position)
     if is_gap(position, min_lsn):
         raise gap(table, position, min_lsn)
-    return Load(Window(position, cut), state.marker, vouched=True)
+    return Load(Window(position, cut), state.marker, asserted=True)
 
 
 def is_gap(after: Lsn, min_lsn: Lsn | None) -> bool:

@@ -56,7 +56,7 @@ from airflow_provider_mssql_cdc.spark.decide import (
     decide,
     gap,
     is_gap,
-    is_vouched,
+    is_asserted,
     other_instance,
     said_window,
     table_of,
@@ -194,7 +194,7 @@ class TableLoad:
         :raises MsSqlCdcError: if it must not
         """
         found = target.state()
-        if is_vouched(sink, found.marker):
+        if is_asserted(sink, found.marker):
             raise NotLoadedYetError(
                 f"{target.name} stands for what `checkpoint set` said, and no load has gone on from there yet.",
                 table=str(self._table.name),
@@ -310,7 +310,7 @@ class TableLoad:
             raise restored(self._table.name, f"{sink.name} is loaded up to {marker.position}", why)
 
     def _look(self, sink: SinkSpec, target: TargetTable, state: State, source: SourceState) -> Decision:
-        if state.marker is not None and not is_vouched(sink, state.marker):
+        if state.marker is not None and not is_asserted(sink, state.marker):
             self._check_marker(sink, state.marker, source)
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
         if isinstance(decision, FirstLoad) and sink.shape not in KEYLESS and not self._table.schema.key:
@@ -331,7 +331,7 @@ class TableLoad:
     def _check_start(self, sink: SinkSpec, target: TargetTable, state: State, decision: Load | FirstLoad) -> None:
         """Refuse a history with events behind a start that its own commit does not prove."""
         position = state.marker.position if state.marker else None
-        if decision.vouched:
+        if decision.asserted:
             position = sink.read_through or sink.lost_after
             self._warn(f"{target.name} stands for {position}, as `checkpoint set` said.")
         elif isinstance(decision, Load) and decision.marker and (other := other_instance(self._table, decision.marker)):
@@ -341,12 +341,12 @@ class TableLoad:
             TRANSACTIONS: ("_lsn",),
             SCD2: ("_from_lsn", "_to_lsn"),
         }.get(sink.shape)
-        if lsns is None or position is None or not (decision.vouched or state.from_property):
+        if lsns is None or position is None or not (decision.asserted or state.from_property):
             return
         found = identified(sink, target.rows(state)).agg(*(F.max(name) for name in lsns)).collect()[0]
         newest = max(filter(None, found), default=None)
         if newest is not None and Lsn.parse(newest) > position:
-            said = "`checkpoint set` names" if decision.vouched else "its properties remember"
+            said = "`checkpoint set` names" if decision.asserted else "its properties remember"
             raise TargetError(
                 f"the {sink.shape} holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),
@@ -406,7 +406,7 @@ class TableLoad:
             if window is None:
                 raise self._moved(target, "emptied after this run had found rows there, so that nothing was copied")
             counts = self._count(target, window)
-            if isinstance(decision, Load) and not counts.events and not decision.vouched:
+            if isinstance(decision, Load) and not counts.events and not decision.asserted:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
             if isinstance(decision, FirstLoad):
                 # not before all is read: columns that change meanwhile must not leave a table without them
@@ -489,7 +489,7 @@ class TableLoad:
             events={**events, "copied": copied if isinstance(decision, FirstLoad) and takes_copy(sink) else 0},
             spec_id=self._job.id,
             gaps=self._gaps(sink, window, decision),
-            vouched=sink.vouched or (state.marker.vouched if state.marker else None),
+            asserted=sink.asserted or (state.marker.asserted if state.marker else None),
             history=sink.history,
             selection_hash=self._table.selection.hash,
             selection=self._table.selection.describe(),

@@ -113,9 +113,9 @@ def test_show_prints_what_is_stored(store, capsys):
 def test_set_takes_all_shapes_at_a_persons_word_and_forgets_what_belonged_to_the_old_position(store, capsys):
     assert main(["checkpoint", "set", *WHERE, "--position", str(lsn(5))]) == 0
     stored = store.load(ORDERS)
-    word = stored.sinks["mirror"].vouched
+    word = stored.sinks["mirror"].asserted
     assert word
-    assert stored.sinks == {shape: SinkState(lsn(5), lsn(5), vouched=word) for shape in ("mirror", "history")}
+    assert stored.sinks == {shape: SinkState(lsn(5), lsn(5), asserted=word) for shape in ("mirror", "history")}
     assert (stored.instance, stored.schema_hash, stored.columns, stored.failed) == (None, None, (), None)
     out = capsys.readouterr().out
     assert f"history, mirror set to {lsn(5)}" in out
@@ -129,7 +129,7 @@ def test_each_order_is_a_word_of_its_own(store):
     for _ in range(2):
         assert main(["checkpoint", "set", *WHERE, "--shape", "mirror", "--position", str(lsn(8))]) == 0
         sinks = store.load(ORDERS).sinks
-        words.add(sinks["mirror"].vouched)
+        words.add(sinks["mirror"].asserted)
         assert sinks["history"] == LOADED.sinks["history"]
         # that one still belongs to this instance and these columns
         stored = store.load(ORDERS)
@@ -142,7 +142,7 @@ def test_set_makes_a_checkpoint_where_there_is_none(store, capsys):
     assert main(["checkpoint", "set", *where, "--shape", "history", "--position", str(lsn(3))]) == 0
     identity = Identity("shop_conn", "Shop", TableName("sales", "new"), "iceberg://lake/shop")
     (sink,) = store.load(identity).sinks.values()
-    assert (sink.applied, sink.read_through, bool(sink.vouched)) == (lsn(3), lsn(3), True)
+    assert (sink.applied, sink.read_through, bool(sink.asserted)) == (lsn(3), lsn(3), True)
     assert "There was no checkpoint of this table" in capsys.readouterr().out
 
 

@@ -161,11 +161,11 @@ def test_an_automatic_write_never_moves_a_sink_back():
 def test_a_run_that_was_planned_before_does_not_undo_what_a_person_set():
     variables = Variables()
     store = CheckpointStore(variables)
-    named = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(4), lsn(4), vouched="word")})
+    named = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(4), lsn(4), asserted="word")})
     store.overwrite(named)
     before = dict(variables)
     further = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(9), lsn(9))})
-    for seen in (None, further, Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1), vouched="earlier")})):
+    for seen in (None, further, Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1), asserted="earlier")})):
         assert not store.save(further, seen)
         assert variables == before
     assert store.save(further, named)
@@ -218,7 +218,7 @@ def test_whatever_the_order_of_writes_each_sink_ends_where_it_was_furthest(writt
             checkpoint,
             identity=IDENTITY,
             # as runs write them: a person's word comes from elsewhere
-            sinks={shape: dataclasses.replace(sink, vouched=None) for shape, sink in checkpoint.sinks.items()},
+            sinks={shape: dataclasses.replace(sink, asserted=None) for shape, sink in checkpoint.sinks.items()},
         )
         for checkpoint in written
     ]

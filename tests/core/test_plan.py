@@ -233,10 +233,10 @@ class TestGap:
 
     def test_a_persons_word_goes_along_though_its_changes_are_purged(self):
         stored = checkpoint()
-        words = {shape: dataclasses.replace(sink, vouched=shape) for shape, sink in stored.sinks.items()}
+        words = {shape: dataclasses.replace(sink, asserted=shape) for shape, sink in stored.sinks.items()}
         stored = dataclasses.replace(stored, sinks=words)
         for candidate in (verdict(stored), verdict(stored, [instance(min_lsn=60)], options=RESNAPSHOT)):
-            assert [s.vouched for s in table_spec(candidate, OPTIONS).sinks] == ["mirror", "history"]
+            assert [s.asserted for s in table_spec(candidate, OPTIONS).sinks] == ["mirror", "history"]
 
     def test_a_shape_that_is_no_longer_loaded_has_no_gap(self):
         mirror = dataclasses.replace(OPTIONS, shapes=("mirror",))

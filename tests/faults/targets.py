@@ -279,7 +279,7 @@ def _check_history(marked: list[Kept], rows: Rows, known: list[Event]) -> None:
     assert marker is not None
     events = [e for e in rows if e[2] != "R"]
     # what an expired marker knew of gaps, a person's word does not say
-    known_gaps = [gap for kept in marked if kept.marker for gap in kept.marker.gaps] if marker.vouched else marker.gaps
+    known_gaps = [gap for kept in marked if kept.marker for gap in kept.marker.gaps] if marker.asserted else marker.gaps
     gaps = [(number(gap.after), number(gap.upto)) for gap in known_gaps]
     assert len(events) == len(set(events)), "doubled"
     assert set(events) <= set(known), "never happened"

@@ -265,7 +265,7 @@ class Histories(RuleBasedStateMachine):
     def _has_word(self, table: str) -> bool:
         """Whether a person's word on the table's targets is still to be loaded on."""
         checkpoint = self.world.checkpoint(table)
-        return checkpoint is not None and any(sink.vouched for sink in checkpoint.sinks.values())
+        return checkpoint is not None and any(sink.asserted for sink in checkpoint.sinks.values())
 
     def _has_forgotten(self, table: str) -> bool:
         """Whether the checkpoint alone, or a person's word in it, tells how far a target is."""

@@ -124,7 +124,7 @@ def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
         window_after=sink.read_through,
         events={},
         spec_id=spec.id,
-        vouched=sink.vouched,
+        asserted=sink.asserted,
     )
     return SinkReceipt(sink.shape, sink.expects, marker, "loaded", spec.upto)
 

@@ -68,11 +68,11 @@ def test_a_folder_that_the_driver_cannot_read_leaves_the_operator_as_it_was(task
 def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> None:
     task.vouch("word")
     task.run()
-    assert task.sinks(A)["mirror"].vouched is None
+    assert task.sinks(A)["mirror"].asserted is None
     # without an event there is no job, and the word waits for one
     task.vouch("another")
     task.run()
-    assert task.sinks(A)["mirror"].vouched == "another"
+    assert task.sinks(A)["mirror"].asserted == "another"
     assert len(task.master.submissions) == 1
 
 

@@ -128,7 +128,7 @@ class Task:
         """Name the position of the first table's mirror anew, as a person does; the checkpoint counts as old."""
         stored = self.group.checkpoint(A)
         assert stored is not None
-        words = {"mirror": dataclasses.replace(stored.sinks["mirror"], vouched=word)}
+        words = {"mirror": dataclasses.replace(stored.sinks["mirror"], asserted=word)}
         self.group.store.overwrite(dataclasses.replace(stored, sinks=words, updated_at=None))
 
     def position(self, table: TableName) -> Lsn | None:

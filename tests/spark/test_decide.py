@@ -29,9 +29,9 @@ def marker(position, **changes):
     return dataclasses.replace(found, **changes)
 
 
-def sink(read_through=None, expects=None, lost_after=None, vouched=None):
+def sink(read_through=None, expects=None, lost_after=None, asserted=None):
     positions = [None if n is None else lsn(n) for n in (read_through, expects, lost_after)]
-    return SinkSpec("mirror", ("lake", "n", "t"), *positions, vouched=vouched)
+    return SinkSpec("mirror", ("lake", "n", "t"), *positions, asserted=asserted)
 
 
 def decided(sink, found, cut=50, min_lsn=1, is_empty=False, **state):
@@ -175,35 +175,35 @@ def test_a_memory_in_doubt_is_refused():
         pytest.param(None, {"doubt": DOUBT}, id="a memory in doubt"),
         pytest.param(marker(5), {}, id="a marker of before"),
         pytest.param(marker(5), {"from_property": True}, id="a remembered marker of before"),
-        pytest.param(marker(30, vouched="earlier"), {}, id="a marker on an earlier word"),
+        pytest.param(marker(30, asserted="earlier"), {}, id="a marker on an earlier word"),
         pytest.param(marker(99, server="other"), {}, id="a marker of elsewhere"),
     ],
 )
 def test_a_persons_word_stands_in_for_a_marker(found, state):
-    assert decided(sink(10, 10, vouched="word"), found, **state) == Load(Window(lsn(10), lsn(50)), found, vouched=True)
+    assert decided(sink(10, 10, asserted="word"), found, **state) == Load(Window(lsn(10), lsn(50)), found, asserted=True)
 
 
 def test_a_persons_word_counts_until_a_load_has_committed_on_it():
-    found = marker(30, vouched="word")
-    assert decided(sink(10, 10, vouched="word"), found) == Load(Window(lsn(30), lsn(50)), found)
+    found = marker(30, asserted="word")
+    assert decided(sink(10, 10, asserted="word"), found) == Load(Window(lsn(30), lsn(50)), found)
     assert decided(sink(10, 10), found) == Load(Window(lsn(30), lsn(50)), found)
 
 
 def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
-    assert decided(sink(50, 50, vouched="word"), marker(5)) == Done(None, "empty", lsn(50))
+    assert decided(sink(50, 50, asserted="word"), marker(5)) == Done(None, "empty", lsn(50))
 
 
 @pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
 def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
-    word = sink(lost_after=10, vouched="word")
-    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, vouched=True, lost_after=lsn(10))
+    word = sink(lost_after=10, asserted="word")
+    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, asserted=True, lost_after=lsn(10))
     with pytest.raises(TargetError, match="is missing, although"):
         decided(word, None, exists=False, is_empty=True)
 
 
 def test_a_persons_word_makes_up_neither_for_a_missing_table_nor_for_purged_changes():
     with pytest.raises(TargetError, match="is missing, although"):
-        decided(sink(10, 10, vouched="word"), None, exists=False, is_empty=True)
+        decided(sink(10, 10, asserted="word"), None, exists=False, is_empty=True)
     with pytest.raises(GapError) as caught:
-        decided(sink(10, 10, vouched="word"), None, min_lsn=20)
+        decided(sink(10, 10, asserted="word"), None, min_lsn=20)
     assert (caught.value.after, caught.value.min_lsn) == (lsn(10), lsn(20))

@@ -250,15 +250,15 @@ def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
         return run(orders.spark, spec)
 
     assert error(load(on_a_word(orders, position))).kind == ("RestoredError" if how == "restored" else "TargetError")
-    receipt = load(on_a_word(orders, position, vouched="word"))
+    receipt = load(on_a_word(orders, position, asserted="word"))
 
     assert error(receipt) is None
-    assert [(s.outcome, s.after.position, s.after.vouched) for s in receipt.tables[0].sinks] == [
+    assert [(s.outcome, s.after.position, s.after.asserted) for s in receipt.tables[0].sinks] == [
         ("loaded", cut, "word")
     ] * 2
     assert "as `checkpoint set` said" in " ".join(receipt.tables[0].warnings)
     # the same again, as after a lost write of the checkpoint, and without any checkpoint
-    for table in (on_a_word(orders, position, vouched="word"), orders.table("dbo.orders")):
+    for table in (on_a_word(orders, position, asserted="word"), orders.table("dbo.orders")):
         assert [s.outcome for s in load(table).tables[0].sinks] == ["already"] * 2
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
     changed = [(row["_op"], row["id"]) for row in orders.lake("dbo.orders", "history") if row["_lsn"] > str(position)]
@@ -269,7 +269,7 @@ def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
     orders.wait_captured()
     cut = orders.max_lsn()
     following = load(orders.table("dbo.orders", at=positions(receipt)))
-    assert [(s.outcome, s.after.vouched) for s in following.tables[0].sinks] == [("loaded", "word")] * 2
+    assert [(s.outcome, s.after.asserted) for s in following.tables[0].sinks] == [("loaded", "word")] * 2
 
 
 def test_a_word_is_kept_by_a_commit_though_nothing_happened_since(orders):
@@ -282,7 +282,7 @@ def test_a_word_is_kept_by_a_commit_though_nothing_happened_since(orders):
     position = positions(first)["mirror"][0]
     cut = orders.max_lsn()
 
-    receipt = orders.load(on_a_word(orders, position, vouched="word"), upto=cut)
+    receipt = orders.load(on_a_word(orders, position, asserted="word"), upto=cut)
 
     assert [(s.outcome, s.after.position) for s in receipt.tables[0].sinks] == [("loaded", cut)] * 2
     assert error(orders.load(orders.table("dbo.orders"))) is None
@@ -296,7 +296,7 @@ def test_a_history_that_holds_more_than_a_person_says_is_refused(orders):
     orders.sql("DELETE FROM dbo.orders WHERE id = 4")
     orders.wait_captured()
 
-    refused = orders.load(on_a_word(orders, positions(first)["mirror"][0], vouched="word"))
+    refused = orders.load(on_a_word(orders, positions(first)["mirror"][0], asserted="word"))
 
     assert error(refused).kind == "TargetError"
     assert "checkpoint set` names" in error(refused).message
@@ -452,7 +452,7 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     if word:
         # then the marker proves nothing any more
         orders.fork()
-    closed = orders.load(orders.table("dbo.orders", lost_after=lost, vouched=word))
+    closed = orders.load(orders.table("dbo.orders", lost_after=lost, asserted=word))
 
     assert error(closed) is None
     assert [s.outcome for s in closed.tables[0].sinks] == ["first_load", "first_load"]
@@ -460,7 +460,7 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     copied = [r for r in orders.lake("dbo.orders", "history") if r["_op"] == "R"]
     assert len(copied) == 200 + 151
     assert len(closed.tables[0].warnings) == (4 if word else 2)
-    assert {s.after.vouched for s in closed.tables[0].sinks} == {word}
+    assert {s.after.asserted for s in closed.tables[0].sinks} == {word}
     gap = Gap(lost, Lsn.parse(max(row["_lsn"] for row in copied)))
     assert {s.shape: s.after.gaps for s in closed.tables[0].sinks} == {"mirror": (), "history": (gap,)}
 
@@ -751,7 +751,7 @@ def test_a_replay_is_checked_as_a_load_is(orders):
     assert error(restored).kind == "RestoredError"
     (named,) = job.tables
     (sink,) = named.sinks
-    named = dataclasses.replace(named, sinks=(dataclasses.replace(sink, vouched="word"),))
+    named = dataclasses.replace(named, sinks=(dataclasses.replace(sink, asserted="word"),))
     waits = run(orders.spark, dataclasses.replace(job, replay=replay, tables=(named,)))
     assert (error(waits).kind, error(waits).permanent) == ("NotLoadedYetError", False)
     assert "Run the load first" in error(waits).message

@@ -134,7 +134,7 @@ def sample(loads: Loads, upto: Lsn) -> dict[str, Any]:
         assert stored is not None
         assert all(sink.applied >= upto for sink in stored.sinks.values()) != (case.name == "property")
         if case.name == "asserted":
-            sinks = {shape: SinkState(upto, upto, vouched="5eed5eed5eed5eed") for shape in stored.sinks}
+            sinks = {shape: SinkState(upto, upto, asserted="5eed5eed5eed5eed") for shape in stored.sinks}
             loads.store.overwrite(Checkpoint(identity, sinks))
         elif case.name == "lost":
             loads.store.delete(identity)

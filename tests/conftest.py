@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import subprocess
@@ -40,6 +41,8 @@ os.environ.update(
         "AIRFLOW_HOME": str(HOME),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        # else each process that finds no airflow.cfg makes up one of its own, and reads no other's Variables
+        "AIRFLOW__CORE__FERNET_KEY": base64.urlsafe_b64encode(bytes(32)).decode(),
         "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
         "SPARK_CONF_DIR": str(ROOT / "spark"),

@@ -90,7 +90,10 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         description="Work on the checkpoints in the Airflow environment in which this command runs.",
     )
     actions = checkpoint.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="list all checkpoints")
+    listed = actions.add_parser("list", help="list all checkpoints")
+    listed.add_argument(
+        "--json", action="store_true", help="as they are stored, for `airflow variables import`: a backup"
+    )
     for name, description in (
         ("show", "print one checkpoint as JSON"),
         ("set", "name the position up to which a table is loaded"),

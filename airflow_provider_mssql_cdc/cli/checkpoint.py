@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import json
 import secrets
 from collections.abc import Iterator
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
-from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, CheckpointStore, Identity, SinkState
-from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_template
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     variables = MetadataVariables()
     if arguments.action == "list":
-        for line in _list(variables):
+        for line in _stored_as(variables) if arguments.json else _list(variables):
             print(line)
         return EXIT_OK
     store = CheckpointStore(variables)
@@ -112,23 +115,31 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
         yield "no checkpoints"
     for key in keys:
         try:
-            checkpoint = Checkpoint.from_json(variables.get(key))
-        except CheckpointError as error:
+            checkpoint = from_json(Checkpoint, variables.get(key))
+        except FormatError as error:
             yield f"{key}: {error}"
             continue
         identity = checkpoint.identity
         yield f"{identity.connection} {identity.database} {identity}"
         for shape, sink in sorted(checkpoint.sinks.items()):
             word = "" if sink.asserted is None else ", on a person's word"
-            yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
+            if sink.is_loaded:
+                yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
+            else:
+                yield f"  {shape}: not loaded yet"
+            if sink.failed:
+                yield f"  {shape}: failed {sink.failed.time.isoformat(timespec='seconds')}: {sink.failed.reason}"
         if not checkpoint.sinks:
             yield "  not loaded yet"
-        if checkpoint.failed:
-            yield f"  failed {checkpoint.failed.time.isoformat(timespec='seconds')}: {checkpoint.failed.reason}"
+
+
+def _stored_as(variables: MetadataVariables) -> Iterator[str]:
+    """What is stored, also where it cannot be read: `airflow variables import` puts it back."""
+    yield json.dumps({key: variables.get(key) for key in variables.keys(KEY_PREFIX)}, indent=1)
 
 
 def _show(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
-    return _stored(store, identity).to_json()
+    return to_json(_stored(store, identity))
 
 
 def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
@@ -137,15 +148,13 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     shapes = _shapes(arguments.shape, stored)
     if not shapes:
         raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, such as mirror")
-    before = stored.sinks if stored else {}
+    before = stored.loaded if stored else {}
     asserted = secrets.token_hex(8)
-    sinks = {**before, **{shape: SinkState(position, position, asserted=asserted) for shape in shapes}}
-    if stored and set(before) - set(shapes):
-        named = dataclasses.replace(stored, sinks=sinks, failed=None)
-    else:
-        # Instance, schema and witness belong to the position of before: the new one stands on the word of a person.
-        named = Checkpoint(identity, sinks)
-    store.overwrite(named)
+    # Feed, schema and witness belong to the position of before: the new one stands on the word of a person.
+    named = {shape: SinkState(position, position, asserted=asserted) for shape in shapes}
+    others = {shape: sink for shape, sink in before.items() if shape not in named}
+    found = stored if stored and others else Checkpoint(identity)
+    store.overwrite(dataclasses.replace(found, sinks={**found.sinks, **named}))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
@@ -167,7 +176,7 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
         if shape not in stored.sinks:
             raise CommandError(f"the checkpoint of {_name(identity)} holds no {shape}")
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
-        store.overwrite(dataclasses.replace(stored, sinks=sinks, failed=None))
+        store.overwrite(dataclasses.replace(stored, sinks=sinks))
         what = f"checkpoint of the {shape}"
     return (
         f"{_name(identity)}: {what} removed.\n"
@@ -178,7 +187,7 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
 
 def _shapes(shape: str | None, stored: Checkpoint | None) -> tuple[str, ...]:
     if shape is None:
-        return tuple(sorted(stored.sinks)) if stored else ()
+        return tuple(sorted(stored.loaded)) if stored else ()
     if shape not in SHAPES:
         raise CommandError(f"--shape {shape!r}: expected one of {', '.join(SHAPES)}")
     return (shape,)

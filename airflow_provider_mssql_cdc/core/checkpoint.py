@@ -1,4 +1,4 @@
-"""What Airflow remembers of one source table and target, and the only class that writes it."""
+"""What Airflow remembers of one source table and target."""
 
 from __future__ import annotations
 
@@ -6,98 +6,23 @@ import dataclasses
 import datetime
 import hashlib
 import json
-import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, ClassVar
 
-from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
+from airflow_provider_mssql_cdc.core.codec import Format, Tagged
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
-
-log = logging.getLogger(__name__)
-
-VERSION = 1
-
-DATETIME_TICK = datetime.timedelta(seconds=1) / 300
-"""What SQL Server's ``datetime`` counts in (docs: datetime)."""
-
-SAME_TIME = DATETIME_TICK / 2
-"""Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
-(.006667 s to .006 or .007)."""
-
-RESET_ADVICE = (
-    "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
-    "stand for, if you know it, with `mssql-cdc checkpoint set`."
-)
-"""What to do about a target whose rows do not go on as they were begun."""
 
 KEY_PREFIX = "mssql_cdc__"
 """Begins the key of every Variable that holds a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
-    """The largest LSN of ``cdc.lsn_time_mapping`` at or below a position, and its ``tran_end_time``.
-
-    As long as the mapping still reaches back to it, it must be found there unchanged: otherwise the database was
-    restored, or CDC was enabled anew, and positions of before mean nothing.
-
-    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where it was not seen
-    """
-
-    lsn: Lsn
-    time: datetime.datetime
-    recovery_fork: str | None = None
-
-    def to_json(self) -> dict[str, str | None]:
-        """Return the JSON form."""
-        return {"lsn": str(self.lsn), "time": self.time.isoformat(), "recovery_fork": self.recovery_fork}
-
-    @classmethod
-    def from_json(cls, data: dict[str, str]) -> Witness:
-        """Read the JSON form."""
-        return cls(Lsn.parse(data["lsn"]), datetime.datetime.fromisoformat(data["time"]), data.get("recovery_fork"))
-
-
-@dataclass(frozen=True, slots=True)
-class SinkState:
-    """Where one shape of the table stands.
-
-    :param applied: position of the marker that the sink's own last commit carries, as last seen
-    :param read_through: at or above ``applied``; everything between the two was proven empty
-    :param witness: for ``read_through``
-    :param asserted: names the order by which a person said that the target stands for this position, whatever its
-        marker says; None once a load has committed on that word, or where there was no such order
-    """
-
-    applied: Lsn
-    read_through: Lsn
-    witness: Witness | None = None
-    asserted: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.read_through < self.applied:
-            raise ValueError(f"read_through {self.read_through} lies below applied {self.applied}")
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceRef:
-    """What identifies a capture instance. ``start_lsn`` moves with cleanup and says nothing."""
-
-    name: str
-    object_id: int
-    create_date: datetime.datetime
-
-    @classmethod
-    def of(cls, instance: CaptureInstance) -> InstanceRef:
-        """Return the reference to this instance."""
-        return cls(instance.name, instance.object_id, instance.create_date)
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the table's last run failed for good, and when.
+    """Why a sink's last run failed for good, and when.
 
     :param seen: ``core.wake.fingerprint`` of the table's capture instances then, so that a repair can be noticed
     """
@@ -105,15 +30,60 @@ class Failure:
     reason: str
     time: datetime.datetime
     seen: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
-    def to_json(self) -> dict[str, str | None]:
-        """Return the JSON form."""
-        return {"reason": self.reason, "time": self.time.isoformat(), "seen": self.seen}
 
-    @classmethod
-    def from_json(cls, data: dict[str, str]) -> Failure:
-        """Read the JSON form."""
-        return cls(data["reason"], datetime.datetime.fromisoformat(data["time"]), data.get("seen"))
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """Where one shape of the table stands.
+
+    :param applied: position of the marker that the sink's own last commit carries, as last seen; None before the first
+    :param read_through: at or above ``applied``; everything between the two was proven empty; None with ``applied``
+    :param witness: for ``read_through``
+    :param asserted: names the order by which a person said that the target stands for this position, whatever its
+        marker says; None once a load has committed on that word, or where there was no such order
+    :param feed: what it was last loaded from; None where a person's word stands in its place
+    :param schema_hash: of the feed's columns when it was last loaded
+    :param schema_kept: the schema of that hash was kept as a Variable of its own
+    :param selection_hash: of what of the rows was loaded then; None if all was, as it is
+    :param selection: that as text, to be shown when the hash differs
+    :param failed: set while its last run failed for good
+    :param positions: of other kinds that stand for the same as ``read_through``
+    """
+
+    applied: Annotated[Lsn | None, Tagged] = None
+    read_through: Annotated[Lsn | None, Tagged] = None
+    witness: Witness | None = None
+    asserted: str | None = None
+    feed: InstanceRef | None = None
+    schema_hash: str | None = None
+    schema_kept: bool = False
+    selection_hash: str | None = None
+    selection: tuple[str, ...] = ()
+    failed: Failure | None = None
+    positions: tuple[OtherPosition, ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if (self.applied is None) != (self.read_through is None):
+            raise ValueError("applied and read_through are both there, or neither")
+        if self.applied is not None and self.position < self.applied:
+            raise ValueError(f"read_through {self.read_through} lies below applied {self.applied}")
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it has had a first load."""
+        return self.read_through is not None
+
+    @property
+    def position(self) -> Lsn:
+        """``read_through`` of a sink that is loaded.
+
+        :raises ValueError: before its first load
+        """
+        if self.read_through is None:
+            raise ValueError("the sink was never loaded")
+        return self.read_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,249 +128,142 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The state of one table and target: per shape how far it is loaded, from which instance, with which schema.
+class CopyState:
+    """A copy that is under way.
 
-    :param sinks: shape to state; empty while the first load has not succeeded
-    :param schema_hash: of the instance when it was last loaded
-    :param columns: the captured columns then, to be shown when the hash differs
-    :param selection_hash: of what of the rows was loaded then; None if all was, as it is
-    :param selection: that as text, to be shown when the hash differs
-    :param failed: set while the last run failed for good
+    :param place: of its folder
+    :param host: that can read the folder; None where every host can
+    :param low: below every change that is read beside it
+    :param chunks: that are there, of how many
+    """
+
+    id: str
+    place: str
+    host: str | None = None
+    state: str | None = None
+    position: Annotated[Lsn | None, Tagged] = None
+    low: Annotated[Lsn | None, Tagged] = None
+    chunks: tuple[int, ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A schema change that was seen and has no place among the changes yet.
+
+    :param seen_at: by the server's clock
+    :param lsn: of the statement's commit; None while it is not known
+    """
+
+    seen_at: datetime.datetime
+    before: str | None = None
+    after: str | None = None
+    lsn: Lsn | None = None
+    command: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event for the operations asset that no successful task has told yet.
+
+    :param kind: what it tells of
+    """
+
+    kind: str
+    extra: dict[str, Any] = field(default_factory=dict)
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
+    def tagged(text: str | None) -> dict[str, str] | None:
+        return {"kind": Lsn.KIND, "at": text} if text else None
+
+    feed = data["instance"] and {**data["instance"], "kind": InstanceRef.KIND}
+    of_all = {
+        "feed": feed,
+        "schema_hash": data["schema_hash"],
+        "selection_hash": data.get("selection_hash"),
+        "selection": data.get("selection", ()),
+        "failed": data["failed"],
+    }
+    sinks = {
+        shape: {
+            **of_all,
+            "applied": tagged(sink["applied"]),
+            "read_through": tagged(sink["read_through"]),
+            "witness": sink["witness"] and {**sink["witness"], "kind": Witness.KIND},
+            "asserted": sink.get("vouched"),
+        }
+        for shape, sink in data["sinks"].items()
+    }
+    identity = {name: data[name] for name in ("connection", "database", "target")}
+    identity["name"] = data.get("name", "")
+    return {
+        "identity": {**identity, "table": {"schema": data["schema"], "table": data["table"]}},
+        # a failure of a table without sinks belongs to none of them: the next run finds it again
+        "sinks": sinks,
+        "announced": tagged(data.get("announced")),
+        "updated_at": data["updated_at"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of one table and target: per shape how far it is loaded, from which feed, with which schema.
+
+    :param sinks: shape to state; one that was never loaded is there only if it failed for good
     :param announced: the position up to which asset events have told of the table; None before the first
+    :param copies: under way
+    :param requested: capture instances that were asked for
+    :param schema_changes: seen, and without a place yet
+    :param waiting_ids: column_ids that wait to be asked for
+    :param noted: positions of other kinds, each with the LSN from which it may be used
+    :param ended_copies: ids of copies that ended
+    :param untold: events for the operations asset that no successful task has told yet
     """
 
     identity: Identity
     sinks: dict[str, SinkState] = field(default_factory=dict)
-    instance: InstanceRef | None = None
-    schema_hash: str | None = None
-    columns: tuple[str, ...] = ()
-    failed: Failure | None = None
-    announced: Lsn | None = None
+    announced: Annotated[Lsn | None, Tagged] = None
     updated_at: datetime.datetime | None = None
-    selection_hash: str | None = None
-    selection: tuple[str, ...] = ()
+    copies: tuple[CopyState, ...] = ()
+    requested: tuple[InstanceRef, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
+    waiting_ids: tuple[int, ...] = ()
+    noted: tuple[OtherPosition, ...] = ()
+    ended_copies: tuple[str, ...] = ()
+    untold: tuple[Told, ...] = ()
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("checkpoint", 2, "0.2.0", {1: _from_version_1})
+
+    @property
+    def loaded(self) -> dict[str, SinkState]:
+        """The sinks that had a first load."""
+        return {shape: sink for shape, sink in self.sinks.items() if sink.is_loaded}
 
     @property
     def position(self) -> Lsn | None:
         """The lowest ``read_through`` of the sinks; None before the first load."""
-        return min((sink.read_through for sink in self.sinks.values()), default=None)
+        return min((sink.position for sink in self.loaded.values()), default=None)
 
-    def to_json(self) -> str:
-        """Return the versioned JSON that the Variable holds."""
-        return json.dumps(
-            {
-                "version": VERSION,
-                "connection": self.identity.connection,
-                "database": self.identity.database,
-                "schema": self.identity.table.schema,
-                "table": self.identity.table.table,
-                "target": self.identity.target,
-                "name": self.identity.name,
-                "sinks": {
-                    shape: {
-                        "applied": str(sink.applied),
-                        "read_through": str(sink.read_through),
-                        "witness": sink.witness.to_json() if sink.witness else None,
-                        "asserted": sink.asserted,
-                    }
-                    for shape, sink in sorted(self.sinks.items())
-                },
-                "instance": self.instance
-                and {
-                    "name": self.instance.name,
-                    "object_id": self.instance.object_id,
-                    "create_date": self.instance.create_date.isoformat(),
-                },
-                "schema_hash": self.schema_hash,
-                "columns": list(self.columns),
-                "selection_hash": self.selection_hash,
-                "selection": list(self.selection),
-                "failed": self.failed and self.failed.to_json(),
-                "announced": self.announced and str(self.announced),
-                "updated_at": self.updated_at.isoformat() if self.updated_at else None,
-            },
-            indent=1,
-        )
+    def failure(self, shapes: Collection[str] | None = None) -> Failure | None:
+        """The newest failure for good of some sinks.
 
-    @classmethod
-    def from_json(cls, text: str) -> Checkpoint:
-        """Read what ``to_json`` wrote.
-
-        :raises CheckpointError: if it is damaged, or written by a newer version of this package
+        :param shapes: by default of all
         """
-        try:
-            data = json.loads(text)
-            version = int(data["version"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise CheckpointError(
-                f"the checkpoint is not readable: {error!r}.", advice="Repair or delete the Airflow Variable."
-            ) from error
-        if version > VERSION:
-            raise NewerCheckpointError(
-                f"the checkpoint has version {version}, and this package reads up to {VERSION}.",
-                advice="Upgrade airflow-provider-mssql-cdc where this task runs.",
-            )
-        try:
-            return cls._from_dict(data)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise CheckpointError(
-                f"the checkpoint is damaged: {error!r}.",
-                table=f"{data.get('schema')}.{data.get('table')}",
-                advice="Repair or delete the Airflow Variable.",
-            ) from error
+        found = [s.failed for shape, s in self.sinks.items() if s.failed and (shapes is None or shape in shapes)]
+        return max(found, key=lambda failure: failure.time, default=None)
 
-    @classmethod
-    def _from_dict(cls, data: dict[str, Any]) -> Checkpoint:
-        moment = datetime.datetime.fromisoformat
-        instance, failed = data["instance"], data["failed"]
-        return cls(
-            identity=Identity(
-                data["connection"],
-                data["database"],
-                TableName(data["schema"], data["table"]),
-                data["target"],
-                data.get("name", ""),
-            ),
-            sinks={
-                shape: SinkState(
-                    Lsn.parse(sink["applied"]),
-                    Lsn.parse(sink["read_through"]),
-                    Witness.from_json(sink["witness"]) if sink["witness"] else None,
-                    sink.get("asserted"),
-                )
-                for shape, sink in data["sinks"].items()
-            },
-            instance=instance and InstanceRef(instance["name"], instance["object_id"], moment(instance["create_date"])),
-            schema_hash=data["schema_hash"],
-            columns=tuple(data["columns"]),
-            # older ones have none: all was loaded then
-            selection_hash=data.get("selection_hash"),
-            selection=tuple(data.get("selection", ())),
-            failed=failed and Failure.from_json(failed),
-            announced=Lsn.parse(data["announced"]) if data.get("announced") else None,
-            updated_at=moment(data["updated_at"]) if data["updated_at"] else None,
-        )
+    def feeds(self, shapes: Collection[str]) -> list[InstanceRef]:
+        """What some shapes were loaded from; where none of them was ever loaded, what the others were."""
+        loaded = self.loaded
+        asked = [sink for shape, sink in loaded.items() if shape in shapes] or list(loaded.values())
+        return [sink.feed for sink in asked if sink.feed is not None]
 
-
-class Variables(Protocol):
-    """What the store needs of ``airflow.sdk.Variable``."""
-
-    def get(self, key: str, default: Any = ...) -> Any:
-        """Return the value, or the default."""
-
-    def set(self, key: str, value: Any, description: str | None = None) -> None:
-        """Store the value."""
-
-    def delete(self, key: str) -> None:
-        """Delete the Variable."""
-
-
-class CheckpointStore:
-    """Reads and writes checkpoints as Airflow Variables; nothing else writes them.
-
-    Airflow has no compare-and-set, so a lost write is possible; the marker in the target heals it.
-
-    :param variables: ``airflow.sdk.Variable``
-    """
-
-    def __init__(self, variables: Variables) -> None:
-        self._variables = variables
-
-    def load(self, identity: Identity) -> Checkpoint | None:
-        """Return the checkpoint, or None if there is none.
-
-        :raises CheckpointError: if it is damaged or newer than this package
-        """
-        text = self._variables.get(identity.variable, default=None)
-        if text is None:
-            return None
-        try:
-            checkpoint = Checkpoint.from_json(text)
-        except CheckpointError as error:
-            raise type(error)(
-                error.message, table=str(identity.table), advice=f"{error.advice} It is {identity.variable}."
-            ) from error
-        if checkpoint.identity != identity:
-            raise CheckpointError(
-                f"Variable {identity.variable} holds the checkpoint of {checkpoint.identity}.",
-                table=str(identity.table),
-                advice="Delete one of the two.",
-            )
-        return checkpoint
-
-    def save(self, checkpoint: Checkpoint, seen: Checkpoint | None = None) -> bool:
-        """Store the checkpoint together with what is stored: each sink where it is further, and the sinks that the
-        checkpoint does not know of. A checkpoint all of whose sinks are behind changes nothing, nor does a sink change
-        that a person has set or reset meanwhile.
-
-        :param seen: what was stored when the run was planned; None if there was nothing
-        :return: whether it was written
-        :raises CheckpointError: if the stored one is damaged or newer than this package
-        """
-        stored = self.load(checkpoint.identity)
-        before = seen.sinks if seen else {}
-        reset = [shape for shape in before if shape in checkpoint.sinks and (not stored or shape not in stored.sinks)]
-        if reset:
-            log.warning("%s: the checkpoint of %s was reset meanwhile", checkpoint.identity.table, ", ".join(reset))
-            kept = {shape: sink for shape, sink in checkpoint.sinks.items() if shape not in reset}
-            if not kept:
-                return False
-            checkpoint = dataclasses.replace(checkpoint, sinks=kept)
-        merged = checkpoint if stored is None else _merged(stored, checkpoint, seen)
-        if merged is None:
-            return False
-        self.overwrite(merged)
-        return True
-
-    def overwrite(self, checkpoint: Checkpoint) -> None:
-        """Store the checkpoint, whatever is stored: for a person's explicit order, never for a run."""
-        now = datetime.datetime.now(datetime.UTC)
-        identity = checkpoint.identity
-        self._variables.set(
-            identity.variable,
-            dataclasses.replace(checkpoint, updated_at=now).to_json(),
-            description=f"CDC: {identity.connection} {identity.database} {identity}",
-        )
-
-    def delete(self, identity: Identity) -> bool:
-        """Remove the checkpoint, also one that cannot be read.
-
-        :return: whether there was one
-        """
-        if self._variables.get(identity.variable, default=None) is None:
-            return False
-        self._variables.delete(identity.variable)
-        return True
-
-
-def _merged(stored: Checkpoint, written: Checkpoint, seen: Checkpoint | None) -> Checkpoint | None:
-    behind = [
-        shape
-        for shape, sink in written.sinks.items()
-        if shape in stored.sinks
-        and (_place(stored.sinks[shape]) > _place(sink) or _word(stored, shape) not in (None, _word(seen, shape)))
-    ]
-    for shape in behind:
-        log.warning(
-            "%s: the checkpoint of %s stands at %s; not moved to %s",
-            written.identity.table,
-            shape,
-            stored.sinks[shape].read_through,
-            written.sinks[shape].read_through,
-        )
-    if behind and len(behind) == len(written.sinks):
-        return None
-    sinks = {**stored.sinks, **{shape: sink for shape, sink in written.sinks.items() if shape not in behind}}
-    if written.instance is None:
-        return dataclasses.replace(stored, sinks=sinks, failed=written.failed)
-    return dataclasses.replace(written, sinks=sinks)
-
-
-def _word(checkpoint: Checkpoint | None, shape: str) -> str | None:
-    sink = checkpoint.sinks.get(shape) if checkpoint else None
-    return sink.asserted if sink else None
-
-
-def _place(sink: SinkState) -> tuple[Lsn, Lsn]:
-    return sink.read_through, sink.applied
+    def failing(self, shapes: Iterable[str], failure: Failure | None) -> Checkpoint:
+        """The checkpoint with a failure for good of some sinks; None takes theirs away."""
+        failed = {shape: dataclasses.replace(self.sinks.get(shape, SinkState()), failed=failure) for shape in shapes}
+        sinks = {shape: sink for shape, sink in {**self.sinks, **failed}.items() if sink != SinkState() or sink.unknown}
+        return dataclasses.replace(self, sinks=sinks)

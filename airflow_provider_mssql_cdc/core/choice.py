@@ -6,10 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.conditions import FLOATS, LISTS, NULLS, OPERATORS, condition, operator_of
-from airflow_provider_mssql_cdc.core.exceptions import ParameterError, SelectionChangedError, SelectionError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    RESET_ADVICE,
+    ParameterError,
+    SelectionChangedError,
+    SelectionError,
+)
 from airflow_provider_mssql_cdc.core.selection import (
     DROP,
     HASH,
@@ -122,14 +127,15 @@ def select(
     return selection
 
 
-def check_selection(name: TableName, selection: Selection, checkpoint: Checkpoint) -> None:
+def check_selection(name: TableName, selection: Selection, sinks: Iterable[SinkState]) -> None:
     """Refuse what would add rows of another selection to those that are loaded.
 
     :raises SelectionChangedError: with what differs
     """
-    # without a schema, the checkpoint is a person's word on what the target holds
-    if checkpoint.schema_hash is not None and not same_selection(checkpoint.selection_hash, selection):
-        raise selection_changed(name, "the last load", checkpoint.selection, selection)
+    for sink in sinks:
+        # without a schema, the position is a person's word on what the target holds
+        if sink.schema_hash is not None and not same_selection(sink.selection_hash, selection):
+            raise selection_changed(name, "the last load", sink.selection, selection)
 
 
 def selection_changed(

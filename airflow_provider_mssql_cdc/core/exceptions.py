@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 
+RESET_ADVICE = (
+    "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
+    "stand for, if you know it, with `mssql-cdc checkpoint set`."
+)
+"""What to do about a target whose rows do not go on as they were begun."""
+
 
 class MsSqlCdcError(Exception):
     """Base of all errors of this package.
@@ -141,7 +147,7 @@ class CheckpointError(MsSqlCdcError):
 
 
 class NewerCheckpointError(CheckpointError):
-    """A checkpoint was written by a newer version of this package, so that this one must not judge it."""
+    """A later version of this package has written a checkpoint, so that this one must not judge it."""
 
 
 class TargetError(MsSqlCdcError):
@@ -178,8 +184,16 @@ class CaptureLateError(MsSqlCdcError):
     permanent = False
 
 
+class FormatError(MsSqlCdcError):
+    """A marker, checkpoint, job spec or receipt cannot be read."""
+
+
+class NewerFormatError(FormatError):
+    """A later version of this package has written a marker, checkpoint, job spec or receipt; this one leaves it."""
+
+
 class SpecError(MsSqlCdcError):
-    """A job spec or receipt cannot be read, or is of another version."""
+    """A job spec does not say what its job needs."""
 
 
 class WorkDirError(MsSqlCdcError):

@@ -22,6 +22,7 @@ class Lsn:
     value: bytes
 
     LENGTH: ClassVar[int] = 10
+    KIND: ClassVar[str] = "lsn"
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes) or len(self.value) != self.LENGTH:

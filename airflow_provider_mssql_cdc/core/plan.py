@@ -6,29 +6,27 @@ import dataclasses
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions, check_history_key
-from airflow_provider_mssql_cdc.core.checkpoint import (
-    RESET_ADVICE,
-    Checkpoint,
-    InstanceRef,
-    SinkState,
-    Witness,
-)
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import EVERY_ROW, Choice, check_selection, select
 from airflow_provider_mssql_cdc.core.exceptions import (
+    RESET_ADVICE,
     GapError,
     KeyRequiredError,
     RestoredError,
     SchemaChangedError,
 )
-from airflow_provider_mssql_cdc.core.log_history import LogHistory, restored
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, restored
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import (
     CaptureInstance,
     DdlChange,
+    InstanceRef,
     TableName,
     TableSchema,
     column_meant,
@@ -82,7 +80,7 @@ class Candidate:
     @property
     def position(self) -> Lsn | None:
         """The lowest position from which a window of this table starts; None if all sinks are first loads."""
-        return min((sink.read_through for sink in self.sinks.values() if sink is not None), default=None)
+        return min((sink.position for sink in self.sinks.values() if sink is not None), default=None)
 
     def word(self, shape: str) -> str | None:
         """Return the person's word on which a sink stands, though its changes may be purged since."""
@@ -122,14 +120,13 @@ def choose_instance(
     if found is not None:
         return found
     assert checkpoint is not None
-    assert checkpoint.instance is not None
-    position = min(sink.read_through for shape, sink in checkpoint.sinks.items() if shape in shapes)
+    position = min(sink.position for shape, sink in checkpoint.loaded.items() if shape in shapes)
     raise GapError(
         str(name),
         position,
         min((i.min_lsn for i in instances if i.min_lsn is not None), default=position.next()),
-        advice=f"Capture instance {checkpoint.instance.name} was dropped before all was loaded. Load the table anew "
-        'once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
+        advice=f"Capture instance {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. Load the table "
+        'anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
     )
 
 
@@ -138,18 +135,19 @@ def instance_to_read(
 ) -> CaptureInstance | None:
     """Return the instance of ``choose_instance``; None if the checkpoint's is gone and no other continues it."""
     by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
-    if checkpoint is None or not checkpoint.sinks:
+    if checkpoint is None or not checkpoint.loaded:
         return by_age[-1]
+    feeds = checkpoint.feeds(shapes)
     for instance in by_age:
-        if InstanceRef.of(instance) == checkpoint.instance:
+        if any(feed.is_same(instance) for feed in feeds):
             return instance
-    position = min((sink.read_through for shape, sink in checkpoint.sinks.items() if shape in shapes), default=None)
+    position = min((sink.position for shape, sink in checkpoint.loaded.items() if shape in shapes), default=None)
     if position is None:
         return by_age[-1]
     for instance in reversed(by_age):
         if instance.min_lsn is not None and instance.min_lsn <= position.next():
             return instance
-    return by_age[-1] if checkpoint.instance is None else None
+    return None if feeds else by_age[-1]
 
 
 def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) -> None:
@@ -157,9 +155,9 @@ def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) 
 
     :raises RestoredError: saying which proof failed
     """
-    for sink in checkpoint.sinks.values():
-        if why := history.contradiction(sink.read_through, sink.witness):
-            raise restored(name, f"the checkpoint stands at {sink.read_through}", why)
+    for sink in checkpoint.loaded.values():
+        if why := history.contradiction(sink.position, sink.witness):
+            raise restored(name, f"the checkpoint stands at {sink.position}", why)
 
 
 def choose_key(
@@ -239,18 +237,20 @@ def check_ddl(
             )
 
 
-def check_schema(name: TableName, schema: TableSchema, checkpoint: Checkpoint) -> None:
-    """Refuse captured columns that are not those of the checkpoint.
+def check_schema(name: TableName, schema: TableSchema, sinks: Iterable[SinkState], kept: KeptSchemas) -> None:
+    """Refuse captured columns that are not those that the sinks were loaded with.
 
+    :param kept: schemas by their hash
     :raises SchemaChangedError: with both column lists
     """
-    if checkpoint.schema_hash is not None and not same_schema(checkpoint.schema_hash, schema):
-        raise SchemaChangedError(
-            "the captured columns are no longer those of the last load.\n"
-            f"  then: {', '.join(checkpoint.columns)}\n  now:  {', '.join(schema.describe())}\n",
-            table=str(name),
-            advice=_SCHEMA_ADVICE,
-        )
+    for sink in sinks:
+        if sink.schema_hash is not None and not same_schema(sink.schema_hash, schema):
+            raise SchemaChangedError(
+                "the captured columns are no longer those of the last load.\n"
+                f"{differing(kept(sink.schema_hash), schema)}",
+                table=str(name),
+                advice=_SCHEMA_ADVICE,
+            )
 
 
 def assess(
@@ -264,6 +264,7 @@ def assess(
     user_key: Sequence[str] | None = None,
     choice: Choice = EVERY_ROW,
     salt: str | None = None,
+    kept: KeptSchemas = unknown_schema,
 ) -> Candidate | NotYet:
     """Decide whether, from where and from which instance a table can be loaded.
 
@@ -272,6 +273,7 @@ def assess(
     :param upto: the cut; None while there is none
     :param choice: what of the rows is to be loaded
     :param salt: ``core.selection.salt_check`` of the salt; None where there is none
+    :param kept: schemas by their hash
     :raises MsSqlCdcError: if the table cannot be loaded; it concerns this table alone
     """
     if checkpoint is not None:
@@ -281,7 +283,8 @@ def assess(
     check_key(name, options, key, unique=unique)
     schema = TableSchema(instance.columns, key)
     selection = select(name, schema, choice, options.shapes, check=salt)
-    sinks = {shape: checkpoint.sinks.get(shape) if checkpoint else None for shape in options.shapes}
+    loaded = checkpoint.loaded if checkpoint else {}
+    sinks = {shape: loaded.get(shape) for shape in options.shapes}
     if instance.min_lsn is None or history.max_lsn is None or upto is None or history.max_lsn < instance.min_lsn:
         if any(sinks.values()) and instance.min_lsn is None:
             raise RestoredError(
@@ -294,19 +297,20 @@ def assess(
     warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
-    loaded = {c.name for c in schema.loaded if selection.holds(c.name)}
+    held = {c.name for c in schema.loaded if selection.holds(c.name)}
     warnings += [
         f"column {c.name} is encrypted (Always Encrypted), and loaded as the bytes of its ciphertext"
         for c in schema.columns
-        if c.encrypted and c.name in loaded
+        if c.encrypted and c.name in held
     ]
     candidate = Candidate(
         name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection
     )
     if checkpoint is not None and candidate.position is not None:
         check_ddl(name, [d for d in ddl if d.capture_instance == instance.name], candidate.position, upto)
-        check_schema(name, schema, checkpoint)
-        check_selection(name, selection, checkpoint)
+        known = [sink for sink in sinks.values() if sink is not None]
+        check_schema(name, schema, known, kept)
+        check_selection(name, selection, known)
     return closed_gap(candidate, instance.min_lsn, options)
 
 
@@ -316,9 +320,9 @@ def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Cand
     :raises GapError: if it was not
     """
     lost = {
-        shape: state.read_through
+        shape: state.position
         for shape, state in candidate.sinks.items()
-        if state is not None and min_lsn > state.read_through.next()
+        if state is not None and min_lsn > state.position.next()
     }
     if not lost:
         return candidate
@@ -380,26 +384,28 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
     """
     if candidate.checkpoint is None:
         return None
-    sinks = {
-        # only the shapes that this run looked at are proven empty
-        shape: dataclasses.replace(state, read_through=upto, witness=witness)
-        if shape in candidate.sinks and state.read_through < upto
-        else state
-        for shape, state in candidate.checkpoint.sinks.items()
-    }
-    instance = InstanceRef.of(candidate.instance)
-    if sinks == candidate.checkpoint.sinks and instance == candidate.checkpoint.instance:
+    # only the shapes that this run looked at are proven empty
+    states = {shape: state for shape, state in candidate.sinks.items() if state is not None}
+    ref = InstanceRef.of(candidate.instance)
+    if all(state.position >= upto and state.feed == ref for state in states.values()):
         return None
-    return dataclasses.replace(
-        candidate.checkpoint,
-        sinks=sinks,
-        instance=instance,
-        schema_hash=candidate.schema.hash,
-        columns=candidate.schema.describe(),
-        selection_hash=candidate.selection.hash,
-        selection=candidate.selection.describe(),
-        failed=None,
-    )
+    read = loaded_from(candidate.instance, candidate.schema, candidate.selection)
+    moved = {shape: dataclasses.replace(state, failed=None, **read) for shape, state in states.items()}
+    for shape, state in states.items():
+        if state.position < upto:
+            moved[shape] = dataclasses.replace(moved[shape], read_through=upto, witness=witness)
+    return dataclasses.replace(candidate.checkpoint, sinks={**candidate.checkpoint.sinks, **moved})
+
+
+def loaded_from(instance: CaptureInstance, schema: TableSchema, selection: Selection) -> dict[str, Any]:
+    """What a sink's state says of a load from this instance."""
+    return {
+        "feed": InstanceRef.of(instance),
+        "schema_hash": schema.hash,
+        "schema_kept": True,
+        "selection_hash": selection.hash,
+        "selection": selection.describe(),
+    }
 
 
 def is_stale(checkpoint: Checkpoint, now: datetime.datetime, retention: datetime.timedelta | None) -> bool:
@@ -410,4 +416,4 @@ def is_stale(checkpoint: Checkpoint, now: datetime.datetime, retention: datetime
     limit = datetime.timedelta(hours=1)
     if retention is not None:
         limit = min(limit, retention / 10)
-    return checkpoint.failed is not None or checkpoint.updated_at is None or now - checkpoint.updated_at > limit
+    return checkpoint.failure() is not None or checkpoint.updated_at is None or now - checkpoint.updated_at > limit

@@ -1,25 +1,19 @@
-"""The job spec that the operator writes, and the receipt with which the Spark job answers: versioned, no secret."""
+"""The job spec that the operator writes, and the receipt with which the Spark job answers: no secret in either."""
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
-import functools
-import json
-import types
-import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
-from airflow_provider_mssql_cdc.core.exceptions import SpecError
+from airflow_provider_mssql_cdc.core.codec import Format
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.target import HARD, ICEBERG, display_name
-
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +118,23 @@ class ReplaySpec:
     suffix: str = ""
 
 
+def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
+    def sink(found: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in found.items() if name != "vouched"}
+        return {**kept, "asserted": found.get("vouched")}
+
+    def table(found: Mapping[str, Any]) -> dict[str, Any]:
+        others = found.get("alternatives", ())
+        return {**found, "sinks": [*map(sink, found["sinks"])], "alternatives": [*map(table, others)]}
+
+    witness = data.get("witness")
+    return {
+        **data,
+        "tables": [*map(table, data["tables"])],
+        "witness": witness and {**witness, "kind": Witness.KIND},
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """Everything that one Spark application does.
@@ -139,6 +150,7 @@ class JobSpec:
     :param database: of the targets; None where they are tables of a lake
     :param witness: of the cut; None where there is none
     :param recovery_fork: of the database when the run was planned; None where the login does not see it
+    :param run: that submits it
     """
 
     id: str
@@ -155,7 +167,9 @@ class JobSpec:
     database: DatabaseSpec | None = None
     witness: Witness | None = None
     recovery_fork: str | None = None
-    version: int = VERSION
+    run: TaskRun | None = None
+
+    FORMAT: ClassVar[Format] = Format("job spec", 2, "0.2.0", {1: _from_version_1})
 
     @property
     def receipt_path(self) -> str:
@@ -171,56 +185,6 @@ class JobSpec:
     def staging_path(self) -> str:
         """Folder of the staged rows; each attempt at a table has one of its own in it, and removes it at the end."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/staged"
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """What a history lacks: the changes after ``after`` up to ``upto``, which were purged before they were loaded.
-
-    At ``upto`` the history goes on with a row of operation R for each row that the table had then. Of versions it is
-    the end of the new copy: up to there one of before may count for longer than it did.
-    """
-
-    after: Lsn
-    upto: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """What a sink's own commit says is loaded.
-
-    :param position: everything up to here is in the table
-    :param instance: name of the capture instance, with ``object_id`` of its change table and its ``create_date``
-    :param window_after: start of the window that this commit added; None for a first load
-    :param events: number of events by kind (inserted, updated, deleted, copied)
-    :param gaps: all that a history lacks, from its beginning; handed on from marker to marker
-    :param asserted: names the last order of a person on which this line of loads stands; handed on too
-    :param history: what a history holds
-    :param selection_hash: of what of the rows is loaded; None if all is, as it is
-    :param selection: that as text
-    :param deletes: what a mirror does with deleted rows; None in other shapes
-    """
-
-    position: Lsn
-    witness: Witness | None
-    server: str
-    database: str
-    table: TableName
-    instance: str
-    object_id: int
-    schema_hash: str
-    window_after: Lsn | None
-    events: dict[str, int]
-    spec_id: str
-    read_mode: str = "change_table"
-    create_date: datetime.datetime | None = None
-    gaps: tuple[Gap, ...] = ()
-    asserted: str | None = None
-    history: HistoryOptions = DEFAULT
-    selection_hash: str | None = None
-    selection: tuple[str, ...] = ()
-    deletes: str | None = None
-    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,71 +244,5 @@ class Receipt:
     tables: tuple[TableReceipt, ...]
     application_id: str = ""
     seconds: float = 0.0
-    version: int = VERSION
 
-
-_T = TypeVar("_T")
-
-
-def to_json(value: Any) -> str:
-    """Return a spec, receipt or marker as JSON."""
-    return json.dumps(_plain(value), indent=1, sort_keys=True)
-
-
-def from_json(kind: type[_T], text: str) -> _T:
-    """Read a spec, receipt or marker.
-
-    :raises SpecError: if it is damaged, or of another version
-    """
-    try:
-        data = json.loads(text)
-        version = data["version"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise SpecError(f"not a readable {kind.__name__}: {error!r}.") from error
-    if version != VERSION:
-        raise SpecError(
-            f"a {kind.__name__} of version {version}, where version {VERSION} is understood.",
-            advice="Airflow and Spark must run the same version of airflow-provider-mssql-cdc.",
-        )
-    try:
-        return typing.cast(_T, _typed(kind, data))
-    except (ValueError, TypeError, KeyError) as error:
-        raise SpecError(f"a damaged {kind.__name__}: {error!r}.") from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Lsn):
-        return str(value)
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
-
-
-@functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _typed(kind: Any, value: Any) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return None if value is None else _typed(next(a for a in arguments if a is not type(None)), value)
-    if kind is Lsn:
-        return Lsn.parse(value)
-    if kind is datetime.datetime:
-        return datetime.datetime.fromisoformat(value)
-    if origin is tuple:
-        return tuple(_typed(arguments[0], item) for item in value)
-    if origin is dict:
-        return {key: _typed(arguments[1], item) for key, item in value.items()}
-    if dataclasses.is_dataclass(kind):
-        fields: Any = kind
-        hints = _hints(fields)
-        return fields(**{name: _typed(hints[name], value[name]) for name in hints if name in value})
-    return kind(value) if kind is float else value
+    FORMAT: ClassVar[Format] = Format("receipt", 2, "0.2.0", {1: dict})

@@ -6,7 +6,8 @@ import datetime
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 
@@ -98,8 +99,8 @@ class TableSchema:
         return tuple(column for column in self.columns if not column.computed and not column.dropped)
 
     @property
-    def hash(self) -> str:
-        """``1:`` and the SHA-256 of a canonical JSON; independent of the order in which columns are given.
+    def canonical(self) -> str:
+        """The JSON that the hash is made of; independent of the order in which columns are given.
 
         Defaults do not count, since they change no captured value.
         """
@@ -108,14 +109,17 @@ class TableSchema:
             for c in sorted(self.columns, key=lambda column: column.column_id)
             if not c.dropped
         ]
-        canonical = json.dumps({"columns": columns, "key": list(self.key)}, separators=(",", ":"), ensure_ascii=True)
-        return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
+        return json.dumps({"columns": columns, "key": list(self.key)}, separators=(",", ":"), ensure_ascii=True)
+
+    @property
+    def hash(self) -> str:
+        """``1:`` and the SHA-256 of the canonical JSON."""
+        return hash_of(self.canonical)
 
     def describe(self) -> tuple[str, ...]:
-        """Return each column as text for people, the key's columns marked."""
+        """Each column as text for people, the key's columns marked."""
         return tuple(
-            f"{c.name} {c.type}({c.length},{c.precision},{c.scale}){'' if c.nullable else ' NOT NULL'}"
-            f"{' KEY' if c.name in self.key else ''}"
+            described(c.name, c.type, c.length, c.precision, c.scale, nullable=c.nullable, in_key=c.name in self.key)
             for c in self.columns
             if not c.dropped
         )
@@ -129,6 +133,16 @@ class TableSchema:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+
+def hash_of(canonical: str) -> str:
+    """The hash of a schema's canonical JSON."""
+    return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def described(name: str, type_: str, length: int, precision: int, scale: int, *, nullable: bool, in_key: bool) -> str:
+    """A column as text for people."""
+    return f"{name} {type_}({length},{precision},{scale}){'' if nullable else ' NOT NULL'}{' KEY' if in_key else ''}"
 
 
 def same_schema(stored: str, schema: TableSchema) -> bool:
@@ -177,6 +191,31 @@ class CaptureInstance:
     def change_table(self) -> str:
         """The change table's name in T-SQL."""
         return f"[cdc].{quote(self.name + '_CT')}"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRef:
+    """What identifies a capture instance. ``start_lsn`` moves with cleanup and says nothing.
+
+    :param create_date: None in markers of versions that did not keep it
+    """
+
+    name: str
+    object_id: int
+    create_date: datetime.datetime | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    KIND: ClassVar[str] = "capture_instance"
+
+    @classmethod
+    def of(cls, instance: CaptureInstance) -> InstanceRef:
+        """The reference to this instance."""
+        return cls(instance.name, instance.object_id, instance.create_date)
+
+    def is_same(self, instance: CaptureInstance) -> bool:
+        """Whether this is the instance, as far as is known."""
+        same = (self.name, self.object_id) == (instance.name, instance.object_id)
+        return same and self.create_date in (None, instance.create_date)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import enum
 import hashlib
@@ -10,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import instance_to_read
@@ -111,9 +110,11 @@ MISSING = "missing"
 
 def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
     """A checkpoint as it counts once the table is there: no longer failed for its absence."""
-    if checkpoint is None or checkpoint.failed is None or checkpoint.failed.seen != MISSING:
-        return checkpoint
-    return dataclasses.replace(checkpoint, failed=None) if checkpoint.sinks else None
+    if checkpoint is None:
+        return None
+    absent = [shape for shape, sink in checkpoint.sinks.items() if sink.failed and sink.failed.seen == MISSING]
+    there = checkpoint.failing(absent, None)
+    return there if there.sinks or not absent else None
 
 
 def fingerprint(instances: Iterable[CaptureInstance]) -> str:
@@ -127,8 +128,9 @@ def fingerprint(instances: Iterable[CaptureInstance]) -> str:
 
 def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Lsn | None:
     """Return the lowest position of these shapes; None if one of them was never loaded."""
-    sinks = [checkpoint.sinks.get(shape) if checkpoint else None for shape in shapes]
-    known = [sink.read_through for sink in sinks if sink is not None]
+    loaded = checkpoint.loaded if checkpoint else {}
+    sinks = [loaded.get(shape) for shape in shapes]
+    known = [sink.position for sink in sinks if sink is not None]
     return min(known) if known and len(known) == len(sinks) else None
 
 
@@ -144,7 +146,7 @@ def positions_to_probe(tables: Iterable[Watched], shapes: tuple[str, ...]) -> di
     found: dict[str, Lsn] = {}
     for table in tables:
         position, instance = position_of(table.checkpoint, shapes), instance_to_probe(table, shapes)
-        failed = table.checkpoint is not None and table.checkpoint.failed is not None
+        failed = _failure(table.checkpoint, shapes) is not None
         if position is not None and instance is not None and not failed:
             found[instance.name] = position
     return found
@@ -177,8 +179,8 @@ def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime
     checkpoint = table.checkpoint
     if table.unreadable:
         return None
-    if checkpoint is not None and checkpoint.failed is not None:
-        return _call_of_failed(table, checkpoint, probe, rules, now)
+    if (failed := _failure(checkpoint, rules.shapes)) is not None:
+        return _call_of_failed(table, failed, probe, rules, now)
     instance = instance_to_probe(table, rules.shapes)
     if table.missing:
         return Call(Reason.MISSING)
@@ -191,7 +193,7 @@ def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime
         return Call(Reason.FIRST_LOAD) if _has_begun(instance, probe) else None
     if probe.cut is None or probe.cut < position:
         return Call(Reason.OTHER_HISTORY)
-    if _is_replaced(checkpoint, instance):
+    if _is_replaced(checkpoint, instance, rules.shapes):
         return Call(Reason.INSTANCE_GONE) if _has_begun(instance, probe) else None
     if low is not None and low > position.next():
         return Call(Reason.PURGED)
@@ -209,16 +211,18 @@ def _has_begun(instance: CaptureInstance, probe: Probe) -> bool:
     return low is not None and probe.cut is not None and low <= probe.cut
 
 
-def _is_replaced(checkpoint: Checkpoint | None, instance: CaptureInstance) -> bool:
-    return checkpoint is not None and checkpoint.instance not in (None, InstanceRef.of(instance))
+def _failure(checkpoint: Checkpoint | None, shapes: Collection[str]) -> Failure | None:
+    return checkpoint.failure(shapes) if checkpoint is not None else None
+
+
+def _is_replaced(checkpoint: Checkpoint | None, instance: CaptureInstance, shapes: Collection[str]) -> bool:
+    return checkpoint is not None and any(not feed.is_same(instance) for feed in checkpoint.feeds(shapes))
 
 
 def _call_of_failed(
-    table: Watched, checkpoint: Checkpoint, probe: Probe, rules: WakeRules, now: datetime.datetime
+    table: Watched, failed: Failure, probe: Probe, rules: WakeRules, now: datetime.datetime
 ) -> Call | None:
-    failed, instance = checkpoint.failed, instance_to_probe(table, rules.shapes)
-    if failed is None:
-        return None
+    instance = instance_to_probe(table, rules.shapes)
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
     if instance is None and rules.on_disabled == "skip" and not table.missing:
         return None
@@ -236,7 +240,7 @@ def _is_idle(
     table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> bool:
     checkpoint = table.checkpoint
-    if checkpoint is not None and checkpoint.failed is not None:
+    if _failure(checkpoint, rules.shapes) is not None:
         return False
     waited = now - waiting_since >= rules.max_idle
     # The load says what is to be done about it.
@@ -245,7 +249,7 @@ def _is_idle(
     position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table, rules.shapes)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
         return False
-    if instance is not None and _is_replaced(checkpoint, instance) and not _has_begun(instance, probe):
+    if instance is not None and _is_replaced(checkpoint, instance, rules.shapes) and not _has_begun(instance, probe):
         return False
     if checkpoint.updated_at is None:
         return True

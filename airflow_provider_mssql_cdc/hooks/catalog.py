@@ -9,9 +9,9 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.catalog import lsn
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements

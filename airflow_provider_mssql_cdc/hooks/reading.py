@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.catalog import lsn
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import (
     DatabaseStatus,
     Matches,
@@ -19,6 +18,7 @@ from airflow_provider_mssql_cdc.core.database import (
     Transaction,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServerError, TableNotFoundError
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, quote

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, Identity
+from airflow_provider_mssql_cdc.core.checkpoint import Identity
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
@@ -255,7 +256,7 @@ class Watch:
     def _mention_failed(self) -> None:
         """Say when the watch begins which tables have failed for good."""
         for table in self._tables if not self._begun else ():
-            failed = table.checkpoint.failed if table.checkpoint else None
+            failed = table.checkpoint.failure(self.rules.shapes) if table.checkpoint else None
             if failed is not None:
                 log.warning(
                     "%s failed at %s, and is tried again when its capture instance or schema changes, or after %s: %s",

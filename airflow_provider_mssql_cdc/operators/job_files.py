@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import airflow_provider_mssql_cdc
-from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, SpecError, WorkDirError
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import FormatError, ReceiptMissingError, WorkDirError
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -66,7 +67,7 @@ def write_spec(spec: JobSpec) -> None:
 def read_spec(path: str) -> JobSpec:
     """Read a spec back.
 
-    :raises SpecError: if it is damaged or of another version
+    :raises FormatError: if it is damaged, or of a later version
     """
     return from_json(JobSpec, open_path(path).read_text())
 
@@ -90,7 +91,7 @@ def read_receipt(spec: JobSpec) -> Receipt:
         )
     try:
         receipt = from_json(Receipt, path.read_text())
-    except SpecError as error:
+    except FormatError as error:
         raise ReceiptMissingError(
             f"the receipt {spec.receipt_path} cannot be read: {error}",
             advice="The run can be repeated: the job looks into the target before it loads.",

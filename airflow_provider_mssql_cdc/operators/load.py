@@ -25,21 +25,25 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
     CheckpointError,
     ConnectionSettingError,
+    FormatError,
     LoadFailedError,
     MsSqlCdcError,
+    NewerFormatError,
     ReceiptMissingError,
-    SpecError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.selection import HASH, salt_check
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.summary import Summary
@@ -319,7 +323,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         now = datetime.datetime.now(datetime.UTC)
         written = [] if self.replay else outcome.checkpoints(request, now, succeeds=late is None)
         # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
-        ranges = TaskState(context).told(outcome.lsn_ranges(written))
+        ranges = TaskState(context).told(outcome.lsn_ranges(written, self.shapes))
         self._save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
@@ -374,7 +378,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if row["status"] == "failed" and name not in plan.checkpoints and name not in plan.failures:
                 with suppress(CheckpointError):
                     stored = store.load(request.identity(plan.database, name))
-                    if stored is not None and not stored.sinks and stored.failed is not None:
+                    if stored is not None and not stored.loaded and stored.failure() is not None:
                         gone.append(name)
         for name in gone:
             self.log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
@@ -382,6 +386,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     def _save(self, store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
         """Store the checkpoints, each that can be."""
+        schemas = SchemaStore(store.variables)
+        for schema in outcome.new_schemas(checkpoints):
+            schemas.keep(schema)
         seen = outcome.plan.checkpoints
         saved: list[Checkpoint] = []
         for checkpoint in checkpoints:
@@ -394,7 +401,8 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             # the task fails, so that nobody is told of the others now: the next run has to
             for checkpoint in saved:
                 before = seen.get(checkpoint.identity.table)
-                store.save(dataclasses.replace(checkpoint, announced=before.announced if before else None), before)
+                if (stored := store.load(checkpoint.identity)) is not None:
+                    store.overwrite(dataclasses.replace(stored, announced=before.announced if before else None))
 
     def _resumed(self, store: CheckpointStore, request: Request, context: Context) -> Outcome | None:
         """Wait for the job that an earlier try submitted and that may still run, if there is one."""
@@ -404,7 +412,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         path = state.get(_SPEC_KEY)
         try:
             spec = job_files.read_spec(str(path))
-        except (OSError, SpecError) as error:
+        except NewerFormatError:
+            # its job may still run, and what it does this version does not know
+            raise
+        except (OSError, FormatError) as error:
             # what it does, if it still runs, another job may do beside it
             self.log.warning("the spec %s of an earlier try cannot be read, so all is planned anew: %s", path, error)
             self._forget_job(context)
@@ -425,7 +436,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
                 return Outcome(plan)
-            spec = self._freeze(plan, plan.upto, self._timezone(hook))
+            spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
         return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
@@ -480,7 +491,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     # --- submit
 
-    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None) -> JobSpec:
+    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None, context: Context) -> JobSpec:
         """Write the job spec."""
         connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
         url, options = jdbc_url(connection)
@@ -507,6 +518,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             database=self._database(),
             witness=plan.witness,
             recovery_fork=plan.recovery_fork,
+            run=_task_run(context),
         )
         job_files.write_spec(spec)
         return spec
@@ -687,6 +699,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
+
+
+def _task_run(context: Context) -> TaskRun | None:
+    ti = context.get("ti")
+    return TaskRun(ti.dag_id, ti.task_id, ti.run_id, ti.try_number) if ti is not None else None
 
 
 def _is_said(interval: object) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import is_stale
+from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -74,19 +75,19 @@ class Outcome:
 
         :param succeeds: whether the task does, if no table failed
         """
-        plan = self.plan
+        plan, shapes = self.plan, request.options.shapes
         written: dict[TableName, Checkpoint] = {}
         for name, moved in plan.quiet.items():
             stored = plan.checkpoints[name]
             # else the sensor would go on calling for a run because of the new instance
-            replaced = stored is not None and stored.instance != moved.instance
+            replaced = stored is not None and stored.feeds(shapes) != moved.feeds(shapes)
             if stored is not None and (replaced or is_stale(stored, now, plan.retention)):
                 written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
             moved = _moved(stored, spec, table, plan)
             if table.error is not None and table.error.permanent:
-                moved = dataclasses.replace(moved, failed=self._failure(table.name, table.error.message, now))
+                moved = moved.failing(shapes, self._failure(table.name, table.error.message, now))
             if moved != stored:
                 written[table.name] = moved
         for name, error in plan.failures.items():
@@ -94,11 +95,11 @@ class Outcome:
             if error.permanent and name in plan.checkpoints:
                 stored = written.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(request.identity(plan.database, name))
-                written[name] = dataclasses.replace(stored, failed=self._failure(name, str(error), now))
+                written[name] = stored.failing(shapes, self._failure(name, str(error), now))
         if succeeds and not self.failures():
             for name in plan.checkpoints:
                 checkpoint = written.get(name) or plan.checkpoints[name]
-                applied = checkpoint and _applied(checkpoint, request.options.shapes)
+                applied = checkpoint and _applied(checkpoint, shapes)
                 if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
                     written[name] = dataclasses.replace(checkpoint, announced=applied)
         return list(written.values())
@@ -158,10 +159,28 @@ class Outcome:
                     f" now at {sink.read_through}, {seconds:.1f} s for the table"
                 )
 
-    def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:
+    def new_schemas(self, written: Iterable[Checkpoint]) -> list[KeptSchema]:
+        """The schemas that checkpoints name and that were not kept before.
+
+        :param written: the run's checkpoints
+        """
+        read = [table.schema for table, _ in self.loads]
+        read += [candidate.schema for candidate in self.plan.candidates.values()]
+        known = {schema.hash: schema for schema in read}
+        found = {}
+        for checkpoint in written:
+            stored = self.plan.checkpoints.get(checkpoint.identity.table)
+            kept = {sink.schema_hash for sink in (stored.sinks.values() if stored else ()) if sink.schema_kept}
+            for hash_ in {sink.schema_hash for sink in checkpoint.sinks.values() if sink.schema_kept} - kept:
+                if hash_ in known:
+                    found[hash_] = KeptSchema.of(known[hash_])
+        return list(found.values())
+
+    def lsn_ranges(self, written: Iterable[Checkpoint], shapes: Collection[str]) -> dict[str, dict[str, str | None]]:
         """Return the LSN range of each table that was loaded since the last asset event.
 
         :param written: the run's checkpoints
+        :param shapes: of the run
         :return: table to ``after`` (None where no event told of the table before), ``upto``, ``feed`` and
             ``schema_hash``
         """
@@ -170,11 +189,12 @@ class Outcome:
             stored = self.plan.checkpoints.get(checkpoint.identity.table)
             before = stored.announced if stored else None
             if checkpoint.announced is not None and checkpoint.announced != before:
+                sinks = [sink for shape, sink in checkpoint.sinks.items() if shape in shapes]
                 ranges[str(checkpoint.identity.table)] = {
                     "after": str(before) if before else None,
                     "upto": str(checkpoint.announced),
-                    "feed": checkpoint.instance.name if checkpoint.instance else None,
-                    "schema_hash": checkpoint.schema_hash,
+                    "feed": next((sink.feed.name for sink in sinks if sink.feed), None),
+                    "schema_hash": next((sink.schema_hash for sink in sinks if sink.schema_hash), None),
                 }
         return ranges
 
@@ -191,7 +211,7 @@ def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
     """The table by the capture instance that the job has read."""
     markers = [sink.after for sink in table.sinks if sink.after is not None]
     for each in spec.alternatives:
-        if any((m.instance, m.object_id) == (each.instance.name, each.instance.object_id) for m in markers):
+        if any(marker.feed.is_same(each.instance) for marker in markers):
             return each
     return spec
 
@@ -203,8 +223,9 @@ def others(summary: Summary) -> dict[str, int]:
 
 def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Lsn | None:
     """Return the position that all these sinks have reached; None while one of them is not loaded."""
-    sinks = [checkpoint.sinks.get(shape) for shape in shapes]
-    return min((sink.applied for sink in sinks if sink), default=None) if all(sinks) else None
+    applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in shapes]
+    known = [position for position in applied if position is not None]
+    return min(known) if known and len(known) == len(applied) else None
 
 
 def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan) -> Checkpoint:
@@ -212,10 +233,13 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)
+    read = loaded_from(spec.instance, spec.schema, spec.selection)
     for sink in table.sinks:
-        if sink.after is None:
-            continue
         known = sinks.get(sink.shape)
+        if sink.after is None:
+            if known is not None:
+                sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
+            continue
         witness = sink.after.witness
         if plan.witness and sink.read_through == plan.upto:
             witness = plan.witness
@@ -224,17 +248,18 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
             witness = known.witness
         word = known.asserted if known else None
         if word is None or word == sink.after.asserted:
-            sinks[sink.shape] = SinkState(sink.after.position, max(sink.after.position, sink.read_through), witness)
-    return dataclasses.replace(
-        stored,
-        sinks=sinks,
-        instance=InstanceRef.of(spec.instance),
-        schema_hash=spec.schema.hash,
-        columns=spec.schema.describe(),
-        selection_hash=spec.selection.hash,
-        selection=spec.selection.describe(),
-        failed=None,
-    )
+            sinks[sink.shape] = dataclasses.replace(
+                known or SinkState(),
+                applied=sink.after.position,
+                read_through=max(sink.after.position, sink.read_through),
+                witness=witness,
+                asserted=None,
+                failed=None,
+                **read,
+            )
+        elif known is not None:
+            sinks[sink.shape] = dataclasses.replace(known, failed=None, **read)
+    return dataclasses.replace(stored, sinks=sinks)
 
 
 def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:

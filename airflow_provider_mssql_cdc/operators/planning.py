@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import Choice, Choices
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, Snapshot, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -27,7 +28,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG, Lag
-from airflow_provider_mssql_cdc.core.log_history import LogHistory
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
@@ -42,6 +43,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, literal, quote
@@ -114,6 +116,7 @@ class RunPlan:
     :param protection: what keeps it from reading what the tables hold
     :param missing: named tables that are not there, or cannot be seen; they are among the failures
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
+    :param kept: schemas by their hash
     """
 
     database: str
@@ -140,6 +143,7 @@ class RunPlan:
     protection: Protection = field(default_factory=Protection)
     missing: set[TableName] = field(default_factory=set)
     found_again: list[TableName] = field(default_factory=list)
+    kept: KeptSchemas = unknown_schema
 
     def keep_witness(self, probe: Probe) -> None:
         """Keep what tells later whether the cut still belongs to this history."""
@@ -225,6 +229,7 @@ def look(
         snapshot.status.name,
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
         recovery_fork=snapshot.status.recovery_fork_guid,
+        kept=SchemaStore(store.variables).find,
         failures=failures,
         keys=_of_tables("keys", request.keys, snapshot),
         partition_by=_of_tables("partition_by", request.partition_by, snapshot),
@@ -413,15 +418,12 @@ def _positions(
                 del instances[name]
                 continue
             # the newest instance begins anew, or goes on with what it reaches back to
-            checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, instance=None)
+            sinks = {shape: dataclasses.replace(sink, feed=None) for shape, sink in checkpoint.sinks.items()}
+            checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, sinks=sinks)
             instance = choose_instance(name, instances[name], checkpoint, request.options.shapes)
-        sinks = (
-            [s.read_through for shape, s in checkpoint.sinks.items() if shape in request.options.shapes]
-            if checkpoint
-            else []
-        )
-        if sinks:
-            positions[instance.name] = min(sinks)
+        loaded = checkpoint.loaded if checkpoint else {}
+        if known := [sink.position for shape, sink in loaded.items() if shape in request.options.shapes]:
+            positions[instance.name] = min(known)
     return positions
 
 
@@ -521,6 +523,7 @@ def _assessed(
         plan.keys.get(name),
         plan.choice(name),
         request.salt_check,
+        plan.kept,
     )
     if isinstance(verdict, Candidate):
         plan.warn_of_masks(verdict.instance, verdict.selection, allowed=request.allow_masked)

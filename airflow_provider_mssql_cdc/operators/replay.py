@@ -6,7 +6,8 @@ import dataclasses
 import datetime
 import logging
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -149,14 +150,15 @@ def _replayed(
     schema = TableSchema(instance.columns, key)
     selection = select(name, schema, plan.choice(name), request.options.shapes, check=request.salt_check)
     if checkpoint is not None and not replay.suffix:
-        check_schema(name, schema, checkpoint)
-        check_selection(name, selection, checkpoint)
+        known = [sink for shape, sink in checkpoint.loaded.items() if shape in request.options.shapes]
+        check_schema(name, schema, known, plan.kept)
+        check_selection(name, selection, known)
     sinks: dict[str, SinkState | None] = {}
     for shape in request.options.shapes:
-        stored = checkpoint.sinks.get(shape) if checkpoint else None
+        stored = checkpoint.loaded.get(shape) if checkpoint else None
         if replay.suffix:
             sinks[shape] = None
-        elif stored is None or stored.read_through < newest:
+        elif stored is None or stored.position < newest:
             raise IntervalNotReachedError(
                 f"its {shape} is loaded up to {stored.read_through if stored else 'nothing'}, and the interval's last "
                 f"event is at {newest}: there is nothing to replay yet.",
@@ -165,6 +167,6 @@ def _replayed(
             )
         else:
             # nothing lies between the last event and the interval's end
-            sinks[shape] = dataclasses.replace(stored, read_through=max(stored.read_through, replay.upto))
+            sinks[shape] = dataclasses.replace(stored, read_through=max(stored.position, replay.upto))
     candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, selection=selection)
     return table_spec(candidate, request.options, plan.partition_by.get(name, ()))

@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_shapes, check_template

@@ -19,7 +19,8 @@ from airflow_provider_mssql_cdc.core.changes import (
     HistoryOptions,
 )
 from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, shown, wide_columns
-from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape

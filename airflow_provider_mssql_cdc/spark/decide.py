@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.choice import selection_changed
-from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.selection import same_selection
-from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.targets import State
@@ -192,12 +192,11 @@ def other_instance(table: TableSpec, marker: Marker) -> str | None:
 
     Another one goes on where it reaches back to the marker: with the same columns it holds the same changes.
     """
-    instance = table.instance
-    same = (marker.instance, marker.object_id) == (instance.name, instance.object_id)
-    if same and marker.create_date in (None, instance.create_date):
+    instance, feed = table.instance, marker.feed
+    if feed.is_same(instance):
         return None
     return (
-        f"was loaded from capture instance {marker.instance} (change table {marker.object_id}); this run reads "
+        f"was loaded from capture instance {feed.name} (change table {feed.object_id}); this run reads "
         f"{instance.name} ({instance.object_id})"
     )
 

@@ -11,8 +11,9 @@ from functools import reduce
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.load import TableLoad

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
@@ -23,19 +22,19 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NotLoadedYetError,
     TargetError,
 )
-from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved, restored
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_unmoved, restored
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import Gap, Marker, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.spec import (
-    Gap,
     JobError,
     JobSpec,
-    Marker,
     ReplaySpec,
     SinkReceipt,
     SinkSpec,
     TableReceipt,
     TableSpec,
 )
+from airflow_provider_mssql_cdc.core.table import InstanceRef
 from airflow_provider_mssql_cdc.core.target import (
     HISTORY,
     KEYLESS,
@@ -55,8 +54,8 @@ from airflow_provider_mssql_cdc.spark.decide import (
     check_origin,
     decide,
     gap,
-    is_gap,
     is_asserted,
+    is_gap,
     other_instance,
     said_window,
     table_of,
@@ -475,15 +474,15 @@ class TableLoad:
     ) -> Marker:
         source, copied = self._job.source, self._copy.rows_copied if self._copy else 0
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
-        return Marker(
+        goes_on = not decision.asserted and (isinstance(decision, Load) or sink.shape != MIRROR)
+        before = state.marker if goes_on else None
+        marker = Marker(
             position=window.upto,
             witness=self._witnesses.get(window.upto),
             server=source.server,
             database=source.database,
             table=self._table.name,
-            instance=self._table.instance.name,
-            object_id=self._table.instance.object_id,
-            create_date=self._table.instance.create_date,
+            feeds=line_of_feeds(before, InstanceRef.of(self._table.instance), window.after),
             schema_hash=self._table.schema.hash,
             window_after=window.after if isinstance(decision, Load) else None,
             events={**events, "copied": copied if isinstance(decision, FirstLoad) and takes_copy(sink) else 0},
@@ -494,7 +493,9 @@ class TableLoad:
             selection_hash=self._table.selection.hash,
             selection=self._table.selection.describe(),
             deletes=sink.deletes if sink.shape == MIRROR else None,
+            run=self._job.run,
         )
+        return carried(before, marker)
 
     def _reads(self, marker: Marker) -> bool:
         """Whether this run reads or copies all that a commit brought."""

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions
 from airflow_provider_mssql_cdc.core.choice import Choices, select
 from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
-from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, check_unmoved
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
 from airflow_provider_mssql_cdc.core.selection import salt_check

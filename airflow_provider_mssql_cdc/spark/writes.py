@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE
-from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, known_in_history

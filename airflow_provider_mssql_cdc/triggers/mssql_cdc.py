@@ -11,7 +11,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, Variable
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME

@@ -215,7 +215,8 @@ def read_and_load(rows: int, rounds: int) -> None:
 
 def empty(tables: int, rounds: int) -> None:
     """(d) An empty run over many tables: hook and planner, no Spark."""
-    from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState
+    from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+    from airflow_provider_mssql_cdc.core.plan import loaded_from
     from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
     from airflow_provider_mssql_cdc.operators.planning import plan_load
     from airflow_provider_mssql_cdc.sandbox.server import Sandbox
@@ -241,15 +242,9 @@ def empty(tables: int, rounds: int) -> None:
         loads = Loads(server, ("dbo.t*",), "iceberg://lake/empty", Path(name))
         first = loads.plan()
         for table, candidate in first.candidates.items():
-            state = SinkState(first.upto, first.upto, first.witness)
-            loads.store.save(
-                Checkpoint(
-                    loads.request.identity(first.database, table),
-                    {"mirror": state},
-                    InstanceRef.of(candidate.instance),
-                    candidate.schema.hash,
-                )
-            )
+            read = loaded_from(candidate.instance, candidate.schema, candidate.selection)
+            state = SinkState(first.upto, first.upto, first.witness, **read)
+            loads.store.save(Checkpoint(loads.request.identity(first.database, table), {"mirror": state}))
         seconds, sent, reads = [], set(), set()
         for _ in range(rounds + 1):
             loads.variables.reads = 0

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Connection
 from pyspark.sql import SparkSession
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.target import MIRROR, Target

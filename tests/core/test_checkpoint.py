@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -9,20 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.checkpoint import (
-    SAME_TIME,
-    Checkpoint,
-    CheckpointStore,
-    Failure,
-    Identity,
-    InstanceRef,
-    SinkState,
-    Witness,
-)
-from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data, to_json
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
+from airflow_provider_mssql_cdc.core.lineage import SAME_TIME, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
 
+from .states import checkpoint_of
 from .strategies import checkpoints
 from .variables import Variables
 
@@ -61,7 +57,7 @@ def test_a_datetime_is_the_same_in_all_clients_and_never_the_next_tick():
 
 @given(checkpoints)
 def test_every_checkpoint_reads_back_from_its_json(checkpoint):
-    assert Checkpoint.from_json(checkpoint.to_json()) == checkpoint
+    assert from_json(Checkpoint, to_json(checkpoint)) == checkpoint
 
 
 @given(checkpoints)
@@ -77,14 +73,17 @@ def test_the_key_is_short_and_holds_no_name():
 
 
 def test_the_json_shows_the_identity_to_people():
-    data = json.loads(Checkpoint(IDENTITY).to_json())
-    assert {key: data[key] for key in ("version", "connection", "database", "schema", "table", "target")} == {
-        "version": 1,
-        "connection": "mssql_default",
-        "database": "shop",
-        "schema": "sales",
-        "table": "token.orders",
-        "target": "iceberg://lake/shop",
+    data = to_data(Checkpoint(IDENTITY))
+    assert {key: data[key] for key in ("version", "needs", "identity")} == {
+        "version": 2,
+        "needs": "0.2.0",
+        "identity": {
+            "connection": "mssql_default",
+            "database": "shop",
+            "table": {"schema": "sales", "table": "token.orders"},
+            "target": "iceberg://lake/shop",
+            "name": "",
+        },
     }
 
 
@@ -93,24 +92,121 @@ def test_read_through_cannot_lie_below_applied():
         SinkState(lsn(2), lsn(1))
 
 
-def test_a_newer_version_is_refused():
-    text = json.dumps({**json.loads(Checkpoint(IDENTITY).to_json()), "version": 2})
-    with pytest.raises(CheckpointError, match=r"version 2.*Upgrade"):
-        Checkpoint.from_json(text)
+def store_of(text: str) -> CheckpointStore:
+    return CheckpointStore(Variables({IDENTITY.variable: text}))
+
+
+def test_a_newer_version_is_refused_and_stays_as_it_is():
+    text = json.dumps({**to_data(Checkpoint(IDENTITY)), "version": 3, "needs": "0.9.1"})
+    store = store_of(text)
+    for use in (store.load, lambda identity: store.save(LOADED), lambda identity: store.save(LOADED, LOADED)):
+        with pytest.raises(NewerCheckpointError, match=rf"version 3.*0\.9\.1 reads.*Upgrade.*{IDENTITY.variable}"):
+            use(IDENTITY)
+    assert store.variables == {IDENTITY.variable: text}
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "[]", "{}", '{"version": 1}', "null", "not json", '{"version": null}', '{"version": "x"}']
+    "damage",
+    ["", "[]", "{}", '{"version": 1}', '{"version": 2}', "null", "not json", '{"version": null}', '{"version": "x"}'],
 )
 def test_a_damaged_checkpoint_is_an_error_that_says_so(damage):
-    with pytest.raises(CheckpointError, match="checkpoint"):
-        Checkpoint.from_json(damage)
+    with pytest.raises(CheckpointError, match=r"sales\.token\.orders: .*checkpoint.*Repair or delete"):
+        store_of(damage).load(IDENTITY)
 
 
 def test_a_damaged_position_is_named():
     checkpoint = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1))})
     with pytest.raises(CheckpointError, match=r"sales\.token\.orders.*not an LSN"):
-        Checkpoint.from_json(checkpoint.to_json().replace(str(lsn(1)), "0x01"))
+        store_of(to_json(checkpoint).replace(str(lsn(1)), "0x01")).load(IDENTITY)
+
+
+def test_a_position_of_another_kind_is_refused():
+    checkpoint = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1))})
+    text = to_json(checkpoint).replace('"kind": "lsn"', '"kind": "sync_version"')
+    with pytest.raises(CheckpointError, match="'sync_version' is none of lsn"):
+        store_of(text).load(IDENTITY)
+
+
+VERSION_1 = {
+    "version": 1,
+    "connection": IDENTITY.connection,
+    "database": IDENTITY.database,
+    "schema": IDENTITY.table.schema,
+    "table": IDENTITY.table.table,
+    "target": IDENTITY.target,
+    "name": "",
+    "sinks": {
+        "mirror": {
+            "applied": str(lsn(1)),
+            "read_through": str(lsn(5)),
+            "witness": {"lsn": str(lsn(4)), "time": "2026-03-01T12:00:00", "recovery_fork": "A"},
+            "vouched": None,
+        },
+        "history": {"applied": str(lsn(2)), "read_through": str(lsn(2)), "witness": None, "vouched": "word"},
+    },
+    "instance": {"name": "sales_orders", "object_id": 11, "create_date": "2026-03-01T12:00:00"},
+    "schema_hash": "1:abc",
+    "columns": ["id int"],
+    "selection_hash": "1:def",
+    "selection": ["rows with id > '1'"],
+    "failed": {"reason": "no luck", "time": "2026-03-02T12:00:00", "seen": "a1"},
+    "announced": str(lsn(1)),
+    "updated_at": "2026-03-02T12:00:01",
+}
+
+
+def test_version_1_is_upgraded_when_it_is_read():
+    found = store_of(json.dumps(VERSION_1)).load(IDENTITY)
+    of_all = {
+        "feed": InstanceRef("sales_orders", 11, NOON),
+        "schema_hash": "1:abc",
+        "selection_hash": "1:def",
+        "selection": ("rows with id > '1'",),
+        "failed": Failure("no luck", NOON + datetime.timedelta(days=1), "a1"),
+    }
+    assert found == Checkpoint(
+        IDENTITY,
+        {
+            "mirror": SinkState(lsn(1), lsn(5), Witness(lsn(4), NOON, "A"), **of_all),
+            "history": SinkState(lsn(2), lsn(2), asserted="word", **of_all),
+        },
+        announced=lsn(1),
+        updated_at=NOON + datetime.timedelta(days=1, seconds=1),
+    )
+
+
+def test_what_earlier_ones_of_version_1_lack_is_empty():
+    bare = {**copy.deepcopy(VERSION_1), "instance": None, "failed": None}
+    for name in ("name", "selection_hash", "selection", "announced"):
+        del bare[name]
+    for sink in bare["sinks"].values():
+        sink.pop("vouched", None)
+    found = store_of(json.dumps(bare)).load(IDENTITY)
+    assert (found.announced, found.failure()) == (None, None)
+    assert {(s.feed, s.selection_hash, s.selection, s.asserted) for s in found.sinks.values()} == {
+        (None, None, (), None)
+    }
+
+
+def test_a_failure_of_version_1_without_sinks_is_found_again_by_the_next_run():
+    found = store_of(json.dumps({**VERSION_1, "sinks": {}, "instance": None, "schema_hash": None})).load(IDENTITY)
+    assert (found.sinks, found.failure()) == ({}, None)
+
+
+def test_what_a_version_does_not_know_is_there_when_it_has_written():
+    data = to_data(LOADED)
+    data["later"] = {"a": [1]}
+    data["sinks"]["mirror"]["later"] = "b"
+    data["sinks"]["mirror"]["feed"]["later"] = "c"
+    data["sinks"]["history"]["failed"] = {"reason": "no", "time": NOON.isoformat(), "seen": None, "later": "d"}
+    store = store_of(json.dumps(data))
+    seen = store.load(IDENTITY)
+    moved = dataclasses.replace(seen.sinks["mirror"], applied=lsn(9), read_through=lsn(9))
+    assert store.save(dataclasses.replace(seen, sinks={**seen.sinks, "mirror": moved}), seen)
+    stored = json.loads(store.variables[IDENTITY.variable])
+    assert stored.pop("updated_at") is not None
+    data["sinks"]["mirror"]["applied"] = data["sinks"]["mirror"]["read_through"] = {"kind": "lsn", "at": str(lsn(9))}
+    assert stored == {name: value for name, value in data.items() if name != "updated_at"}
 
 
 def test_the_store_gives_back_what_it_saved_and_stamps_it():
@@ -125,18 +221,15 @@ def test_the_store_gives_back_what_it_saved_and_stamps_it():
 
 def test_a_witness_of_an_earlier_version_knows_no_recovery_fork():
     stored = Checkpoint(IDENTITY, {"mirror": SinkState(lsn(1), lsn(1), Witness(lsn(1), NOON, "A"))})
-    data = json.loads(stored.to_json())
+    data = to_data(stored)
     del data["sinks"]["mirror"]["witness"]["recovery_fork"]
-    assert Checkpoint.from_json(json.dumps(data)).sinks["mirror"].witness == Witness(lsn(1), NOON)
+    assert from_data(Checkpoint, data).sinks["mirror"].witness == Witness(lsn(1), NOON)
 
 
 NOON = datetime.datetime(2026, 3, 1, 12)
-LOADED = Checkpoint(
-    IDENTITY,
-    {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))},
-    InstanceRef("sales_orders", 11, NOON),
-    "1:abc",
-    ("id int",),
+FEED = InstanceRef("sales_orders", 11, NOON)
+LOADED = checkpoint_of(
+    IDENTITY, {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))}, FEED, "1:abc"
 )
 
 
@@ -154,7 +247,7 @@ def test_an_automatic_write_never_moves_a_sink_back():
     store.save(LOADED)
     before = dict(variables)
     older = {"mirror": SinkState(lsn(4), lsn(4)), "history": SinkState(lsn(1), lsn(1))}
-    assert not store.save(dataclasses.replace(LOADED, sinks=older, failed=Failure("an older run's", NOON)))
+    assert not store.save(dataclasses.replace(LOADED, sinks=older).failing(older, Failure("an older run's", NOON)))
     assert variables == before
 
 
@@ -196,19 +289,61 @@ def test_an_older_write_of_one_sink_keeps_the_progress_of_another():
 
 
 def test_a_write_of_one_sink_keeps_the_others():
-    mirror = {"mirror": SinkState(lsn(6), lsn(6))}
     newer = InstanceRef("sales_orders_v2", 12, NOON)
-    written = Checkpoint(IDENTITY, mirror, newer, "1:def", ("id bigint",))
-    assert saved(LOADED, written) == dataclasses.replace(written, sinks={**LOADED.sinks, **mirror})
+    written = checkpoint_of(IDENTITY, {"mirror": SinkState(lsn(6), lsn(6))}, newer, "1:def")
+    assert saved(LOADED, written).sinks == {**LOADED.sinks, **written.sinks}
 
 
-def test_a_failure_without_sinks_keeps_what_is_loaded():
+def test_two_tasks_of_different_shapes_write_what_each_has_changed():
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen = store.load(IDENTITY)
+
+    def moved(shape, position, **more):
+        sink = dataclasses.replace(seen.sinks[shape], applied=lsn(position), read_through=lsn(position), **more)
+        return dataclasses.replace(seen, sinks={**seen.sinks, shape: sink})
+
+    mirror = dataclasses.replace(moved("mirror", 9), announced=lsn(9))
+    history = moved("history", 8, feed=dataclasses.replace(FEED, name="v2")).failing(["history"], Failure("no", NOON))
+    history = dataclasses.replace(history, requested=(FEED,), announced=lsn(3))
+    for written in (mirror, history):
+        assert store.save(written, seen)
+    assert dataclasses.replace(store.load(IDENTITY), updated_at=None) == Checkpoint(
+        IDENTITY,
+        {"mirror": mirror.sinks["mirror"], "history": history.sinks["history"]},
+        announced=lsn(9),
+        requested=(FEED,),
+    )
+
+
+def test_a_failure_of_one_tasks_shapes_is_not_the_others():
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen, failed = store.load(IDENTITY), Failure("no", NOON)
+    assert store.save(seen.failing(["mirror"], failed), seen)
+    stored = store.load(IDENTITY)
+    assert (stored.failure(["mirror"]), stored.failure(["history"]), stored.failure()) == (failed, None, failed)
+
+
+def test_a_failure_before_the_first_load_keeps_what_is_loaded():
     failed = Failure("no capture instance", NOON)
-    assert saved(LOADED, Checkpoint(IDENTITY, failed=failed)) == dataclasses.replace(LOADED, failed=failed)
+    scd2 = Checkpoint(IDENTITY).failing(["scd2"], failed)
+    assert saved(LOADED, scd2) == dataclasses.replace(LOADED, sinks={**LOADED.sinks, "scd2": SinkState(failed=failed)})
+    # another task has loaded the mirror meanwhile
+    assert saved(LOADED, Checkpoint(IDENTITY).failing(["mirror"], failed)) == LOADED
 
 
 def test_a_success_ends_the_failure():
-    assert saved(dataclasses.replace(LOADED, failed=Failure("no", NOON)), LOADED) == LOADED
+    failed = LOADED.failing(LOADED.sinks, Failure("no", NOON))
+    store = CheckpointStore(Variables())
+    store.save(failed)
+    assert store.save(LOADED, failed)
+    assert store.load(IDENTITY).sinks == LOADED.sinks
+
+
+def test_a_failure_that_is_taken_away_leaves_no_sink_that_was_never_loaded():
+    failed = LOADED.failing(["mirror", "scd2"], Failure("no", NOON))
+    assert failed.failing(["mirror", "scd2"], None) == LOADED
 
 
 @given(st.lists(checkpoints, max_size=4))
@@ -237,6 +372,6 @@ def test_whatever_the_order_of_writes_each_sink_ends_where_it_was_furthest(writt
 def test_another_tables_checkpoint_under_the_same_key_is_refused():
     variables = Variables()
     other = dataclasses.replace(IDENTITY, database="other")
-    variables[IDENTITY.variable] = Checkpoint(other).to_json()
+    variables[IDENTITY.variable] = to_json(Checkpoint(other))
     with pytest.raises(CheckpointError, match="holds the checkpoint of"):
         CheckpointStore(variables).load(IDENTITY)

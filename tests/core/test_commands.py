@@ -6,8 +6,9 @@ import pytest
 
 from airflow_provider_mssql_cdc.cli import parser
 from airflow_provider_mssql_cdc.cli.checkpoint import _identity
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, Identity
+from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.commands import whole
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE
 from airflow_provider_mssql_cdc.core.table import TableName
 
 TARGET = "iceberg://lake/shop"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, InstanceRef, SinkState, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     UnsupportedColumnError,
 )
-from airflow_provider_mssql_cdc.core.log_history import LogHistory
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
@@ -29,8 +29,17 @@ from airflow_provider_mssql_cdc.core.plan import (
     quiet_checkpoint,
     table_spec,
 )
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, DdlChange, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.table import (
+    CaptureInstance,
+    Column,
+    DdlChange,
+    InstanceRef,
+    TableName,
+    TableSchema,
+)
 from airflow_provider_mssql_cdc.core.target import Target
+from tests.core.states import checkpoint_of
 
 ORDERS = TableName("sales", "orders")
 IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")
@@ -72,7 +81,7 @@ def checkpoint(mirror=50, history=50, witness=None, of=FIRST, **fields) -> Check
         for shape, position in (("mirror", mirror), ("history", history))
         if position is not None
     }
-    return Checkpoint(IDENTITY, sinks, InstanceRef.of(of), SCHEMA.hash, SCHEMA.describe(), **fields)
+    return checkpoint_of(IDENTITY, sinks, InstanceRef.of(of), SCHEMA.hash, **fields)
 
 
 def log_history(max_lsn=100, min_mapped=5, mapped=None) -> LogHistory:
@@ -93,6 +102,7 @@ def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, opti
         None if upto is None else lsn(upto),
         options,
         key,
+        kept={SCHEMA.hash: KeptSchema.of(SCHEMA)}.get,
     )
 
 
@@ -160,7 +170,7 @@ class TestFirstLoad:
 
 class TestWindow:
     def test_a_window_starts_at_each_sinks_own_position(self):
-        state = SinkState(lsn(40), lsn(60), Witness(lsn(50), DAY))
+        state = dataclasses.replace(checkpoint().sinks["history"], applied=lsn(40), read_through=lsn(60))
         stored = dataclasses.replace(checkpoint(), sinks={**checkpoint().sinks, "history": state})
         spec = table_spec(verdict(stored), OPTIONS)
         assert [(s.read_through, s.expects) for s in spec.sinks] == [(lsn(50), lsn(50)), (lsn(60), lsn(40))]
@@ -176,13 +186,16 @@ class TestQuiet:
     def test_read_through_moves_and_applied_stays(self):
         witness = Witness(lsn(90), DAY)
         moved = quiet_checkpoint(verdict(checkpoint()), lsn(90), witness)
-        assert moved.sinks == {shape: SinkState(lsn(50), lsn(90), witness) for shape in ("mirror", "history")}
+        assert moved.sinks == {
+            shape: dataclasses.replace(sink, read_through=lsn(90), witness=witness)
+            for shape, sink in checkpoint().sinks.items()
+        }
 
     def test_shapes_that_the_run_did_not_look_at_stay(self):
         mirror = dataclasses.replace(OPTIONS, shapes=("mirror",))
         moved = quiet_checkpoint(verdict(checkpoint(), options=mirror), lsn(90), None)
         assert moved.sinks == {
-            "mirror": SinkState(lsn(50), lsn(90)),
+            "mirror": dataclasses.replace(checkpoint().sinks["mirror"], read_through=lsn(90), witness=None),
             "history": checkpoint().sinks["history"],
         }
 
@@ -278,11 +291,11 @@ class TestInstance:
         self, newer_min_lsn, chosen
     ):
         instances = [FIRST, instance("v2", 12, day=1, min_lsn=newer_min_lsn)]
-        by_hand = dataclasses.replace(checkpoint(), instance=None, schema_hash=None, columns=())
+        by_hand = checkpoint_of(IDENTITY, checkpoint().sinks)
         assert choose_instance(ORDERS, instances, by_hand) == instances[chosen]
 
     def test_where_none_reaches_back_to_it_there_is_a_gap(self):
-        by_hand = dataclasses.replace(checkpoint(), instance=None, schema_hash=None, columns=())
+        by_hand = checkpoint_of(IDENTITY, checkpoint().sinks)
         with pytest.raises(GapError):
             verdict(by_hand, instances=[instance(min_lsn=60), instance("v2", 12, day=1, min_lsn=90)])
 

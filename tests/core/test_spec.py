@@ -5,11 +5,13 @@ import json
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
-from airflow_provider_mssql_cdc.core.exceptions import SpecError
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import FormatError
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Marker, SinkSpec, SourceSpec, TableSpec, from_json, to_json
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, InstanceRef, TableName, TableSchema
 
 CREATED = datetime.datetime(2026, 3, 1, 12, 0, 0, 3000)
 ORDERS = TableName("sales", "orders")
@@ -26,9 +28,7 @@ MARKER = Marker(
     server="db:1433",
     database="shop",
     table=ORDERS,
-    instance="sales_orders",
-    object_id=11,
-    create_date=CREATED,
+    feeds=(FeedSpan(InstanceRef("sales_orders", 11, CREATED), lsn(1)),),
     schema_hash="1:abc",
     window_after=lsn(3),
     events={"inserted": 2},
@@ -58,7 +58,6 @@ def test_what_was_written_reads_back(value):
 @pytest.mark.parametrize(
     ("value", "path"),
     [
-        (MARKER, ["create_date"]),
         (MARKER, ["witness", "recovery_fork"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else type(value).__name__,
@@ -77,7 +76,7 @@ def test_what_an_earlier_version_did_not_write_is_unknown(value, path):
     assert read is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 2}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 2}', '{"version": "x"}'])
 def test_anything_else_is_refused(text):
-    with pytest.raises(SpecError, match="Marker"):
+    with pytest.raises(FormatError, match="marker"):
         from_json(Marker, text)

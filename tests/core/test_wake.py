@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, InstanceRef, TableName
 from airflow_provider_mssql_cdc.core.wake import (
     MISSING,
     Announcer,
@@ -28,6 +28,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     positions_to_probe,
     without_absence,
 )
+from tests.core.states import checkpoint_of
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 CREATED = datetime.datetime(2026, 1, 1)
@@ -62,7 +63,7 @@ def checkpoint(
     failed: Failure | None = None,
 ) -> Checkpoint:
     sinks = {} if position is None else {"mirror": SinkState(lsn(position), lsn(position))}
-    return Checkpoint(
+    return checkpoint_of(
         Identity("db", "shop", of.source, "iceberg://lake/shop"),
         sinks,
         InstanceRef.of(of),
@@ -220,7 +221,7 @@ def test_a_missing_table_calls_once_and_again_after_max_idle(on_disabled: str) -
     assert reasons(look(Watched(A.source, (), None, missing=True), probe(50), rules=rules)) == {"a": Reason.MISSING}
     assert reasons(look(Watched(A.source, (), told, missing=True), probe(50), rules=rules)) == {}
     failed = dataclasses.replace(failed, time=NOW - MAX_IDLE)
-    told = dataclasses.replace(told, failed=failed)
+    told = told.failing(["mirror"], failed)
     assert reasons(look(Watched(A.source, (), told, missing=True), probe(50), rules=rules)) == {"a": Reason.RETRY}
 
 
@@ -228,9 +229,9 @@ def test_once_the_table_is_there_its_absence_counts_no_more() -> None:
     absent = checkpoint(A, position=None, failed=Failure("it does not exist", NOW, MISSING))
     assert without_absence(absent) is None
     loaded = checkpoint(A, failed=Failure("it does not exist", NOW, MISSING))
-    assert without_absence(loaded) == dataclasses.replace(loaded, failed=None)
+    assert without_absence(loaded) == loaded.failing(["mirror"], None)
     other = checkpoint(A, failed=Failure("no", NOW, fingerprint([A])))
-    assert without_absence(other) is other
+    assert without_absence(other) == other
 
 
 def test_a_short_max_idle_does_not_wake_again_before_a_load_would_write() -> None:
@@ -257,7 +258,7 @@ def test_the_instance_is_probed_that_a_load_would_read() -> None:
     late, later = instance("a", low=22, object_id=3), instance("a", low=30, object_id=4)
     assert instance_to_probe(Watched(old.source, (new, late, later), checkpoint(old)), shapes) == new
     assert instance_to_probe(Watched(old.source, (late, later), checkpoint(old)), shapes) == later
-    by_hand = dataclasses.replace(checkpoint(old), instance=None)
+    by_hand = checkpoint_of(checkpoint(old).identity, checkpoint(old).sinks)
     assert instance_to_probe(Watched(old.source, (old, late), by_hand), shapes) == old
     assert instance_to_probe(Watched(old.source, (late, later), by_hand), shapes) == later
 
@@ -306,16 +307,15 @@ def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
     def after_run(table: Watched) -> Watched:
         lowest = min((i.min_lsn for i in table.instances if i.min_lsn), default=None)
         stored = table.checkpoint or Checkpoint(Identity("db", "shop", table.name, "iceberg://lake/shop"))
-        position = stored.sinks["mirror"].read_through if stored.sinks else None
+        position = stored.position
         loadable = (
             lowest is not None and lowest <= cut and (position is None or lowest <= position.next() <= cut.next())
         )
         if loadable:
-            loaded = SinkState(cut, cut)
-            ref = InstanceRef.of(table.instances[0])
-            stored = dataclasses.replace(stored, sinks={"mirror": loaded}, instance=ref, failed=None)
+            loaded = SinkState(cut, cut, feed=InstanceRef.of(table.instances[0]))
+            stored = dataclasses.replace(stored, sinks={"mirror": loaded})
         else:
-            stored = dataclasses.replace(stored, failed=Failure("no", NOW, fingerprint(table.instances)))
+            stored = stored.failing(["mirror"], Failure("no", NOW, fingerprint(table.instances)))
         return dataclasses.replace(table, checkpoint=dataclasses.replace(stored, updated_at=NOW))
 
     return [after_run(table) for table in tables]
@@ -329,7 +329,7 @@ def test_it_wakes_for_all_events_of_healthy_tables_and_only_for_a_reason(
     wake = decide(tables, seen, RULES, now=NOW, waiting_since=since)
     called = reasons(wake)
     for table in tables:
-        healthy = table.checkpoint is not None and table.checkpoint.failed is None
+        healthy = table.checkpoint is not None and table.checkpoint.failure() is None
         has_events = any(i.name in seen.newest for i in table.instances)
         if healthy and has_events:
             assert table.name.table in called
@@ -358,7 +358,7 @@ def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.d
         for t in tables
         if t.instances and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
         # a failed table waits for what a load would wait for
-        if not t.checkpoint.failed or ((low := t.instances[0].min_lsn) and low <= seen.cut)
+        if not t.checkpoint.failure() or ((low := t.instances[0].min_lsn) and low <= seen.cut)
     ]
     later = NOW + MAX_IDLE
     wake = decide(tables, seen, RULES, now=later, waiting_since=NOW)

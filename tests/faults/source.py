@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.database import (
     DatabaseStatus,
     Matches,
@@ -22,7 +21,7 @@ from airflow_provider_mssql_cdc.core.database import (
     Transaction,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, InstanceChangedError
-from airflow_provider_mssql_cdc.core.log_history import LogHistory
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName

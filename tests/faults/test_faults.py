@@ -240,7 +240,8 @@ class Histories(RuleBasedStateMachine):
         checkpoint = self.world.checkpoint(target.table)
         state = checkpoint.sinks.get(target.shape) if checkpoint else None
         # nothing else tells then how far the target is
-        known = state is not None and any(k.marker and k.marker.position <= state.applied for k in target.marked[-1:])
+        loaded = state is not None and state.is_loaded
+        known = loaded and any(k.marker and k.marker.position <= state.applied for k in target.marked[-1:])
         target.expire(late=late and known)
 
     def _roll_back(self, target: TargetTable, steps: int) -> None:

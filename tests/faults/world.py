@@ -16,11 +16,14 @@ from typing import Any, TypeVar, cast
 from unittest import mock
 
 from airflow_provider_mssql_cdc.cli import checkpoint as cli
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, Identity, Witness
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import Choices
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load

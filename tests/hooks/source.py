@@ -10,12 +10,14 @@ from typing import Any
 import pymssql
 from airflow.providers.common.compat.sdk import Connection
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.table import CaptureInstance, InstanceRef, TableName
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.errors import number_and_text
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from tests.core.states import checkpoint_of
 
 CONN_ID = "mssql_source"
 TARGET = "iceberg://lake/shop"
@@ -130,14 +132,14 @@ class Source:
     ) -> dict[str, str]:
         """A table's checkpoint as Airflow finds it in the environment."""
         identity = self.identity(instance.source, target)
-        checkpoint = Checkpoint(
+        checkpoint = checkpoint_of(
             identity,
             {"mirror": SinkState(position, position)},
             InstanceRef.of(instance),
             failed=failed,
             updated_at=datetime.datetime.now(datetime.UTC) - age,
         )
-        return {f"AIRFLOW_VAR_{identity.variable.upper()}": checkpoint.to_json()}
+        return {f"AIRFLOW_VAR_{identity.variable.upper()}": to_json(checkpoint)}
 
     def identity(self, table: TableName, target: str = TARGET) -> Identity:
         """What names a table's checkpoint."""

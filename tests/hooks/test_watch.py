@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.shared import look
+from tests.core.states import checkpoint_of
 from tests.core.variables import Variables
 from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
 
@@ -32,7 +34,7 @@ def watch(source: Source) -> Watch:
     with source.hook() as hook:
         for instance in hook.capture_instances([TableName("dbo", "a"), TableName("dbo", "b")]):
             sinks = {"mirror": SinkState(position, position)}
-            store.overwrite(Checkpoint(source.identity(instance.source), sinks, InstanceRef.of(instance)))
+            store.overwrite(checkpoint_of(source.identity(instance.source), sinks, InstanceRef.of(instance)))
     return Watch(WatchRequest(CONN_ID, ("dbo.*",), (), TARGET, ("mirror",)), store)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CheckpointStore, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
+from tests.core.states import checkpoint_of
 from tests.core.variables import Variables
 from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
 
@@ -49,12 +51,11 @@ class Group:
                 (instance,) = hook.capture_instances([table])
                 schema = TableSchema(instance.columns, instance.index_key)
                 self.store.overwrite(
-                    Checkpoint(
+                    checkpoint_of(
                         self.source.identity(table),
                         {self.shape: SinkState(position, position, witness)},
                         InstanceRef.of(instance),
                         schema.hash,
-                        schema.describe(),
                     )
                 )
         return position

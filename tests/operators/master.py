@@ -15,19 +15,19 @@ from pathlib import Path
 import fsspec
 from airflow.sdk.io import attach
 
-from airflow_provider_mssql_cdc.core.exceptions import SpecError
+from airflow_provider_mssql_cdc.core.codec import to_json
+from airflow_provider_mssql_cdc.core.exceptions import FormatError
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.spec import (
     JobError,
     JobSpec,
-    Marker,
     Receipt,
     SinkReceipt,
     SinkSpec,
     TableReceipt,
     TableSpec,
-    to_json,
 )
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
 from airflow_provider_mssql_cdc.operators import job_files
 
 DRIVER = "driver-20260301120000-0001"
@@ -86,7 +86,7 @@ class Master:
             def do_GET(self) -> None:
                 master.asked()
                 for folder in master.folders:
-                    with contextlib.suppress(FileNotFoundError, SpecError):
+                    with contextlib.suppress(FileNotFoundError, FormatError):
                         master.job(job_files.read_spec(f"{master.work_dir}/{folder}/spec.json"))
                 answer = {"success": True, "submissionId": DRIVER, "driverState": master.state}
                 self.send_response(200)
@@ -118,8 +118,7 @@ def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
         server=spec.source.server,
         database=spec.source.database,
         table=table.name,
-        instance=table.instance.name,
-        object_id=table.instance.object_id,
+        feeds=(FeedSpan(InstanceRef.of(table.instance), spec.upto),),
         schema_hash=table.schema.hash,
         window_after=sink.read_through,
         events={},

@@ -10,9 +10,10 @@ import fsspec
 import pytest
 from airflow.sdk.io import attach
 
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, WorkDirError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.operators import job_files
 
 
@@ -103,7 +104,7 @@ def test_a_damaged_receipt_is_not_believed(tmp_path, text):
     spec = make_spec(tmp_path)
     job_files.write_spec(spec)
     job_files.open_path(spec.receipt_path).write_text(text)
-    with pytest.raises(ReceiptMissingError, match=r"receipt\.json cannot be read.*Receipt") as error:
+    with pytest.raises(ReceiptMissingError, match=r"receipt\.json cannot be read.*receipt") as error:
         job_files.read_receipt(spec)
     assert not error.value.permanent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, InstanceRef, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -21,12 +21,13 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SqlServerError,
     TargetError,
 )
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
 from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
 from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
+from tests.core.states import checkpoint_of
 from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
 from tests.operators.group import A, B, Group
 
@@ -162,9 +163,10 @@ def test_a_failed_table_without_an_instance_keeps_what_is_loaded(group: Group) -
     after = group.checkpoint(A)
     assert before is not None
     assert after is not None
-    assert (after.sinks, after.instance, after.schema_hash) == (before.sinks, before.instance, before.schema_hash)
-    assert after.failed is not None
-    assert after.failed.seen == fingerprint(())
+    failed = after.failure()
+    assert failed is not None
+    assert failed.seen == fingerprint(())
+    assert after == dataclasses.replace(before, updated_at=after.updated_at).failing(["mirror"], failed)
 
 
 @pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])
@@ -242,7 +244,7 @@ def test_a_change_table_that_may_not_be_read_fails_alone(group: Group, readable:
     group.settle(plan, group.request())
     after = group.checkpoint(A)
     assert after is not None
-    assert after.failed is not None
+    assert after.failure() is not None
 
 
 @pytest.mark.parametrize("look", [1, 2])
@@ -275,7 +277,12 @@ def test_a_run_without_events_takes_over_the_new_instance_at_once(group: Group, 
     position = group.change("INSERT INTO dbo.b (id) VALUES (2)")
     stored = group.checkpoint(A)
     assert stored is not None
-    group.store.overwrite(dataclasses.replace(stored, sinks={"mirror": SinkState(position, position)}))
+    group.store.overwrite(
+        dataclasses.replace(
+            stored,
+            sinks={"mirror": dataclasses.replace(stored.sinks["mirror"], applied=position, read_through=position)},
+        )
+    )
     if behind:
         group.change("INSERT INTO dbo.b (id) VALUES (3)")
     group.loaded(B)
@@ -288,7 +295,7 @@ def test_a_run_without_events_takes_over_the_new_instance_at_once(group: Group, 
     group.settle(plan, group.request())
     after = group.checkpoint(A)
     assert after is not None
-    assert (after.instance, after.position) == (InstanceRef.of(instance), group.source.max_lsn())
+    assert (after.sinks["mirror"].feed, after.position) == (InstanceRef.of(instance), group.source.max_lsn())
     assert called(group) == {}
 
 
@@ -296,7 +303,7 @@ def test_a_position_that_was_named_is_watched_where_a_load_would_read(group: Gro
     group.loaded(A, B)
     stored = group.checkpoint(A)
     assert stored is not None
-    group.store.overwrite(dataclasses.replace(stored, instance=None))
+    group.store.overwrite(checkpoint_of(stored.identity, stored.sinks))
     group.source.sql("EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'a2', @role_name = NULL, @supports_net_changes = 0")
     group.change("INSERT INTO dbo.b (id) VALUES (2)")
     group.loaded(B)
@@ -307,7 +314,7 @@ def test_a_position_that_was_named_is_watched_where_a_load_would_read(group: Gro
     group.settle(plan, group.request())
     after = group.checkpoint(A)
     assert after is not None
-    assert after.instance == InstanceRef.of(instance)
+    assert after.sinks["mirror"].feed == InstanceRef.of(instance)
     assert called(group) == {}
 
 

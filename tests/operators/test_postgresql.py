@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, to_json
+from airflow_provider_mssql_cdc.core.codec import to_json
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.operators.master import properties, write_receipt
 from tests.operators.tries import Task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, to_json
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
@@ -156,10 +158,11 @@ def test_a_running_job_that_fails_a_table_keeps_what_is_loaded_and_notes_its_ins
         task.run()
     after = task.group.checkpoint(A)
     assert after is not None
-    assert (after.sinks, after.instance) == (before.sinks, before.instance)
-    assert after.failed is not None
+    failed = after.failure()
+    assert failed is not None
+    assert after == dataclasses.replace(before, updated_at=after.updated_at).failing(["mirror"], failed)
     with task.group.source.hook() as hook:
-        assert after.failed.seen == fingerprint(hook.capture_instances([A]))
+        assert failed.seen == fingerprint(hook.capture_instances([A]))
 
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"version": 99}'], ids=["missing", "empty", "damaged", "newer"])
@@ -180,7 +183,17 @@ def test_a_job_that_ended_without_a_readable_receipt_is_repeated(task: Task, tex
     assert (task.position(A), len(task.master.submissions)) == (cut, 1)
 
 
-@pytest.mark.parametrize("text", [None, "{", '{"version": 99}'], ids=["removed", "damaged", "newer"])
+def test_a_job_of_a_later_version_is_left_to_that(task: Task) -> None:
+    path = job_files.open_path(task.submitted(A).path)
+    path.write_text(text := json.dumps({"version": 3, "needs": "0.9.1"}))
+    state, before = dict(task.state), task.group.checkpoint(A)
+    with pytest.raises(AirflowFailException, match=r"job spec has version 3, which .* 0\.9\.1 reads.*Upgrade"):
+        task.run()
+    assert (task.state, path.read_text(), task.master.submissions) == (state, text, [])
+    assert task.group.checkpoint(A) == before
+
+
+@pytest.mark.parametrize("text", [None, "{"], ids=["removed", "damaged"])
 def test_a_job_whose_spec_cannot_be_read_is_planned_anew(task: Task, text: str | None) -> None:
     path = job_files.open_path(task.submitted(A).path)
     path.unlink() if text is None else path.write_text(text)

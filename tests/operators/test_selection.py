@@ -9,9 +9,10 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.choice import Choices
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.spec import JobSpec, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.operators.planning import RunPlan, plan_load
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
@@ -58,7 +59,8 @@ def test_the_salt_goes_by_the_properties_file_alone(
     assert [text for text in seen if "s4lt-c4nary" in text] == []
     stored = task.group.checkpoint(A)
     assert stored is not None
-    assert (stored.selection_hash, stored.selection) == (table.selection.hash, table.selection.describe())
+    sink = stored.sinks["mirror"]
+    assert (sink.selection_hash, sink.selection) == (table.selection.hash, table.selection.describe())
 
 
 @pytest.mark.parametrize(("password", "message"), [("", "has no password"), ("short", "less than 16 characters")])

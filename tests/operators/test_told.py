@@ -12,8 +12,9 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, LoadFailedError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, to_json
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING
@@ -100,8 +101,9 @@ def test_a_named_table_that_is_not_there_fails_alone_and_is_remembered(task: Tas
     assert task.instance.pushed["summary"]["warnings"] == ["pattern 'dbo.z*' matches no table"]
     stored = task.group.checkpoint(GONE)
     assert stored is not None
-    assert stored.failed is not None
-    assert stored.failed.seen == MISSING
+    noted = stored.failure()
+    assert noted is not None
+    assert noted.seen == MISSING
 
     # the table comes under the database's own spelling
     source.sql("CREATE TABLE dbo.ax (id int NOT NULL PRIMARY KEY)")
@@ -139,7 +141,8 @@ def test_a_loaded_table_that_is_dropped_keeps_its_positions(task: Task) -> None:
     stored = task.group.checkpoint(A)
     assert stored is not None
     assert before is not None
-    assert stored.sinks == before.sinks
+    assert stored.failing(stored.sinks, None).sinks == before.sinks
+    assert stored.failure() is not None
 
 
 def test_without_any_table_the_run_fails(task: Task) -> None:
@@ -171,8 +174,9 @@ def test_an_advice_names_the_whole_command(task: Task) -> None:
     command = f"`mssql-cdc checkpoint reset {where} --shape mirror`"
     stored = task.group.checkpoint(A)
     assert stored is not None
-    assert stored.failed is not None
-    assert all(command in text for text in (told, task.rows["dbo.a"]["error"], stored.failed.reason))
+    noted = stored.failure()
+    assert noted is not None
+    assert all(command in text for text in (told, task.rows["dbo.a"]["error"], noted.reason))
 
 
 def test_a_late_capture_is_told_once_in_summary_and_log(task: Task, capsys: pytest.CaptureFixture[str]) -> None:

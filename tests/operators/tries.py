@@ -45,6 +45,7 @@ class TaskInstance:
         self.pushed[key] = value
 
     map_index = -1
+    dag_id, task_id, run_id, try_number = "shop", "load", "scheduled__2026-03-01", 1
 
     def xcom_pull(self, task_ids: str, key: str, include_prior_dates: bool, map_indexes: int | None = None) -> Any:
         """What the run before has pushed; as Airflow does, that of all runs before where no map index is named."""
@@ -75,8 +76,9 @@ class Task:
         for table, told in emitted["tables"].items():
             stored = self.group.checkpoint(TableName(*table.split(".")))
             assert stored is not None
-            assert stored.instance is not None
-            assert (told["feed"], told["schema_hash"]) == (stored.instance.name, stored.schema_hash)
+            feed = stored.sinks["mirror"].feed
+            assert feed is not None
+            assert (told["feed"], told["schema_hash"]) == (feed.name, stored.sinks["mirror"].schema_hash)
             ranges[table] = {"after": told["after"], "upto": told["upto"]}
         return ranges
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.table import TableName
 from tests.hooks.source import CONN_ID, TARGET, Source
 
@@ -48,7 +49,7 @@ def test_it_waits_there_too_with_a_connection_of_airflows_database(
     with create_session() as session:
         session.add(Connection(**fields))
     Variable.set(source.identity(TableName("dbo", "a")).variable, stored)
-    assert Checkpoint.from_json(stored).position != source.max_lsn()
+    assert from_json(Checkpoint, stored).position != source.max_lsn()
 
     path = airflow_db / "dags" / "waits.py"
     path.parent.mkdir(exist_ok=True)

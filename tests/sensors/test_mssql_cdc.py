@@ -13,6 +13,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING, Reason, fingerprint
@@ -181,11 +182,11 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
 def test_a_newer_checkpoint_ends_it_at_once(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(shop, monkeypatch, "a", "b")
     identity = shop.identity(TableName("dbo", "a"))
-    newer = {"version": 99, "schema": "dbo", "table": "a"}
+    newer = {"version": 99, "needs": "0.9.1"}
     put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": json.dumps(newer)})
     for deferrable in (False, True):
         with pytest.raises(
-            AirflowFailException, match=r"has version 99, and this package reads up to .*Upgrade airflow-p"
+            AirflowFailException, match=r"has version 99, which .* 0\.9\.1 reads; this is .*Upgrade the package"
         ):
             sensor(deferrable=deferrable).execute({})
 
@@ -228,8 +229,9 @@ def test_a_table_whose_last_instance_is_dropped_is_waited_for(
     assert "dbo.a has no capture instance" in caplog.text
     loaded(shop, monkeypatch, "b")
     identity = shop.identity(TableName("dbo", "a"))
-    told = Checkpoint(identity, failed=Failure("CDC is off", utc_now(), fingerprint(())), updated_at=utc_now())
-    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": told.to_json()})
+    told = Checkpoint(identity, updated_at=utc_now())
+    told = told.failing(["mirror"], Failure("CDC is off", utc_now(), fingerprint(())))
+    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": to_json(told)})
     wait = sensor(tables=["dbo.a"])
     assert not wait.poke({})
     shop.enable("dbo.a")
@@ -303,8 +305,8 @@ def test_a_named_table_that_is_not_there_calls_for_one_load(
     assert f"dbo.Gone ({Reason.MISSING.value})" in capsys.readouterr().out
     failed = Failure("it does not exist", utc_now(), MISSING)
     identity = shop.identity(TableName("dbo", "Gone"))
-    told = Checkpoint(identity, failed=failed, updated_at=utc_now())
-    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": told.to_json()})
+    told = Checkpoint(identity, updated_at=utc_now()).failing(["mirror"], failed)
+    put(monkeypatch, {f"AIRFLOW_VAR_{identity.variable.upper()}": to_json(told)})
     assert not sensor(tables=named).poke({})
     # once it is there, only what it is itself counts
     shop.sql("CREATE TABLE dbo.Gone (id int NOT NULL PRIMARY KEY)")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.spec import to_json
+from airflow_provider_mssql_cdc.core.codec import to_json
 from tests import histories
 from tests.conftest import spark_settings
 from tests.spark import victim

@@ -11,9 +11,10 @@ from typing import Any
 
 from airflow.models.connection import Connection
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.plan import SinkOptions
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history

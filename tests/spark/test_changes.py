@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.changes import CHANGES, HistoryOptions
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
-from airflow_provider_mssql_cdc.core.spec import Gap, SinkSpec
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, identified, known_in_history, seen_as

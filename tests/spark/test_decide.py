@@ -5,7 +5,9 @@ import dataclasses
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker, SinkSpec, SourceSpec
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
+from airflow_provider_mssql_cdc.core.table import InstanceRef
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.decide import (
     Done,
@@ -22,10 +24,12 @@ SOURCE = SourceSpec("db:1433", "shop", "jdbc:sqlserver://")
 TABLE = table_spec()
 
 
+def feeds(name="dbo_t", object_id=100, create_date=None):
+    return (FeedSpan(InstanceRef(name, object_id, create_date), None),)
+
+
 def marker(position, **changes):
-    found = Marker(
-        lsn(position), None, "db:1433", "shop", TABLE.name, "dbo_t", 100, TABLE.schema.hash, None, {}, "spec"
-    )
+    found = Marker(lsn(position), None, "db:1433", "shop", TABLE.name, feeds(), TABLE.schema.hash, None, {}, "spec")
     return dataclasses.replace(found, **changes)
 
 
@@ -95,23 +99,23 @@ def test_the_marker_of_another_source_is_refused(changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"instance": "dbo_t_v2"}, {"object_id": 7}, {"create_date": TABLE.instance.create_date.replace(day=2)}],
+    [{"name": "dbo_t_v2"}, {"object_id": 7}, {"create_date": TABLE.instance.create_date.replace(day=2)}],
 )
 def test_another_instance_goes_on_from_a_marker_without_a_gap_and_that_is_said(changes):
-    found = marker(10, **changes)
+    found = marker(10, feeds=feeds(**changes))
 
     assert decided(sink(10, 10), found, min_lsn=11) == Load(Window(lsn(10), lsn(50)), found)
     assert other_instance(TABLE, found) == (
-        f"was loaded from capture instance {found.instance} (change table {found.object_id}); "
+        f"was loaded from capture instance {found.feed.name} (change table {found.feed.object_id}); "
         "this run reads dbo_t (100)"
     )
-    with pytest.raises(GapError, match=f"was loaded from capture instance {found.instance}"):
+    with pytest.raises(GapError, match=f"was loaded from capture instance {found.feed.name}"):
         decided(sink(10, 10), found, min_lsn=12)
 
 
 @pytest.mark.parametrize("create_date", [None, TABLE.instance.create_date])
 def test_the_instance_of_the_marker_is_nothing_to_speak_of(create_date):
-    assert other_instance(TABLE, marker(10, create_date=create_date)) is None
+    assert other_instance(TABLE, marker(10, feeds=feeds(create_date=create_date))) is None
 
 
 def test_other_columns_are_refused():
@@ -180,7 +184,9 @@ def test_a_memory_in_doubt_is_refused():
     ],
 )
 def test_a_persons_word_stands_in_for_a_marker(found, state):
-    assert decided(sink(10, 10, asserted="word"), found, **state) == Load(Window(lsn(10), lsn(50)), found, asserted=True)
+    assert decided(sink(10, 10, asserted="word"), found, **state) == Load(
+        Window(lsn(10), lsn(50)), found, asserted=True
+    )
 
 
 def test_a_persons_word_counts_until_a_load_has_committed_on_it():

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     InstanceChangedError,
     MarkerMovedError,
     SchemaChangedError,
 )
-from airflow_provider_mssql_cdc.core.log_history import LogHistory
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import Gap, JobSpec, Receipt, ReplaySpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import files

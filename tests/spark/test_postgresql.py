@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec, to_json
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
@@ -315,7 +316,9 @@ def test_staging_tables_of_dead_jobs_are_dropped_after_a_day(table, postgresql, 
 
 KILLED = """
 import sys
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, Marker, from_json
+from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging

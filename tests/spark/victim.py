@@ -18,7 +18,8 @@ from typing import Any
 
 import psutil
 
-from airflow_provider_mssql_cdc.core.spec import JobSpec, from_json
+from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.conftest import spark_session

@@ -7,7 +7,7 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
 from airflow_provider_mssql_cdc.core.lsn import Lsn

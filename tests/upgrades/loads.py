@@ -12,9 +12,10 @@ from typing import Any
 from airflow.models.connection import Connection
 from pyspark.sql import SparkSession
 
-from airflow_provider_mssql_cdc.core.checkpoint import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, from_json, to_json
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.core.spec import Gap, Marker
+from airflow_provider_mssql_cdc.core.marker import Gap, Marker
 
 
 @dataclass(frozen=True, slots=True)

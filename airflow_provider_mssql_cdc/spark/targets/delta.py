@@ -13,10 +13,10 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError
+from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.target import in_folder
 from airflow_provider_mssql_cdc.spark.files import check_folder
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, State, Write

@@ -16,10 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, MarkerMovedError, TargetError
+from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable

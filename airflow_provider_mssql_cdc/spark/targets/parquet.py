@@ -16,9 +16,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.core.spec import Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable

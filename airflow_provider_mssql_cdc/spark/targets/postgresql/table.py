@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, Marker, from_json, to_json
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError, TargetUnavailableError
+from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Merge, Replace, State, Write

@@ -3,9 +3,8 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Witness
 from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
-from airflow_provider_mssql_cdc.core.log_history import LogHistory, check_unmoved
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_unmoved
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 

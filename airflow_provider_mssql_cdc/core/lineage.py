@@ -1,15 +1,59 @@
-"""Whether the LSN history of a database is still the one that a position was reached in."""
+"""Positions with what proves them, and whether a database's log lineage is still the one that they were reached in."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from airflow_provider_mssql_cdc.core.checkpoint import RESET_ADVICE, SAME_TIME, Witness
-from airflow_provider_mssql_cdc.core.exceptions import RestoredError, SourceMovedError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceMovedError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
+
+DATETIME_TICK = datetime.timedelta(seconds=1) / 300
+"""What SQL Server's ``datetime`` counts in (docs: datetime)."""
+
+SAME_TIME = DATETIME_TICK / 2
+"""Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
+(.006667 s to .006 or .007)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The largest LSN of ``cdc.lsn_time_mapping`` at or below a position, and its ``tran_end_time``.
+
+    As long as the mapping still reaches back to it, it must be found there unchanged: otherwise the database was
+    restored, or CDC was enabled anew, and positions of before mean nothing.
+
+    :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where it was not seen
+    """
+
+    lsn: Lsn
+    time: datetime.datetime
+    recovery_fork: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    KIND: ClassVar[str] = "lsn"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPosition:
+    """A position of another kind than LSNs, such as a sync version of Change Tracking, with what proves it.
+
+    :param position: with its ``kind``
+    :param witness: of it, with its ``kind``
+    :param lsn: the LSN that it belongs to, or from which it may be used; None where it stands by itself
+    :param noted_at: when it was noted; None where nobody asks
+    :param purpose: what it is kept for
+    """
+
+    position: dict[str, Any]
+    witness: dict[str, Any] | None = None
+    lsn: Lsn | None = None
+    noted_at: datetime.datetime | None = None
+    purpose: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

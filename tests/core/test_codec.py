@@ -1,0 +1,196 @@
+"""The codec: versions, kinds, and what a version does not know."""
+
+import dataclasses
+import datetime
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
+from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
+from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.table import InstanceRef
+from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
+
+
+@dataclass(frozen=True)
+class Square:
+    side: float
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    KIND: ClassVar[str] = "square"
+
+
+@dataclass(frozen=True)
+class Point:
+    at: Lsn
+    when: datetime.datetime | None = None
+
+    KIND: ClassVar[str] = "point"
+
+
+@dataclass(frozen=True)
+class Page:
+    shapes: tuple[Square | Point, ...]
+    position: Annotated[Lsn | None, Tagged]
+    first: Square | Point | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format(
+        "page",
+        3,
+        "7.0",
+        {
+            1: lambda data: {"shapes": [], "position": {"kind": "lsn", "at": data["lsn"]}},
+            2: lambda data: {**data, "shapes": [*data["shapes"], {"kind": "square", "side": 2}]},
+        },
+    )
+
+
+PAGE = Page((Square(1.5), Point(lsn(4), CREATED)), lsn(7), Point(lsn(1)))
+
+
+def test_members_of_a_union_are_told_apart_by_their_kind():
+    data = to_data(PAGE)
+    assert data == {
+        "version": 3,
+        "needs": "7.0",
+        "shapes": [
+            {"kind": "square", "side": 1.5},
+            {"kind": "point", "at": str(lsn(4)), "when": CREATED.isoformat()},
+        ],
+        "position": {"kind": "lsn", "at": str(lsn(7))},
+        "first": {"kind": "point", "at": str(lsn(1)), "when": None},
+    }
+    assert from_data(Page, data) == PAGE
+    assert from_json(Page, to_json(PAGE)) == PAGE
+
+
+def test_an_older_version_goes_through_each_one_after_it():
+    assert from_data(Page, {"version": 1, "lsn": str(lsn(3))}) == Page((Square(2.0),), lsn(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("first", {"kind": "circle"}, "'circle' is none of square, point"),
+        ("position", {"kind": "version", "at": "5"}, "'version' is none of lsn"),
+        ("first", {"side": 1}, "'kind'"),
+        ("position", str(lsn(1)), "page is damaged"),
+        ("shapes", 5, "page is damaged"),
+    ],
+)
+def test_what_is_of_no_known_kind_is_an_error(name, value, said):
+    with pytest.raises(FormatError, match=said):
+        from_data(Page, {**to_data(PAGE), name: value})
+
+
+def test_what_is_not_known_stays_where_it_was():
+    data = to_data(PAGE)
+    data["later"], data["shapes"][0]["later"] = [1, {"a": None}], "b"
+    read = from_data(Page, data)
+    assert to_data(dataclasses.replace(read, position=lsn(8))) == {
+        **data,
+        "position": {"kind": "lsn", "at": str(lsn(8))},
+    }
+    # a record that keeps nothing leaves it out
+    data["first"]["later"] = 1
+    assert from_data(Page, data).first == PAGE.first
+
+
+@pytest.mark.parametrize("document", [MARKER, SPEC, Receipt("a1", ())], ids=["marker", "spec", "receipt"])
+def test_version_3_is_refused_with_the_version_of_the_package_that_it_needs(document):
+    data = {**to_data(document), "version": 3, "needs": "0.9.1"}
+    with pytest.raises(NewerFormatError, match=rf"the {document.FORMAT.name} has version 3, which .* 0\.9\.1 reads"):
+        from_json(type(document), json.dumps(data))
+
+
+def test_a_receipt_with_a_newer_marker_is_refused():
+    receipt = Receipt("a1", (TableReceipt(ORDERS, (SinkReceipt("mirror", None, MARKER, "loaded", lsn(9)),)),))
+    data = to_data(receipt)
+    assert from_data(Receipt, data) == receipt
+    data["tables"][0]["sinks"][0]["after"]["version"] = 3
+    with pytest.raises(NewerFormatError, match="the marker has version 3"):
+        from_data(Receipt, data)
+
+
+VERSION_1 = {
+    "version": 1,
+    "position": str(lsn(9)),
+    "witness": {"lsn": str(lsn(8)), "time": CREATED.isoformat(), "recovery_fork": "5D3F"},
+    "server": "db:1433",
+    "database": "shop",
+    "table": {"schema": "sales", "table": "orders"},
+    "instance": "sales_orders",
+    "object_id": 11,
+    "create_date": CREATED.isoformat(),
+    "schema_hash": "1:abc",
+    "window_after": str(lsn(3)),
+    "events": {"inserted": 2},
+    "spec_id": "a1",
+    "read_mode": "change_table",
+    "vouched": "word",
+}
+
+
+def test_a_marker_of_version_1_is_upgraded():
+    assert from_data(Marker, VERSION_1) == dataclasses.replace(
+        MARKER, feeds=(FeedSpan(InstanceRef("sales_orders", 11, CREATED), None),), asserted="word", layout=1
+    )
+    bare = {name: value for name, value in VERSION_1.items() if name not in ("create_date", "read_mode", "vouched")}
+    found = from_data(Marker, {**bare, "witness": None})
+    assert (found.feed, found.witness, found.asserted) == (InstanceRef("sales_orders", 11), None, None)
+
+
+def test_a_spec_and_a_receipt_of_version_1_are_upgraded():
+    data = json.loads(to_json(SPEC))
+    data["version"], sink = 1, data["tables"][0]["sinks"][0]
+    del data["needs"], data["run"], sink["asserted"]
+    sink["vouched"] = "word"
+    data["witness"] = VERSION_1["witness"]
+    found = from_data(JobSpec, data)
+    assert found.witness == MARKER.witness
+    assert found.tables[0].sinks == (dataclasses.replace(SPEC.tables[0].sinks[0], asserted="word"),)
+    receipt = {
+        "version": 1,
+        "spec_id": "a1",
+        "tables": [
+            {
+                "name": VERSION_1["table"],
+                "sinks": [
+                    {
+                        "shape": "mirror",
+                        "before": None,
+                        "after": VERSION_1,
+                        "outcome": "loaded",
+                        "read_through": str(lsn(9)),
+                    }
+                ],
+            }
+        ],
+    }
+    after = from_data(Receipt, receipt).tables[0].sinks[0].after
+    assert after == from_data(Marker, VERSION_1)
+
+
+FEED, OTHER = InstanceRef("sales_orders", 11, CREATED), InstanceRef("v2", 12, CREATED)
+
+
+def test_the_line_of_feeds_grows_where_the_feed_changes():
+    assert line_of_feeds(None, FEED, lsn(1)) == (FeedSpan(FEED, lsn(1)),)
+    assert line_of_feeds(MARKER, FEED, lsn(9)) == MARKER.feeds
+    assert line_of_feeds(MARKER, OTHER, lsn(9)) == (*MARKER.feeds, FeedSpan(OTHER, lsn(9)))
+
+
+def test_a_marker_hands_on_what_this_version_only_keeps():
+    before = dataclasses.replace(
+        MARKER, copies=("c1",), waiting_ids=(4,), unfilled=("note",), others_seen=True, unknown={"later": 1}
+    )
+    assert carried(None, MARKER) == MARKER
+    after = carried(before, dataclasses.replace(MARKER, position=lsn(12), events={}))
+    assert after == dataclasses.replace(before, position=lsn(12), events={})
+    assert to_data(after)["later"] == 1

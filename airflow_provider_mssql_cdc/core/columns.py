@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
+from airflow_provider_mssql_cdc.core.target import HISTORY, TRANSACTIONS
 
 TEXT_SUFFIX = "__text"
 """Ends the name of the column that holds, as text, what the column beside it cannot."""
@@ -48,6 +49,14 @@ TRANSACTION_COLUMNS = {
 }
 """What a ``transactions`` table holds: one row for each transaction that changed the source table."""
 
+_ADDED = {
+    2: {
+        HISTORY: {"_tran_id": "STRING", "_healed": "BOOLEAN"},
+        TRANSACTIONS: {"_tran_id": "STRING"},
+    },
+}
+"""Columns that later versions of the layout have added, by version and shape."""
+
 BEFORE, AFTER = "before_", "after_"
 """Begin the names of a wide history's data columns; none of its other columns begins so."""
 
@@ -66,6 +75,9 @@ RESERVED = frozenset(
 
 TEMPORARY = "_mssql_cdc_"
 """Begins the names of columns that exist only while a job computes; captured columns may not begin so."""
+
+TRAN_ID = f"{TEMPORARY}tran_id"
+"""Column of a staged row: the transaction's id, until it gets its name in a table whose layout has it."""
 
 SALT = f"{TEMPORARY}salt"
 """Column that holds the salt beside values to be hashed: as a constant it would stand in the plans of Spark."""
@@ -159,6 +171,22 @@ def check_columns(table: TableName, schema: TableSchema, selection: Selection = 
                 "Choose another key (keys=..), or capture the table with another unique index (@index_name).",
             )
     _refuse_clashes(table, mappings)
+
+
+def added_columns(shape: str, layout: int) -> dict[str, str]:
+    """The system columns that a table has beside those of version 1, with their Spark SQL types.
+
+    ``_tran_id`` is the id of the transaction in ``cdc.lsn_time_mapping`` (``0x..``; NULL where that has none, and in
+    copied rows). ``_healed`` tells whether a row was made to close a gap.
+
+    :param layout: version of the table's system columns
+    """
+    return {
+        name: type_
+        for version, shapes in _ADDED.items()
+        if version <= layout
+        for name, type_ in shapes.get(shape, {}).items()
+    }
 
 
 def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:

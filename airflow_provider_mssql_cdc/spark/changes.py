@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.changes import (
     WIDE,
     HistoryOptions,
 )
-from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, shown, wide_columns
+from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, TRAN_ID, shown, wide_columns
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.window import Window
@@ -168,7 +168,8 @@ def _wide(shape: TableShape, events: DataFrame) -> DataFrame:
         *(
             values.get(target.name, column(target.name)).alias(target.name)
             for target in wide_columns(shape.data_columns)
-        )
+        ),
+        TRAN_ID,
     )
 
 

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.choice import selection_changed
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, GapError, SchemaChangedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import same_schema
@@ -218,9 +219,12 @@ def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLo
     return FirstLoad()
 
 
-def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker) -> None:
+def check_origin(
+    source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker, kept: KeptSchemas = unknown_schema
+) -> None:
     """Prove that a target is loaded from this table, with these columns.
 
+    :param kept: schemas by their hash
     :raises TargetError: if it is another source's, or a history of other changes
     :raises SchemaChangedError: if it was loaded with other columns
     :raises SelectionChangedError: if something else of the rows was loaded
@@ -251,7 +255,8 @@ def check_origin(source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: M
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not same_schema(marker.schema_hash, table.schema):
         raise SchemaChangedError(
-            f"the captured columns or the key are not those that {sink.name} was loaded with.",
+            f"the captured columns or the key are not those that {sink.name} was loaded with.\n"
+            f"{differing(kept(marker.schema_hash), table.schema)}",
             table=str(table.name),
             advice=f"{RESET_ADVICE} In that case give it the columns of now first; its rows "
             "keep NULL in a column that was added, until they change.",

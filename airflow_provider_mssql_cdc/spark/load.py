@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import secrets
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
-from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
+from airflow_provider_mssql_cdc.core.columns import added_columns, check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
     GapError,
@@ -24,7 +25,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_unmoved, restored
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.marker import Gap, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import (
     JobError,
     JobSpec,
@@ -70,7 +72,7 @@ from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
 from airflow_provider_mssql_cdc.spark.targets.registry import open_table
 from airflow_provider_mssql_cdc.spark.window_reading import merged, stage_windows
-from airflow_provider_mssql_cdc.spark.writes import first_rows, next_window, takes_copy
+from airflow_provider_mssql_cdc.spark.writes import first_rows, laid_out, next_window, takes_copy
 
 log = logging.getLogger(__name__)
 
@@ -205,7 +207,7 @@ class TableLoad:
             source = self._source_state([found])
             if self._staged is not None:
                 self._check_unmoved(source.history)
-            self._check_marker(sink, found.marker, source)
+            self._check_marker(sink, target, found.marker, source)
         check_replay(self._table, sink, target.name, found, replay)
         return found
 
@@ -302,22 +304,22 @@ class TableLoad:
         """
         check_unmoved(self._table.name, self._witnesses.values(), history, self._job.recovery_fork)
 
-    def _check_marker(self, sink: SinkSpec, marker: Marker, source: SourceState) -> None:
+    def _check_marker(self, sink: SinkSpec, target: TargetTable, marker: Marker, source: SourceState) -> None:
         """Refuse a marker of another source, or of another history of this one."""
-        check_origin(self._job.source, self._table, sink, marker)
+        check_origin(self._job.source, self._table, sink, marker, target.kept_schema)
         if why := source.history.contradiction(marker.position, marker.witness):
             raise restored(self._table.name, f"{sink.name} is loaded up to {marker.position}", why)
 
     def _look(self, sink: SinkSpec, target: TargetTable, state: State, source: SourceState) -> Decision:
         if state.marker is not None and not is_asserted(sink, state.marker):
-            self._check_marker(sink, state.marker, source)
+            self._check_marker(sink, target, state.marker, source)
         decision = decide(self._table, sink, state, cut=self._job.upto, min_lsn=self._min_lsn)
         if isinstance(decision, FirstLoad) and sink.shape not in KEYLESS and not self._table.schema.key:
             raise KeyRequiredError(f"{sink.shape} needs a key, and the table has none.", table=str(self._table.name))
         key, unique = self._table.schema.key, self._table.unique_key
         check_history_key(self._table.name, sink.history, key=key, unique=unique)
         if state.exists:
-            target.create(self.shape.columns(sink))
+            target.create(self.shape.columns(sink, self._layout(sink, target, state)))
             target.drop_leftovers()
         if isinstance(decision, Load | FirstLoad):
             self._check_start(sink, target, state, decision)
@@ -407,12 +409,14 @@ class TableLoad:
             counts = self._count(target, window)
             if isinstance(decision, Load) and not counts.events and not decision.asserted:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
+            layout, kept = self._layout(sink, target, state), self._keep_schema(target, state)
             if isinstance(decision, FirstLoad):
                 # not before all is read: columns that change meanwhile must not leave a table without them
-                target.create(self.shape.columns(sink))
+                target.create(self.shape.columns(sink, layout))
             marker = self._marker(sink, state, window, counts, decision)
+            marker = dataclasses.replace(marker, layout=layout, schema_kept=kept)
             with self._step("fold"):
-                write = self._write(sink, target, state, decision)
+                write = laid_out(sink, self._write(sink, target, state, decision), layout)
             self.writing = target.name
             with self._step("commit"):
                 done = target.commit(state, write, marker)
@@ -421,6 +425,35 @@ class TableLoad:
                 outcome = "loaded" if isinstance(decision, Load) else "first_load"
                 return SinkReceipt(sink.shape, before, marker, outcome, window.upto)
         raise self._moved(target, f"changed {_ATTEMPTS + 1} times while this load was about to commit")
+
+    def _layout(self, sink: SinkSpec, target: TargetTable, state: State) -> int:
+        """The version of the system columns that a target has, or gets.
+
+        :raises TargetError: if a later version of this package has made it
+        """
+        if state.marker is None:
+            if state.exists:
+                return self.shape.layout_of(sink, target.rows(state).columns)
+            layout = self.shape.new_layout(sink)
+            if layout < LAYOUT:
+                missing = ", ".join(added_columns(sink.shape, LAYOUT))
+                self._warn(f"{target.name} gets no {missing}, since the source has a column of such a name")
+            return layout
+        if state.marker.layout > LAYOUT:
+            raise TargetError(
+                f"{target.name} has system columns of version {state.marker.layout}, and this package knows those of "
+                f"version {LAYOUT}.",
+                table=str(self._table.name),
+                advice="Upgrade airflow-provider-mssql-cdc where the task and its Spark job run.",
+            )
+        return state.marker.layout
+
+    def _keep_schema(self, target: TargetTable, state: State) -> bool:
+        """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""
+        schema, marker = KeptSchema.of(self._table.schema), state.marker
+        if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:
+            return True
+        return target.keep_schema(schema)
 
     def _moved(self, target: TargetTable, how: str) -> MarkerMovedError:
         return MarkerMovedError(

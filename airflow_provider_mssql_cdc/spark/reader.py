@@ -32,11 +32,12 @@ RAW_COLUMNS = {
     "update_mask": "BINARY",
     "seq": "BIGINT",
     "commit_ts": "STRING",
+    "tran_id": "BINARY",
 }
 """What a raw change row holds beside the captured columns (``c<ordinal>``)."""
 
 # renamed, since a captured column may have these names too
-_MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time] FROM cdc.lsn_time_mapping)"
+_MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time], tran_id AS [__$tran] FROM cdc.lsn_time_mapping)"
 
 
 def raw_schema(mappings: Iterable[ColumnMapping]) -> str:
@@ -124,10 +125,10 @@ def slice_sql(
     rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
     wanted = []
     if history:
-        time = "CONVERT(varchar(23), m.[__$time], 121)"
+        time, transaction = "CONVERT(varchar(23), m.[__$time], 121)", "m.[__$tran]"
         rows += f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
     else:
-        time = "CAST(NULL AS varchar(23))"
+        time, transaction = "CAST(NULL AS varchar(23))", "CAST(NULL AS varbinary(10))"
         wanted.append(f"[__$operation] <> 3 OR {_in_mask(schema, (*schema.key, *sorted(selection.filtered)))}")
     if passing := pushed_filter(schema, selection.conditions):
         wanted.append(f"[__$operation] IN (3, 4) OR ({passing})")
@@ -135,7 +136,7 @@ def slice_sql(
     return (
         f"SELECT [__$start_lsn] AS start_lsn, {command_id} AS command_id, [__$seqval] AS seqval,"
         f" [__$operation] AS operation, [__$update_mask] AS update_mask, [__$seq] + {part.seq_offset} AS seq,"
-        f" {time} AS commit_ts{selected} FROM {rows}{where}"
+        f" {time} AS commit_ts, {transaction} AS tran_id{selected} FROM {rows}{where}"
     )
 
 

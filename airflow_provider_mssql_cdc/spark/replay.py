@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.spark.changes import history_rows, identified, k
 from airflow_provider_mssql_cdc.spark.shapes import IDENTITY, TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Append, State, TargetTable
+from airflow_provider_mssql_cdc.spark.writes import laid_out
 
 _ATTEMPTS = 5
 _ANOTHER_TABLE = "Drop it, or choose another target_suffix."
@@ -80,7 +81,7 @@ def replay_sink(
     :raises MarkerMovedError: if other commits came first again and again
     """
     if anew:
-        target.create(shape.columns(sink))
+        target.create(shape.columns(sink, shape.new_layout(sink)))
     for _ in range(_ATTEMPTS + 1):
         state = look()
         held = target.rows(state)
@@ -94,7 +95,8 @@ def replay_sink(
         known = known_in_history(shape, sink, held, window, state.gaps)
         events = history_rows(shape, sink, staged, window, known)
         rows = _missing(identified(sink, events), there, window)
-        if target.commit(state, Append(rows), None):
+        layout = state.marker.layout if state.marker else shape.layout_of(sink, held.columns)
+        if target.commit(state, laid_out(sink, Append(rows), layout), None):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
     raise MarkerMovedError(

@@ -14,15 +14,18 @@ from airflow_provider_mssql_cdc.core.columns import (
     DELETED_AT,
     EVENT_COLUMNS,
     TEMPORARY,
+    TRAN_ID,
     TRANSACTION_COLUMNS,
     VERSION_COLUMNS,
     ColumnMapping,
     TargetColumn,
+    added_columns,
     key_columns,
     wide_columns,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.marker import LAYOUT
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
@@ -80,15 +83,34 @@ class TableShape:
         """The columns of a mirror."""
         return tuple(target for mapping in self.mappings for target in mapping.targets)
 
-    def columns(self, sink: SinkSpec) -> tuple[TargetColumn, ...]:
-        """Return the columns of a target table."""
+    def columns(self, sink: SinkSpec, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
+        """Return the columns of a target table.
+
+        :param layout: version of its system columns
+        """
+        added = tuple(TargetColumn(name, type_, "{}") for name, type_ in added_columns(sink.shape, layout).items())
         if sink.shape == TRANSACTIONS:
-            return tuple(TargetColumn(name, type_, "{}") for name, type_ in TRANSACTION_COLUMNS.items())
+            return (*(TargetColumn(name, type_, "{}") for name, type_ in TRANSACTION_COLUMNS.items()), *added)
         if sink.history.form == WIDE:
-            return wide_columns(self.data_columns)
+            return (*wide_columns(self.data_columns), *added)
         mirror = DELETED_AT if sink.deletes == SOFT else {}
         more = {HISTORY: EVENT_COLUMNS, SCD2: VERSION_COLUMNS}.get(sink.shape, mirror)
-        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in more.items()))
+        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in more.items()), *added)
+
+    def new_layout(self, sink: SinkSpec) -> int:
+        """The layout of a table that is made: version 1 where the source has a column with the name of a later one."""
+        added = added_columns(sink.shape, LAYOUT)
+        taken = {name.lower() for name in self._data_names(sink)}
+        return 1 if taken.intersection(added) else LAYOUT
+
+    def layout_of(self, sink: SinkSpec, names: Sequence[str]) -> int:
+        """The layout of a table without marker, by the names of its columns."""
+        return LAYOUT if {*added_columns(sink.shape, LAYOUT)} <= {*names} else 1
+
+    def _data_names(self, sink: SinkSpec) -> list[str]:
+        if sink.shape == TRANSACTIONS or sink.history.form == WIDE:
+            return []
+        return [target.name for target in self.data_columns]
 
     def mirror_changes(self, staged: Staged, window: Window, held: DataFrame, deletes: str = HARD) -> DataFrame:
         """Return one row per key that changed in the window, to put or to delete.
@@ -137,7 +159,8 @@ class TableShape:
         """Return a row for each transaction of the window that changed the table, with the number of its events."""
         kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
         counted = {name: F.count_if(F.col("_op") == kind).alias(name) for name, kind in kinds.items()}
-        rows = staged.rows(window).groupBy("_lsn").agg(F.min("_commit_ts").alias("_commit_ts"), *counted.values())
+        same = [F.min(name).alias(name) for name in ("_commit_ts", TRAN_ID)]
+        rows = staged.rows(window).groupBy("_lsn").agg(*same, *counted.values())
         name = self.spec.name
         return rows.withColumns(
             {
@@ -184,7 +207,7 @@ class TableShape:
             self.chosen_key.refuse_duplicates(copied)
         event = {
             name: F.lit(None).cast(type_)
-            for name, type_ in EVENT_COLUMNS.items()
+            for name, type_ in {**EVENT_COLUMNS, TRAN_ID: "STRING"}.items()
             if name not in ("_op", "_lsn", "_changed", "_unknown")
         }
         return copied.withColumns(

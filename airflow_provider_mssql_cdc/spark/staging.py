@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, ColumnMapping, shown
+from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, TRAN_ID, ColumnMapping, shown
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
@@ -152,6 +152,7 @@ def _events(
         ]
     if history:
         columns.append(F.expr("CAST(commit_ts AS TIMESTAMP_NTZ)").alias("_commit_ts"))
+        columns.append(_text("tran_id").alias(TRAN_ID))
     return ordered.select(*columns)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Sequence
 from functools import reduce
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID, added_columns
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
@@ -84,6 +86,16 @@ def first_rows(
     return Replace(rows if sink.deletes == HARD else rows.unionByName(_gone(shape, sink.deletes, rows, held, known_at)))
 
 
+def laid_out(sink: SinkSpec, write: Write, layout: int) -> Write:
+    """The same with the columns that the layout of the sink's table has since version 1."""
+    added = added_columns(sink.shape, layout)
+    if not added:
+        return write
+    values = {"_tran_id": F.col(TRAN_ID) if TRAN_ID in write.rows.columns else F.lit(None), "_healed": F.lit(False)}
+    rows = write.rows.withColumns({name: values[name].cast(type_) for name, type_ in added.items()})
+    return dataclasses.replace(write, rows=rows)
+
+
 def _gone(
     shape: TableShape, deletes: str, rows: DataFrame, held: DataFrame, known_at: datetime.datetime | None
 ) -> DataFrame:
@@ -110,7 +122,7 @@ def _first_versions(
 def _first_events(
     shape: TableShape, sink: SinkSpec, window: Window, staged: Staged | None, copy: Copy | None, nothing: DataFrame
 ) -> DataFrame:
-    names = [column(target.name) for target in shape.columns(sink)]
+    names = [*(column(target.name) for target in shape.columns(sink, layout=1)), F.col(TRAN_ID)]
     parts = []
     if copy is not None and takes_copy(sink):
         held = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.staging import Counts
@@ -27,6 +28,8 @@ OPEN = 1 << 40
 
 class Rows(list[Event]):
     """What stands for a DataFrame of events."""
+
+    columns = ("_tran_id", "_healed")
 
     def coalesce(self, _: int) -> Rows:
         return self
@@ -82,6 +85,7 @@ class TargetTable:
         # the oldest commit that has not expired, and the one whose marker the table's properties hold
         self.oldest, self.remembered = 0, None
         self.exists = False
+        self.schemas: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -107,6 +111,13 @@ class TargetTable:
 
     def create(self, columns: Any) -> None:
         self.exists = True
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        self.schemas.add(schema.hash)
+        return True
+
+    def kept_schema(self, hash_: str) -> None:
+        """The world knows schemas by their hash alone."""
 
     def state(self) -> State:
         self._world.here = self
@@ -140,6 +151,7 @@ class TargetTable:
         self._world.at("before the commit")
         if (self.line[-1] if self.line else None) != state.snapshot:
             return False
+        assert marker is None or (marker.schema_kept and marker.schema_hash in self.schemas)
         self._add(Kept(Rows(write.fold(self.rows_now)), marker, write.low))
         if marker is not None:
             self.remembered = self.line[-1]

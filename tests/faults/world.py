@@ -348,6 +348,7 @@ def patched() -> Iterator[None]:
             copy_table=_copy,
             first_rows=_first_rows,
             next_window=_next_window,
+            laid_out=lambda sink, write, layout: write,
             identified=_identified,
             F=SimpleNamespace(max=lambda name: name),
         ),

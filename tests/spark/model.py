@@ -140,6 +140,7 @@ class Capture:
                 "operation": operation,
                 "update_mask": mask(ordinals, 5),
                 "commit_ts": f"2026-06-01 12:{self.position % 60:02d}:00.003",
+                "tran_id": self.position.to_bytes(6, "big"),
                 "row": (self.history, id_, *captured),
             }
         )
@@ -203,6 +204,7 @@ def raw_rows(captures, after=0, upto=2**40):
                 change["update_mask"],
                 number,
                 change["commit_ts"],
+                change["tran_id"],
                 *change["row"],
             )
         )

@@ -8,9 +8,9 @@ from hypothesis import given
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import CHANGES, HistoryOptions
-from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
-from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.core.window import Window
@@ -18,6 +18,8 @@ from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, 
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.targets import Append
+from airflow_provider_mssql_cdc.spark.writes import laid_out
 from tests.spark import model
 from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 from tests.spark.rows import local
@@ -54,6 +56,10 @@ def net_changes(captures, low, high):
             for _, mask, _ in changes:
                 bits |= mask
             yield operation, str(model.lsn(position)), now.get(key, values), bits
+
+
+def _plain(lsn: str) -> str:
+    return "0x" + lsn.replace(":", "").upper()
 
 
 def drawn(spark, folder, captures, low, high):
@@ -169,7 +175,12 @@ def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_pat
 
     assert found(rows) == expected
     assert found(updates) == [record for record in expected if record[0] == "update"]
-    assert rows.columns == [column.name for column in SHAPE.columns(sink)]
+    as_kept = laid_out(sink, Append(rows), LAYOUT).rows.drop(TRAN_ID)
+    assert as_kept.columns == [column.name for column in SHAPE.columns(sink)]
+    assert laid_out(sink, Append(rows), 1).rows.drop(TRAN_ID).columns == as_kept.columns[:-2]
+    ids = {(row["_lsn"], row[TRAN_ID]) for row in staged.rows(window).collect()}
+    assert {(_plain(row["lsn"]), row["_tran_id"]) for row in as_kept.collect()} <= ids
+    assert {row["_healed"] for row in as_kept.collect()} <= {False}
     # each record stands for one event, and a history of them tells what the next window needs to know
     events = staged.rows(window).where("_op != 'B'").select("_lsn", "_command_id", "_seqval", "_op").collect()
     assert sorted(map(tuple, events)) == sorted(

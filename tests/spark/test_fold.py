@@ -192,7 +192,19 @@ def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_fa
 def raw(position, command, operation, id_, name, changed=(), h=1):
     """A raw change row of ``WITHOUT_LOBS``."""
     bits = model.mask(changed or (1, 2, 3), 3)
-    return (model.lsn(position).value, command, model.lsn(command).value, operation, bits, command, None, h, id_, name)
+    return (
+        model.lsn(position).value,
+        command,
+        model.lsn(command).value,
+        operation,
+        bits,
+        command,
+        None,
+        None,
+        h,
+        id_,
+        name,
+    )
 
 
 LEFT_OF_B = [

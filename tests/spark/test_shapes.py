@@ -63,6 +63,14 @@ def events(origin: Origin, copied: dict[int, dict], low: str, times: dict) -> li
     never what the change table says of it, and what an update changed is what tells the two apart.
     """
     rows, found = dict(copied), []
+    transactions = {
+        row["lsn"]: row["transaction"]
+        for row in origin.sql(
+            "SELECT CONVERT(varchar(22), start_lsn, 1) AS lsn, CONVERT(varchar(22), tran_id, 1) AS [transaction]"
+            " FROM cdc.lsn_time_mapping"
+        )
+    }
+    assert len({*transactions.values()}) > 3
     for change in origin.sql(
         "SELECT *, CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, CONVERT(varchar(22), [__$seqval], 1) AS seqval,"
         " ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY [__$command_id], [__$seqval], [__$operation]) AS seq"
@@ -89,6 +97,8 @@ def events(origin: Origin, copied: dict[int, dict], low: str, times: dict) -> li
             "_commit_ts_utc": time.replace(tzinfo=datetime.UTC),
             "_changed": changed,
             "_unknown": [],
+            "_tran_id": transactions[change["lsn"]],
+            "_healed": False,
         }
         found.append({**row, **event})
     return found
@@ -163,7 +173,8 @@ def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: d
     for row in scd2:
         assert row["_from_ts"] == (times[row["_from_lsn"]] if row["_from_lsn"] != low else None)
         assert row["_to_ts"] == (times[row["_to_lsn"]] if row["_to_lsn"] else None)
-    copy = {**dict.fromkeys(EVENT_COLUMNS), "_op": "R", "_lsn": low, "_changed": [], "_unknown": []}
+    copy = {**dict.fromkeys([*EVENT_COLUMNS, "_tran_id"]), "_op": "R", "_lsn": low, "_changed": [], "_unknown": []}
+    copy["_healed"] = False
     history = orders.lake("dbo.orders", "history")
     for row in history:
         # PySpark gives instants in the zone of its process

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Gap, Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,15 @@ class TargetTable(Protocol):
 
         :raises TargetError: if it exists with other columns
         """
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        """Keep a schema beside the table, or with the table's creation or next commit.
+
+        :return: whether it will be there once the next commit is
+        """
+
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
+        """The schema of this hash that is kept beside the table."""
 
     def state(self) -> State:
         """Return what the table holds now."""

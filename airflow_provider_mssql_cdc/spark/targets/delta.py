@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.codec import from_data, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
@@ -28,7 +28,7 @@ from airflow_provider_mssql_cdc.spark.targets.delta_log import (
     commits_of,
     line,
 )
-from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
+from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     check_columns,
     create_and_drop,
@@ -65,7 +65,7 @@ _MISSING = frozenset(
 )
 
 
-class DeltaTable(FileTable):
+class DeltaTable(LakeTable):
     """A sink's Delta table; ``partition_by`` names columns."""
 
     _DEFAULT_PROPERTIES: ClassVar[Mapping[str, str]] = {
@@ -149,7 +149,7 @@ class DeltaTable(FileTable):
             return False
         number = self._last_transaction(before, state.snapshot) + 1
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
-        load = {"attempt": attempt, "txn": number, "marker": json.loads(to_json(marker)) if marker else None}
+        load = {"attempt": attempt, "txn": number, "marker": to_data(marker) if marker else None}
         failure: Exception | None = None
         try:
             self._transact(write, {**load, **self._follows(before)})
@@ -343,7 +343,7 @@ class DeltaTable(FileTable):
 
 
 def _marker(load: Mapping[str, Any]) -> Marker:
-    return from_json(Marker, json.dumps(load["marker"]))
+    return from_data(Marker, load["marker"])
 
 
 def _of_attempt(commits: Mapping[int, Commit], attempt: str) -> Commit | None:

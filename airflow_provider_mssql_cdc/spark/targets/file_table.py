@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import abc
+import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
+from airflow_provider_mssql_cdc.spark.targets.sql import text
+
+log = logging.getLogger(__name__)
 
 
 class FileTable:
@@ -42,3 +49,36 @@ class FileTable:
 
     def _open(self) -> None:
         """What a format does first."""
+
+
+class LakeTable(FileTable, abc.ABC):
+    """A sink's table that Spark SQL knows, with properties."""
+
+    @property
+    @abc.abstractmethod
+    def sql_name(self) -> str:
+        """The name in Spark SQL."""
+
+    @abc.abstractmethod
+    def exists(self) -> bool:
+        """Whether the table exists."""
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        """Keep a schema in the table's properties, which it gets now or when it is made."""
+        kept = properties(schema)
+        if not self.exists():
+            self._properties = {**self._properties, **kept}
+            return True
+        said = ", ".join(f"{text(name)} = {text(value)}" for name, value in kept.items())
+        try:
+            self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({said})")
+        except PySparkException as error:
+            # the next load tries again
+            log.warning("the schema was not written into the properties of %s: %s", self.name, error)
+            return False
+        return True
+
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
+        """The schema of this hash that the table's properties keep."""
+        found = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
+        return from_properties(hash_, {row["key"]: row["value"] for row in found})

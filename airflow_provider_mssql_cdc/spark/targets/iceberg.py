@@ -16,13 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, MarkerMovedError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
-from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
+from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     check_columns,
     create_and_drop,
@@ -54,7 +54,7 @@ _ICEBERG_TYPES = {"SMALLINT": "INT"}
 """Spark types that Iceberg holds as another."""
 
 
-class IcebergTable(FileTable):
+class IcebergTable(LakeTable):
     """A sink's Iceberg table."""
 
     _DEFAULT_PROPERTIES: ClassVar[Mapping[str, str]] = {
@@ -151,7 +151,7 @@ class IcebergTable(FileTable):
 
         :return: whether it was done; False if main had moved
         """
-        properties = {MARKER: json.dumps(json.loads(to_json(marker)))} if marker else {}
+        properties = {MARKER: json.dumps(to_data(marker))} if marker else {}
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if state.snapshot is None and "main" in self._history()[0]:
@@ -271,7 +271,7 @@ class IcebergTable(FileTable):
 
     def _remember(self, marker: Marker, snapshot: int) -> None:
         """Bring the table property up to the marker, for the day when the snapshot has expired."""
-        value = {"marker": json.loads(to_json(marker)), "snapshot": snapshot}
+        value = {"marker": to_data(marker), "snapshot": snapshot}
         try:
             self._session.sql(
                 f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(json.dumps(value))})"
@@ -291,7 +291,7 @@ class IcebergTable(FileTable):
         stored = self._property()
         if stored is None:
             return None
-        marker, descends = from_json(Marker, json.dumps(stored["marker"])), self._descends(expired, stored["snapshot"])
+        marker, descends = from_data(Marker, stored["marker"]), self._descends(expired, stored["snapshot"])
         if descends and (not is_empty or expired == stored["snapshot"]):
             return marker
         if descends:

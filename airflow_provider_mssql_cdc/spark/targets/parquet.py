@@ -16,16 +16,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.codec import from_data, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
 from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, quoted
 
-VERSION = 1
+VERSION = 2
 
 _LOCAL = "file:///"
 MANIFESTS, DATA = "_manifests", "data"
@@ -42,6 +43,7 @@ class Manifest:
     :param columns: name and Spark SQL type of each column
     :param files: what this commit added, relative to the table's folder
     :param marker: None where the commit proves nothing about positions
+    :param schema: canonical JSON of the schema that the marker names, where no manifest before has it
     """
 
     number: int
@@ -51,6 +53,7 @@ class Manifest:
     marker: Marker | None
     spec_id: str
     made_at: float
+    schema: str | None = None
 
 
 def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
@@ -75,6 +78,9 @@ class ParquetTable(FileTable):
     :raises TargetError: for a folder in an object store: there a manifest cannot be made on condition that it is absent
     """
 
+    _kept: str | None = None
+    """Canonical JSON of the schema that the next manifest with a marker keeps."""
+
     def check_place(self) -> None:
         """Make the folder above, and a file in it that is removed again."""
         check_folder(str(self._path.parent))
@@ -90,6 +96,16 @@ class ParquetTable(FileTable):
         found = self._known()[0].columns
         if found != expected:
             raise different_columns(self.name, dict(expected), dict(found))
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        """Keep a schema in the manifest of the next commit that has a marker."""
+        self._kept = schema.canonical
+        return True
+
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
+        """The schema of this hash that a manifest keeps."""
+        kept = (KeptSchema(m.schema) for m in _manifests(self._path) if m.schema is not None)
+        return next((schema for schema in kept if schema.hash == hash_), None)
 
     def state(self) -> State:
         """Return what the table holds now.
@@ -127,7 +143,8 @@ class ParquetTable(FileTable):
             written = write_rows(rows, f"file://{folder}")
             files = tuple(f"{DATA}/{attempt}/{Path(file).name}" for file in written.files)
             done = None
-            done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time()))
+            schema = self._kept if marker is not None else None
+            done = self._make(Manifest(last + 1, last, columns, files, marker, self._spec_id, time.time(), schema))
         finally:
             if done is False:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -218,11 +235,14 @@ def _manifests(path: Path) -> list[Manifest]:
     for number, file in enumerate(_listed(path / MANIFESTS)):
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if data.pop("version") != VERSION:
-                raise ValueError("of another version")
-            marker = from_json(Marker, json.dumps(data["marker"])) if data["marker"] else None
+            if data["version"] > VERSION:
+                raise ValueError(
+                    f"it has version {data['version']}, and this package reads up to {VERSION}: upgrade it"
+                )
+            marker = from_data(Marker, data["marker"]) if data["marker"] else None
             columns = tuple((name, type_) for name, type_ in data["columns"])
-            manifest = Manifest(**{**data, "marker": marker, "columns": columns, "files": tuple(data["files"])})
+            known = {field.name: data[field.name] for field in dataclasses.fields(Manifest) if field.name in data}
+            manifest = Manifest(**{**known, "marker": marker, "columns": columns, "files": tuple(data["files"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TargetError(f"{file} is no manifest that can be read: {error!r}.", advice=_RESTORE) from error
         if manifest.number != number:
@@ -256,4 +276,4 @@ def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> D
 
 def _plain(manifest: Manifest) -> dict[str, Any]:
     data = {field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest)}
-    return {**data, "version": VERSION, "marker": json.loads(to_json(manifest.marker)) if manifest.marker else None}
+    return {**data, "version": VERSION, "marker": to_data(manifest.marker) if manifest.marker else None}

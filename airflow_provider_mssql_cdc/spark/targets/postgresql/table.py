@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.codec import from_json, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError, TargetUnavailableError
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.source import Credentials
@@ -62,6 +63,7 @@ class PostgresqlTable:
         self._key, self._indexed, self._connections = tuple(key), indexed, connections
         self._schema, self._table = self._name[-2:]
         self._database = Database(database, credentials, self.name)
+        self._kept: KeptSchema | None = None
 
     @property
     def name(self) -> str:
@@ -110,8 +112,10 @@ class PostgresqlTable:
                 cursor.execute(
                     f"CREATE TABLE {in_schema(self._schema, SINKS)} (sink text PRIMARY KEY, version bigint NOT NULL,"
                     " marker jsonb, table_oid oid NOT NULL, is_empty boolean NOT NULL, attempt text,"
-                    " committed_at timestamptz)"
+                    " committed_at timestamptz, schemas jsonb)"
                 )
+            elif self._lacks_schemas(cursor) and self._owns_sinks(cursor):
+                cursor.execute(f"ALTER TABLE {in_schema(self._schema, SINKS)} ADD COLUMN schemas jsonb")
             oid, known = self._find(cursor, self._table), "NOTHING"
             if oid is None:
                 oid = self._make(cursor, columns)
@@ -126,6 +130,25 @@ class PostgresqlTable:
                 self._table,
                 oid,
             )
+
+    def keep_schema(self, schema: KeptSchema) -> bool:
+        """Keep a schema in the control row with the next commit.
+
+        The control table of version 0.1.0 has no column for it; it gets one from its owner alone.
+        """
+        with self._database.transaction(reading=True) as cursor:
+            there = self._find(cursor, SINKS) is not None
+            self._kept = None if there and self._lacks_schemas(cursor) and not self._owns_sinks(cursor) else schema
+        return self._kept is not None
+
+    def kept_schema(self, hash_: str) -> KeptSchema | None:
+        """The schema of this hash that the control row keeps."""
+        with self._database.transaction(reading=True) as cursor:
+            row = self._run(
+                cursor, "SELECT to_jsonb(s) #>> ARRAY['schemas', %s] FROM {sinks} s WHERE sink = %s", hash_, self._table
+            ).fetchone()
+        found = KeptSchema(row[0]) if row and row[0] else None
+        return found if found is not None and found.hash == hash_ else None
 
     def state(self) -> State:
         """Return what the table holds now.
@@ -281,12 +304,21 @@ class PostgresqlTable:
                     cursor,
                     "UPDATE {sinks} SET version = version + 1, marker = COALESCE(%s::jsonb, marker), table_oid = %s,"
                     " is_empty = %s, attempt = %s, committed_at = clock_timestamp() WHERE sink = %s",
-                    json.dumps(json.loads(to_json(marker))) if marker else None,
+                    json.dumps(to_data(marker)) if marker else None,
                     self._find(cursor, self._table),
                     self._is_empty(cursor),
                     staging.name,
                     self._table,
                 )
+                if self._kept is not None:
+                    self._run(
+                        cursor,
+                        "UPDATE {sinks} SET schemas = COALESCE(schemas, '{}') || jsonb_build_object(%s::text, %s::text)"
+                        " WHERE sink = %s",
+                        self._kept.hash,
+                        self._kept.canonical,
+                        self._table,
+                    )
                 cursor.execute(f"DROP TABLE {staging.sql_name}")
                 return True
         except TargetUnavailableError:
@@ -294,6 +326,22 @@ class PostgresqlTable:
             if self._was_committed(staging):
                 return True
             raise
+
+    def _lacks_schemas(self, cursor: psycopg.Cursor[Any]) -> bool:
+        found = cursor.execute(
+            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attname = 'schemas' AND NOT attisdropped",
+            (self._find(cursor, SINKS),),
+        )
+        return found.fetchone() is None
+
+    def _owns_sinks(self, cursor: psycopg.Cursor[Any]) -> bool:
+        (owns,) = _one(
+            cursor.execute(
+                "SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = %s",
+                (self._find(cursor, SINKS),),
+            )
+        )
+        return bool(owns)
 
     def _has_moved(self, cursor: psycopg.Cursor[Any], state: State) -> bool:
         """Lock the sink and its table against other writers, and compare them with what was seen."""

@@ -1,0 +1,57 @@
+"""A try waits for a job that version 0.1.0 submitted: it finds a spec and a receipt of version 1 on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.schema import SchemaStore
+from airflow_provider_mssql_cdc.core.spec import JobSpec
+from tests.hooks.source import CONN_ID
+from tests.operators.master import DRIVER
+from tests.operators.tries import JOB_ID, POD, SPEC, Task
+from tests.upgrades import place
+
+ELSEWHERE = {"asserted", "lost", "property"}
+"""What a person did with these tables' checkpoints after the load is in the sample, or they were not in the job."""
+
+
+def test_the_receipt_of_version_1_is_believed_and_makes_checkpoints_of_version_2(task: Task) -> None:
+    sample = json.loads(lzma.decompress((place.SAMPLES / "v1" / "parquet.json.xz").read_bytes()))
+    assert [json.loads(sample[name])["version"] for name in ("spec", "receipt")] == [1, 1]
+    spec = from_json(JobSpec, sample["spec"])
+    older = [from_json(Checkpoint, text) for text in sample["variables"].values()]
+    expected = {each.identity.table: each for each in older if each.identity.table.table not in ELSEWHERE}
+    assert len(expected) == 6
+    with place.alone() as folder:
+        job = folder / "work" / spec.id
+        job.mkdir(parents=True)
+        assert str(job / "spec.json") == spec.path
+        (job / "spec.json").write_text(sample["spec"])
+        (job / "receipt.json").write_text(sample["receipt"])
+        task.state.update({JOB_ID: DRIVER, SPEC: spec.path, POD: "Succeeded"})
+        summary = task.run(
+            tables=["lab.*"],
+            target=place.ADDRESSES["parquet"],
+            shapes=["history", "transactions"],
+            work_dir=f"{folder}/work",
+        )
+    assert (task.master.submissions, summary["upto"]) == ([], str(spec.upto))
+    assert JOB_ID not in task.state
+    assert {row["table"] for row in summary["tables"]} == {str(table.name) for table in spec.tables}
+    for table, before in expected.items():
+        identity = dataclasses.replace(before.identity, connection=CONN_ID)
+        stored = task.group.store.load(identity)
+        assert stored is not None
+        sinks = {
+            shape: dataclasses.replace(sink, schema_kept=False, failed=None) for shape, sink in stored.sinks.items()
+        }
+        assert sinks == before.sinks, table
+        if len(before.sinks) == 2:
+            assert stored.announced == before.announced
+        (hash_,) = {sink.schema_hash for sink in stored.sinks.values()}
+        assert hash_ is not None
+        assert SchemaStore(task.group.store.variables).find(hash_) is not None

@@ -67,6 +67,8 @@ def test_three_hundred_columns_of_a_hundred_characters_go_into_short_pieces():
     found = properties(kept)
     assert len(found) > 4
     assert all(0 < len(text) < 4000 for text in found.values())
+    # else Spark may take one for a secret, and show it to nobody (spark.redaction.regex)
+    assert all(set(text) <= set(string.hexdigits) for text in found.values())
     shuffled = {"format-version": "3", **dict(sorted(found.items(), reverse=True))}
     assert from_properties(WIDE.hash, shuffled) == kept
     assert kept.describe() == WIDE.describe()
@@ -75,7 +77,7 @@ def test_three_hundred_columns_of_a_hundred_characters_go_into_short_pieces():
 def test_pieces_that_are_not_all_there_are_no_schema():
     kept = KeptSchema.of(WIDE)
     pieces = kept.pieces()
-    for damaged in (pieces[:-1], pieces[1:], [], ["not base64!"], [*pieces, "AAAA"][::-1]):
+    for damaged in (pieces[:-1], pieces[1:], [], ["no digits"], [*pieces, "ABCD"][::-1]):
         assert from_pieces(kept.hash, damaged) is None
     assert from_pieces("1:abc", pieces) is None
     assert from_properties("1:abc", {"owner": "me"}) is None

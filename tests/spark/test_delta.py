@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
+from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.spark.model import lsn
 from tests.spark.rows import local
 from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
@@ -122,7 +123,7 @@ def test_the_properties_remember_a_marker_that_the_log_forgets(table):
 def remembered(target):
     """Return the position that the properties remember."""
     values = [row["value"] for row in sql(target, "SHOW TBLPROPERTIES {}") if row["key"] == MARKER]
-    return [json.loads(value)["load"]["marker"]["position"] for value in values]
+    return [unpacked(value)["load"]["marker"]["position"]["at"] for value in values]
 
 
 def test_the_properties_remember_a_table_that_is_loaded_often(table):

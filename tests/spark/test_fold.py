@@ -275,7 +275,7 @@ def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
 
     def row(position, command, operation, name, doc, text, bits=all_columns):
         place = (model.lsn(position).value, command, model.lsn(command).value)
-        return (*place, operation, bits, command, None, 1, 2, name, doc, text)
+        return (*place, operation, bits, command, None, None, 1, 2, name, doc, text)
 
     held = local(session, [(1, 2, "b", "doc", "text")], "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
@@ -467,7 +467,7 @@ def test_a_new_mirror_of_a_table_without_lobs(spark, tmp_path):
     window = Window(model.lsn(10), model.lsn(90))
     changes = [(20, 1, 2, 1, 10), (30, 1, 4, 2, 20), (40, 1, 1, 3, 3)]
     raw = [
-        (model.lsn(at).value, command, model.lsn(at).value, op, b"\3", 1, None, *row)
+        (model.lsn(at).value, command, model.lsn(at).value, op, b"\3", 1, None, None, *row)
         for at, command, op, *row in changes
     ]
     staged = stage(

@@ -87,7 +87,7 @@ def test_first_load_and_next_load(orders):
         (c["l"], c["c"], kinds[c["o"]], c["id"]) for c in captured
     )
     assert from_json(Receipt, Path(orders.work_dir, second.spec_id, "receipt.json").read_text()) == second
-    assert json.loads(Path(orders.work_dir, second.spec_id, "receipt.json").read_text())["version"] == 1
+    assert json.loads(Path(orders.work_dir, second.spec_id, "receipt.json").read_text())["version"] == 2
     assert list(Path(orders.work_dir, second.spec_id, "staged").iterdir()) == []
 
 
@@ -792,7 +792,7 @@ def test_another_instance_goes_on_where_it_reaches_back_far_enough(orders):
     assert [s.outcome for s in second.tables[0].sinks] == ["loaded", "loaded"]
     said = "was loaded from capture instance dbo_orders"
     assert [said in warning for warning in second.tables[0].warnings] == [True, True]
-    assert second.tables[0].sinks[0].after.instance == "second"
+    assert second.tables[0].sinks[0].after.feed.name == "second"
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
     assert len([row for row in orders.lake("dbo.orders", "history") if row["_op"] == "U"]) == 19
 
@@ -811,7 +811,7 @@ def test_with_a_lost_checkpoint_the_instance_of_the_markers_is_read(orders):
     again = orders.load(dataclasses.replace(newest, alternatives=(known,)))
 
     assert error(again) is None
-    assert [(s.outcome, s.after.instance) for s in again.tables[0].sinks] == [("loaded", "dbo_orders")] * 2
+    assert [(s.outcome, s.after.feed.name) for s in again.tables[0].sinks] == [("loaded", "dbo_orders")] * 2
     assert again.tables[0].warnings == ()
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
 

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import NewerFormatError, TargetError
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, parquet
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
+from tests.core.test_schema import WIDE
+from tests.spark.model import table_spec
 from tests.spark.origin import Origin, positions
 from tests.spark.tables import COLUMNS, changes, frame, load, marker, race
 
@@ -177,7 +180,7 @@ def test_what_is_missing_or_damaged_is_said(spark, table, folder):
         contents(spark, folder)
     file.with_suffix(".away").rename(file)
 
-    for damaged in ("", "{}", text.replace('"version": 1', '"version": 2'), text[: len(text) // 2]):
+    for damaged in ("", "{}", text.replace('"version": 2', '"version": 3'), text[: len(text) // 2]):
         manifests[1].write_text(damaged)
         with pytest.raises(TargetError, match="is no manifest that can be read"):
             table().state()
@@ -264,3 +267,42 @@ def test_a_history_is_loaded_and_replayed(live: Origin):
     found = sorted(tuple(row[c] for c in columns) for row in live.lake("dbo.orders", "history"))
     assert found == sorted([*copied, *events])
     assert sorted(tuple(row[c] for c in columns) for row in live.lake("dbo.orders", "history", "_again")) == events
+
+
+def test_a_schema_is_kept_in_the_manifest_of_the_commit_that_names_it(table, spark, folder):
+    kept, wide = KeptSchema.of(table_spec().schema), KeptSchema.of(WIDE)
+    first = table()
+    assert first.keep_schema(kept)
+    load(first, 1, [(1, "a", 1)])
+    second = table()
+    assert second.keep_schema(wide)
+    # a replay proves nothing, and keeps nothing
+    assert second.commit(second.state(), Append(frame(second, [(2, "b", 2)])), None)
+    assert table().kept_schema(wide.hash) is None
+    load(second, 3, [(3, "c", 3)])
+    assert [table().kept_schema(each.hash) for each in (kept, wide)] == [kept, wide]
+    assert contents(spark, folder) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+
+
+@pytest.mark.parametrize("what", ["manifest", "marker"])
+def test_what_a_later_version_has_written_is_refused_and_stays(table, folder, what):
+    load(table(), 1, [(1, "a", 1)])
+    newest = max((folder / "t x" / "_manifests").glob("*.json"))
+    data = json.loads(newest.read_text())
+    (data if what == "manifest" else data["marker"])["version"] = 3
+    newest.write_text(json.dumps(data))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises((TargetError, NewerFormatError), match="version 3"):
+        table().state()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_field_that_this_version_does_not_know_is_no_hindrance(table, folder):
+    load(table(), 1, [(1, "a", 1)])
+    newest = max((folder / "t x" / "_manifests").glob("*.json"))
+    data = json.loads(newest.read_text())
+    data["later"] = data["marker"]["later"] = {"a": 1}
+    newest.write_text(json.dumps(data))
+    state = table().state()
+    assert state.marker == marker(1)
+    assert state.marker.unknown == {"later": {"a": 1}}

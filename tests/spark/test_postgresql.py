@@ -15,15 +15,16 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
-from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
 from tests.logins import TARGET_PASSWORD, TARGET_USER
-from tests.spark.model import lsn
+from tests.spark.model import lsn, table_spec
 from tests.spark.origin import positions
 from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker
 from tests.spark.test_types import TYPES, expected
@@ -322,7 +323,7 @@ from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
-from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
 
 schema, table, staging, port, password, marker = sys.argv[1:]
 
@@ -468,6 +469,25 @@ def test_a_login_that_may_not_is_told_what_to_grant(new, postgresql, namespace):
         postgresql.sql(f'DROP ROLE "{namespace}"')
 
     assert refused.value.permanent
+
+
+@pytest.mark.parametrize("owner", [True, False], ids=["its owner loads", "another login loads"])
+def test_a_control_table_of_before_gets_its_column_from_its_owner_alone(new, table, postgresql, namespace, owner):
+    postgresql.sql(f'ALTER TABLE "{namespace}".{SINKS} DROP COLUMN schemas')
+    postgresql.sql(f"CREATE ROLE \"{namespace}\" LOGIN PASSWORD 'p'")
+    postgresql.sql(f'GRANT ALL ON SCHEMA "{namespace}" TO "{namespace}"')
+    postgresql.sql(f'GRANT ALL ON ALL TABLES IN SCHEMA "{namespace}" TO "{namespace}"')
+    kept = KeptSchema.of(table_spec().schema)
+    try:
+        target = table() if owner else new(secret=Credentials(namespace, "p"))
+        target.create(COLUMNS)
+        assert target.keep_schema(kept) is owner
+        load(target, 1, [(1, "a", 1)])
+        assert target.kept_schema(kept.hash) == (kept if owner else None)
+        assert contents(target) == [(1, "a", 1)]
+    finally:
+        postgresql.sql(f'DROP SCHEMA "{namespace}" CASCADE')
+        postgresql.sql(f'DROP OWNED BY "{namespace}"; DROP ROLE "{namespace}"')
 
 
 def test_without_psycopg_it_is_said_what_to_install(new, monkeypatch):

@@ -73,7 +73,7 @@ class Setting:
                 manifest = json.loads(path.read_text())
                 marker = manifest["marker"]
                 # of the load, or of a replay
-                if marker is None or marker["position"] == str(window.upto):
+                if marker is None or marker["position"]["at"] == str(window.upto):
                     path.write_text(json.dumps({**manifest, "files": []}))
         elif origin.format == "postgresql":
             origin.warehouse.sql(

@@ -201,7 +201,7 @@ def test_only_what_is_shown_or_judged_is_read_from_the_change_table():
 
 def test_the_salt_stands_in_no_plan(spark, capsys):
     _, mappings, _ = chosen(CHOICE)
-    raw = frame(table_session(spark), [(b"", 1, b"", 2, b"", 1, "", 1, 7, "a", None, None)])
+    raw = frame(table_session(spark), [(b"", 1, b"", 2, b"", 1, "", b"", 1, 7, "a", None, None)])
     (target,) = next(mapping.targets for mapping in mappings if mapping.column.name == "id")
 
     rows = with_salt(raw, mappings, SALT).select(F.expr(target.expression.replace("{}", "c2")).alias("id"))

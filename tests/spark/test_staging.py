@@ -28,7 +28,7 @@ def test_the_mask_of_a_wide_table_names_its_columns(spark, tmp_path, count):
     mappings = map_columns(spec.name, spec.schema)
     masks = [{n} for n in range(1, count + 1)] + [{1, count}, set(range(1, count + 1))]
     rows = [
-        (model.lsn(10).value, n, model.lsn(5).value, 4, model.mask(bits, count), n, None, *[None] * count)
+        (model.lsn(10).value, n, model.lsn(5).value, 4, model.mask(bits, count), n, None, None, *[None] * count)
         for n, bits in enumerate(masks, start=1)
     ]
     window = Window(model.lsn(1), model.lsn(20))
@@ -74,7 +74,7 @@ def test_rows_of_a_change_table_without_command_ids_are_ordered_by_what_there_is
 def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)
-    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, 1, 1, None, None, None)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, None, 1, 1, None, None, None)
     raw = local(table_session(spark), [row], raw_schema(mappings)).coalesce(1)
     window, folder = Window(model.lsn(1), model.lsn(20)), tmp_path / "a b%20c+d#é" / "events"
 
@@ -91,7 +91,7 @@ def test_what_comes_to_lie_beside_the_staged_files_is_not_read(spark, tmp_path):
 def test_staged_rows_that_cannot_be_read_are_an_error_whatever_a_cluster_ignores(spark, tmp_path, how):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)
-    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, 1, 1, None, None, None)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 2, b"\x1f", 1, None, None, 1, 1, None, None, None)
     raw = local(table_session(spark), [row], raw_schema(mappings)).coalesce(1)
     window, folder = Window(model.lsn(1), model.lsn(20)), tmp_path / "events"
     rows = stage(raw, spec.schema, mappings, [window], str(folder), history=True).rows(window)
@@ -128,7 +128,7 @@ def test_the_first_part_of_a_transaction_has_no_lower_bound(after, upto, conditi
 def test_operations_that_no_change_table_has_are_an_error(spark, tmp_path):
     spec = model.table_spec()
     mappings = map_columns(spec.name, spec.schema)
-    row = (model.lsn(10).value, 1, model.lsn(5).value, 5, b"\x1f", 1, None, 1, 1, None, None, None)
+    row = (model.lsn(10).value, 1, model.lsn(5).value, 5, b"\x1f", 1, None, None, 1, 1, None, None, None)
     raw = local(table_session(spark), [row], raw_schema(mappings))
 
     with pytest.raises(Exception, match=r"__\$operation 5"):

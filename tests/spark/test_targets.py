@@ -1,14 +1,22 @@
 """What every table format promises: rows and marker in one commit, on condition that the table is as it was seen."""
 
+import dataclasses
+
 import pytest
 
+from airflow_provider_mssql_cdc.core.codec import Format
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import NewerFormatError, TargetError
+from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from tests.core.test_schema import WIDE
+from tests.spark.model import lsn, table_spec
 from tests.spark.tables import (
     COLUMNS,
     by_hand,
@@ -20,6 +28,8 @@ from tests.spark.tables import (
     marker,
     race,
 )
+
+SCHEMA = table_spec().schema
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -327,3 +337,54 @@ def test_a_failed_write_leaves_nothing(table):
     assert target.state().marker == marker(1)
     assert contents(target) == [(1, "a", 1)]
     assert dict(target._session.conf.getAll) == settings
+
+
+def test_a_schema_is_kept_beside_the_table_before_a_marker_names_it(new):
+    """A table that is made gets it at once; one that is there keeps it without another version of its rows."""
+    one, kept, wide = new(), KeptSchema.of(SCHEMA), KeptSchema.of(WIDE)
+    assert one.keep_schema(kept)
+    one.create(COLUMNS)
+    load(one, 1, [(1, "a", 1)])
+    assert one.kept_schema(kept.hash) == kept
+    again = new()
+    assert again.kept_schema(wide.hash) is None
+    assert again.keep_schema(wide)
+    load(again, 2, [(2, "b", 2)])
+    # another object sees both, and the rows are what they were
+    assert [new().kept_schema(each.hash) for each in (kept, wide)] == [kept, wide]
+    assert contents(again) == [(1, "a", 1), (2, "b", 2)]
+    assert again.state().marker == marker(2)
+
+
+def test_a_table_whose_name_looks_like_a_secret_keeps_its_marker(table):
+    """Spark hides the values of properties in which it finds such words."""
+    named = TableName("dbo", "urls of password and token")
+    found = dataclasses.replace(marker(1), table=named)
+    one = table()
+    assert one.commit(one.state(), Append(frame(one, [(1, "a", 1)])), found)
+    assert table().state().marker == found
+    two = table()
+    assert two.commit(two.state(), Append(frame(two, [(2, "b", 2)])), dataclasses.replace(found, position=lsn(2)))
+    assert table().state().marker.position == lsn(2)
+    assert contents(table()) == [(1, "a", 1), (2, "b", 2)]
+
+
+def test_a_marker_of_a_later_version_is_refused_and_nothing_is_changed(table, new, format_, monkeypatch):
+    table = table()
+    load(table, 1, [(1, "a", 1)])
+    monkeypatch.setattr(Marker, "FORMAT", Format("marker", 3, "0.9.1", {2: dict}))
+    load(table, 2, [(2, "b", 2)])
+    monkeypatch.undo()
+    before = (contents(table), versions_of(table, format_))
+    with pytest.raises(NewerFormatError, match=r"the marker has version 3, which .* 0\.9\.1 reads"):
+        new().state()
+    assert (contents(table), versions_of(table, format_)) == before
+
+
+def versions_of(table, format_):
+    """What tells that somebody has written to a table."""
+    if format_ == "postgresql":
+        schema = table.sql_name.rpartition(".")[0].split(".")[0]
+        return by_hand(table, f"SELECT to_jsonb(s)::text FROM {schema}.mssql_cdc_sinks s")
+    query = {"iceberg": f"SELECT * FROM {table.sql_name}.refs", "delta": f"DESCRIBE HISTORY {table.sql_name}"}[format_]
+    return table._session.sql(query).collect(), table._session.sql(f"SHOW TBLPROPERTIES {table.sql_name}").collect()

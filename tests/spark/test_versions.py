@@ -196,7 +196,7 @@ def test_a_deleted_row_without_a_time_is_not_kept_as_if_it_were_there(spark, tmp
     session, window = table_session(spark), Window(model.lsn(1), model.lsn(3))
     mask = b"\x1f"
     rows = [
-        (model.lsn(n).value, 1, b"s", 1, mask, 1, ended, 1, n, None, None, None)
+        (model.lsn(n).value, 1, b"s", 1, mask, 1, ended, None, 1, n, None, None, None)
         for n, ended in ((2, "2026-06-01 12:00:00.003"), (3, None))
     ]
     held = local(session, [(1, n, None, None, None, None) for n in (2, 3)], DDL + ", _deleted_at TIMESTAMP_NTZ")

@@ -34,9 +34,11 @@ from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,
     merge,
+    packed,
     quoted,
     settings,
     text,
+    unpacked,
 )
 
 log = logging.getLogger(__name__)
@@ -312,7 +314,7 @@ class DeltaTable(LakeTable):
         then = commits.get(stored["version"]) if stored is not None else None
         if then is not None and (then == commit or _now() - then.time < _REMEMBER_AFTER):
             return
-        value = json.dumps({"version": commit.version, "load": commit.load})
+        value = packed({"version": commit.version, "load": commit.load})
         try:
             self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(value)})")
         except PySparkException as error:
@@ -337,7 +339,7 @@ class DeltaTable(LakeTable):
     def _property(self) -> dict[str, Any] | None:
         for row in self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect():
             if row["key"] == MARKER:
-                stored: dict[str, Any] = json.loads(row["value"])
+                stored: dict[str, Any] | None = unpacked(row["value"])
                 return stored
         return None
 

@@ -28,9 +28,11 @@ from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,
     merge,
+    packed,
     quoted,
     settings,
     text,
+    unpacked,
 )
 
 log = logging.getLogger(__name__)
@@ -273,9 +275,7 @@ class IcebergTable(LakeTable):
         """Bring the table property up to the marker, for the day when the snapshot has expired."""
         value = {"marker": to_data(marker), "snapshot": snapshot}
         try:
-            self._session.sql(
-                f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(json.dumps(value))})"
-            )
+            self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(packed(value))})")
         except PySparkException as error:
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
@@ -340,7 +340,7 @@ class IcebergTable(LakeTable):
         rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
         for row in rows:
             if row["key"] == MARKER:
-                stored: dict[str, Any] = json.loads(row["value"])
+                stored: dict[str, Any] | None = unpacked(row["value"])
                 return stored
         return None
 

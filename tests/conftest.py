@@ -36,6 +36,11 @@ LIGHT_JAVA = (
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
+LASTING_JAVA = (
+    # one that lives for half an hour compiles what it does often once more, and well
+    "-XX:+UseSerialGC -Xmn400m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
 os.environ.update(
     {
         "AIRFLOW_HOME": str(HOME),
@@ -114,7 +119,8 @@ def spark_session(folder: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
-    for name, value in spark_settings(folder).items():
+    lasting = {"spark.driver.extraJavaOptions": f"{LASTING_JAVA} -Djava.io.tmpdir={ROOT}"}
+    for name, value in {**spark_settings(folder), **lasting}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

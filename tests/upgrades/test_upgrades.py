@@ -1,4 +1,4 @@
-"""Two loads go on from each sample; all targets are compared in full with what the older version made of them."""
+"""Loads go on from each sample, two where an older version made it; all targets are compared in full."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.upgrades.loads import Loads, configure
 pytestmark = pytest.mark.xdist_group(__name__)
 
 VERSIONS = sorted(path.name for path in place.SAMPLES.iterdir() if (path / "source.json.xz").exists())
+"""Of the samples, the newest last."""
 
 
 def read(path: Path) -> Any:
@@ -77,7 +78,7 @@ def restore(warehouse: postgres.Postgres, sample: Path) -> None:
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_two_loads_go_on_from_what_an_older_version_left(spark, server, folder, warehouse, version, file_format):
+def test_loads_go_on_from_what_a_version_left(spark, server, folder, warehouse, version, file_format):
     samples = place.SAMPLES / version
     sample, data = read(samples / f"{file_format}.json.xz"), read(samples / "source.json.xz")
     configure(spark)
@@ -88,13 +89,17 @@ def test_two_loads_go_on_from_what_an_older_version_left(spark, server, folder, 
     loads = Loads(spark, server, file_format, warehouse)
     loads.variables.update(sample["variables"])
 
-    for cut, expected in zip(data["cuts"], sample["expected"], strict=True):
+    # what this version left any other test goes on from, too
+    loaded = 2 if version != VERSIONS[-1] else 1
+    for cut, expected in zip(data["cuts"][:loaded], sample["expected"][:loaded], strict=True):
         loads.load({case.name: loads.request(case) for case in loads.cases}, Lsn.parse(cut))
         for case in loads.cases:
             for shape in case.shapes_in(file_format):
                 found = [{name: source.plain(v) for name, v in row.items()} for row in loads.rows(case, shape)]
                 assert found == expected[case.name][shape], f"{case.name} {shape}"
 
+    if loaded == 1:
+        return
     of_source = data["tables"]["plain"]
     if "mirror" in expected["plain"]:
         assert ordered([row[name] for name in source.COLUMNS] for row in expected["plain"]["mirror"]) == ordered(

@@ -99,13 +99,13 @@ class TableShape:
 
     def new_layout(self, sink: SinkSpec) -> int:
         """The layout of a table that is made: version 1 where the source has a column with the name of a later one."""
-        added = added_columns(sink.shape, LAYOUT)
-        taken = {name.lower() for name in self._data_names(sink)}
-        return 1 if taken.intersection(added) else LAYOUT
+        return self.layout_of(sink, [*added_columns(sink.shape, LAYOUT)])
 
     def layout_of(self, sink: SinkSpec, names: Sequence[str]) -> int:
         """The layout of a table without marker, by the names of its columns."""
-        return LAYOUT if {*added_columns(sink.shape, LAYOUT)} <= {*names} else 1
+        added = added_columns(sink.shape, LAYOUT).keys()
+        taken = {name.lower() for name in self._data_names(sink)}
+        return LAYOUT if added <= {*names} and not taken & added else 1
 
     def _data_names(self, sink: SinkSpec) -> list[str]:
         if sink.shape == TRANSACTIONS or sink.history.form == WIDE:

@@ -7,15 +7,19 @@ import json
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format, to_json
+from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import FormatError
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.spec import JobSpec
-from airflow_provider_mssql_cdc.core.table import InstanceRef
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
+from airflow_provider_mssql_cdc.core.table import Column, InstanceRef
 from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from tests.spark.model import table_spec
 from tests.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -161,3 +165,20 @@ def test_changed_columns_are_said_with_those_that_the_target_was_loaded_with(ord
     assert found.error.kind == "SchemaChangedError"
     assert "then: id int(4,10,0) NOT NULL KEY, _tran_id int(4,10,0), note nvarchar(80,0,0)" in found.error.message
     assert found.error.message.index("then:") < found.error.message.index("now:")
+
+
+def test_a_history_without_marker_is_read_by_its_columns_unless_they_are_the_sources() -> None:
+    sink = SinkSpec("history", ("lake", "shop", "orders_history"), None, None)
+
+    def shape(*names: str) -> TableShape:
+        columns = tuple(Column(n, n, name, "int") for n, name in enumerate(("id", *names), start=1))
+        spec = table_spec(columns=columns, key=("id",))
+        return TableShape(spec, map_columns(spec.name, spec.schema), None)
+
+    plain, taken = shape("note"), shape("_Tran_Id", "_healed")
+    for layout in (1, 2):
+        assert plain.layout_of(sink, [column.name for column in plain.columns(sink, layout)]) == layout
+    assert (plain.new_layout(sink), taken.new_layout(sink)) == (2, 1)
+    assert taken.layout_of(sink, [column.name for column in taken.columns(sink, 1)]) == 1
+    wide = dataclasses.replace(sink, history=HistoryOptions(form="wide"))
+    assert taken.new_layout(wide) == 2, "its data columns have other names"

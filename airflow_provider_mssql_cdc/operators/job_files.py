@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import logging
 import re
 import shutil
 import time
@@ -19,6 +20,8 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
+
+log = logging.getLogger(__name__)
 
 PACKAGE = Path(airflow_provider_mssql_cdc.__file__).parent
 JOB = PACKAGE / "spark" / "job.py"
@@ -127,9 +130,13 @@ def remove_old(work_dir: str, age: float = 86400.0) -> None:
     :param age: seconds without a change after which no job can still need its folder
     """
     root = open_path(work_dir)
-    if not root.exists():
+    try:
+        folders: list[Path | ObjectStoragePath] = [*root.iterdir()] if root.exists() else []
+    except OSError as error:
+        # what is wrong with the folder the spec meets, too, and says so
+        log.warning("%s cannot be listed, so no old folder of a job is removed: %s", work_dir, error)
         return
-    for folder in root.iterdir():
+    for folder in folders:
         if _is_old(folder, time.time() - age):
             _remove_folder(folder)
 

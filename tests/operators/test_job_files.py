@@ -109,6 +109,14 @@ def test_a_damaged_receipt_is_not_believed(tmp_path, text):
     assert not error.value.permanent
 
 
+def test_a_work_dir_that_is_no_folder_is_named_when_the_spec_is_written(tmp_path):
+    spec = make_spec(tmp_path / "file")
+    (tmp_path / "file").write_text("")
+    job_files.remove_old(spec.work_dir)
+    with pytest.raises(WorkDirError, match=r"work_dir .*file: Not a directory"):
+        job_files.write_spec(spec)
+
+
 YESTERDAY = time.time() - 90_000
 
 

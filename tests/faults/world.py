@@ -360,6 +360,7 @@ def patched() -> Iterator[None]:
         ),
         mock.patch.multiple(
             replay,
+            laid_out=lambda sink, write, layout: write,
             identified=lambda _, rows: rows,
             known_in_history=lambda *_: None,
             history_rows=lambda shape, sink, staged, window, known: staged.rows(window),

@@ -99,7 +99,7 @@ def expected(position):
 
 def plain(row):
     """The data of a row: bytes instead of bytearray, and in UTC the instant, for which PySpark takes the local zone."""
-    data = {name: value for name, value in row.items() if name not in EVENT_COLUMNS}
+    data = {name: value for name, value in row.items() if name not in (*EVENT_COLUMNS, "_tran_id", "_healed")}
     data["dto"] = data["dto"] and data["dto"].astimezone(U)
     return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in data.items()}
 

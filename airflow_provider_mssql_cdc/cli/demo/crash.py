@@ -12,6 +12,7 @@ import psutil
 
 from airflow_provider_mssql_cdc.cli.demo.play import STAGED, Demo
 from airflow_provider_mssql_cdc.cli.exit import CommandError
+from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX
 
 _RECEIPT = "mssql_cdc/*/receipt.json"
 _SPARK = "org.apache.spark.deploy.SparkSubmit"
@@ -75,7 +76,8 @@ class Crash(Demo):
     def _checkpoints(self) -> list[tuple[str, str]]:
         """Return the checkpoints as Airflow's database holds them, which nothing of Airflow is needed to compare."""
         with contextlib.closing(sqlite3.connect(self._airflow_home / "airflow.db")) as database:
-            return database.execute("SELECT key, val FROM variable ORDER BY key").fetchall()
+            found = database.execute("SELECT key, val FROM variable ORDER BY key").fetchall()
+        return [(key, value) for key, value in found if key.startswith(KEY_PREFIX)]
 
     def _kill_spark(self) -> None:
         for process in psutil.Process(self.runner.pid).children(recursive=True):

@@ -13,8 +13,9 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
+from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.core.test_schema import WIDE
 from tests.spark.model import lsn, table_spec
 from tests.spark.tables import (
@@ -356,7 +357,7 @@ def test_a_schema_is_kept_beside_the_table_before_a_marker_names_it(new):
     assert again.state().marker == marker(2)
 
 
-def test_a_table_whose_name_looks_like_a_secret_keeps_its_marker(table):
+def test_a_table_whose_name_looks_like_a_secret_keeps_its_marker(table, format_):
     """Spark hides the values of properties in which it finds such words."""
     named = TableName("dbo", "urls of password and token")
     found = dataclasses.replace(marker(1), table=named)
@@ -367,6 +368,10 @@ def test_a_table_whose_name_looks_like_a_secret_keeps_its_marker(table):
     assert two.commit(two.state(), Append(frame(two, [(2, "b", 2)])), dataclasses.replace(found, position=lsn(2)))
     assert table().state().marker.position == lsn(2)
     assert contents(table()) == [(1, "a", 1), (2, "b", 2)]
+    if format_ != "postgresql":
+        shown = by_hand(two, f"SHOW TBLPROPERTIES {two.sql_name}")
+        (remembered,) = (unpacked(row["value"]) for row in shown if row["key"] == MARKER)
+        assert str(named) in "{schema}.{table}".format(**remembered.get("load", remembered)["marker"]["table"])
 
 
 def test_a_marker_of_a_later_version_is_refused_and_nothing_is_changed(table, new, format_, monkeypatch):

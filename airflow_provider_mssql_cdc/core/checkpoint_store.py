@@ -144,7 +144,7 @@ def _merged(stored: Checkpoint | None, written: Checkpoint, seen: Checkpoint | N
     }
     if "announced" in fields:
         fields["announced"] = max(filter(None, (written.announced, stored.announced)), default=None)
-    return dataclasses.replace(stored, **fields, sinks=sinks, unknown={**stored.unknown, **written.unknown})
+    return dataclasses.replace(stored, **fields, sinks=sinks)
 
 
 def _merged_sink(stored: SinkState | None, written: SinkState, seen: SinkState | None) -> SinkState:
@@ -154,8 +154,7 @@ def _merged_sink(stored: SinkState | None, written: SinkState, seen: SinkState |
     names = {name for name in SinkState.__dataclass_fields__ if getattr(written, name) != getattr(base, name)}
     if names & _PROGRESS:
         names |= {*_PROGRESS, "failed"}
-    fields = {name: getattr(written, name) for name in names - {"unknown"}}
-    return dataclasses.replace(stored, **fields, unknown={**stored.unknown, **written.unknown})
+    return dataclasses.replace(stored, **{name: getattr(written, name) for name in names - {"unknown"}})
 
 
 def _is_overtaken(shape: str, written: Checkpoint, stored: Checkpoint | None, seen: Checkpoint | None) -> bool:

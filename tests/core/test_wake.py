@@ -269,6 +269,16 @@ small = st.integers(min_value=0, max_value=12)
 moments = st.integers(min_value=0, max_value=5).map(lambda hours: NOW - hours * HOUR)
 
 
+def test_what_failed_in_another_tasks_shape_keeps_nobody_from_loading() -> None:
+    stored = checkpoint(A).failing(["history"], OVERDUE)
+    table, seen = Watched(A.source, (A,), stored), probe(90, A, events={A.name: 50})
+    assert positions_to_probe([table], ("mirror",)) == {A.name: lsn(20)}
+    assert reasons(look(table, seen)) == {"a": Reason.EVENTS}
+    both = dataclasses.replace(RULES, shapes=("mirror", "history"))
+    assert positions_to_probe([table], both.shapes) == {}
+    assert reasons(look(table, seen, rules=both)) != {"a": Reason.EVENTS}
+
+
 @st.composite
 def watched(draw: st.DrawFn, number: int) -> tuple[Watched, list[int]]:
     """A table in any state, and the LSNs of its events."""

@@ -24,13 +24,20 @@ KEY_PREFIX = "mssql_cdc__"
 class Failure:
     """Why a sink's last run failed for good, and when.
 
+    :param since: when the first of the runs failed that failed one after the other; None if this is the first
     :param seen: ``core.wake.fingerprint`` of the table's capture instances then, so that a repair can be noticed
     """
 
     reason: str
     time: datetime.datetime
     seen: str | None = None
+    since: datetime.datetime | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def began(self) -> datetime.datetime:
+        """When the first of the runs failed that failed one after the other."""
+        return self.since or self.time
 
 
 @dataclass(frozen=True, slots=True)

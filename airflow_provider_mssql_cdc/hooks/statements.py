@@ -79,8 +79,8 @@ def tables(patterns: int, *, with_instances: bool) -> str:
 
 
 RIGHTS_TO_READ = """
-SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'UNMASK'),
-  HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DEFINITION')"""
+SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'UNMASK'),
+  HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DEFINITION')"""
 
 MASKED, FILTERED = range(2)
 """What a row of ``PROTECTED`` says: a masked column of a table or a change table, or a policy that filters rows."""

@@ -259,9 +259,9 @@ class Watch:
             failed = table.checkpoint.failure(self.rules.shapes) if table.checkpoint else None
             if failed is not None:
                 log.warning(
-                    "%s failed at %s, and is tried again when its capture instance or schema changes, or after %s: %s",
+                    "%s fails since %s; it is tried again when its capture instance or schema changes, or after %s: %s",
                     table.name,
-                    failed.time.isoformat(" ", "seconds"),
+                    failed.began.isoformat(" ", "seconds"),
                     self.rules.max_idle,
                     failed.reason,
                 )

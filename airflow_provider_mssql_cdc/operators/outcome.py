@@ -87,7 +87,7 @@ class Outcome:
             stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
             moved = _moved(stored, spec, table, plan)
             if table.error is not None and table.error.permanent:
-                moved = moved.failing(shapes, self._failure(table.name, table.error.message, now))
+                moved = moved.failing(shapes, self._failure(table.name, table.error.message, now, shapes))
             if moved != stored:
                 written[table.name] = moved
         for name, error in plan.failures.items():
@@ -95,7 +95,7 @@ class Outcome:
             if error.permanent and name in plan.checkpoints:
                 stored = written.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(request.identity(plan.database, name))
-                written[name] = stored.failing(shapes, self._failure(name, str(error), now))
+                written[name] = stored.failing(shapes, self._failure(name, str(error), now, shapes))
         if succeeds and not self.failures():
             for name in plan.checkpoints:
                 checkpoint = written.get(name) or plan.checkpoints[name]
@@ -104,9 +104,11 @@ class Outcome:
                     written[name] = dataclasses.replace(checkpoint, announced=applied)
         return list(written.values())
 
-    def _failure(self, table: TableName, reason: str, now: datetime.datetime) -> Failure:
+    def _failure(self, table: TableName, reason: str, now: datetime.datetime, shapes: Collection[str]) -> Failure:
         seen = MISSING if table in self.plan.missing else fingerprint(self.plan.instances.get(table, ()))
-        return Failure(reason, now, seen)
+        stored = self.plan.checkpoints.get(table)
+        earlier = stored.failure(shapes) if stored is not None else None
+        return Failure(reason, now, seen, earlier.began if earlier is not None else None)
 
     @property
     def late(self) -> str | None:

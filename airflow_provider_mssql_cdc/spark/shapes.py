@@ -149,7 +149,7 @@ class TableShape:
             raise CopyMovedError(
                 f"CDC left out the value of {unknown}, which changed while the table was copied.",
                 table=str(self.spec.name),
-                advice="Nothing was written. Run the task again, at a quiet moment of the table: a copy during which "
+                advice="Run the task again, at a quiet moment of the table: a copy during which "
                 "these rows do not change has all values.",
             )
         changed = changes.where(~is_delete())

@@ -167,6 +167,13 @@ def test_a_failed_table_without_an_instance_keeps_what_is_loaded(group: Group) -
     assert failed is not None
     assert failed.seen == fingerprint(())
     assert after == dataclasses.replace(before, updated_at=after.updated_at).failing(["mirror"], failed)
+    with group.source.hook() as hook:
+        group.settle(plan_load(hook, group.store, group.request(), None), group.request())
+    again = group.checkpoint(A)
+    assert again is not None
+    assert (later := again.failure()) is not None
+    assert later.time > failed.time
+    assert later.began == failed.time
 
 
 @pytest.mark.parametrize("text", ["{", '{"version": 99}'], ids=["damaged", "newer"])

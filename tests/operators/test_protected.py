@@ -14,6 +14,8 @@ from tests.hooks.source import Source
 from tests.operators.group import A, B, Group
 
 LOGIN, PASSWORD = "loader", "Loader-pw-12345"
+DATABASE = "my.shop"
+"""Its name is to be quoted where a statement takes names as texts."""
 
 
 @pytest.fixture(params=["2019", "2022"])
@@ -27,13 +29,14 @@ def still(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def group(still: Sandbox) -> Iterator[Group]:
     """Two tables with a first event each, and a login that may read all of the database."""
     server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
-    source = Source(server, "shop")
-    still.execute("EXEC sys.sp_cdc_enable_db", "shop")
+    source = Source(server, DATABASE)
+    still.execute("EXEC sys.sp_cdc_enable_db", DATABASE)
     for table in ("a", "b"):
-        still.execute(f"CREATE TABLE dbo.{table} (id int NOT NULL PRIMARY KEY, v int NULL, w nvarchar(9) NULL)", "shop")
-        still.execute(f"EXEC sys.sp_cdc_enable_table N'dbo', N'{table}', @role_name = NULL", "shop")
-        still.execute(f"INSERT INTO dbo.{table} VALUES (1, 2, N'x')", "shop")
-    still.step("shop")
+        columns = "id int NOT NULL PRIMARY KEY, v int NULL, w nvarchar(9) NULL"
+        still.execute(f"CREATE TABLE dbo.{table} ({columns})", DATABASE)
+        still.execute(f"EXEC sys.sp_cdc_enable_table N'dbo', N'{table}', @role_name = NULL", DATABASE)
+        still.execute(f"INSERT INTO dbo.{table} VALUES (1, 2, N'x')", DATABASE)
+    still.step(DATABASE)
     for statement in (
         f"CREATE LOGIN [{LOGIN}] WITH PASSWORD = N'{PASSWORD}'",
         f"CREATE USER [{LOGIN}] FOR LOGIN [{LOGIN}]",
@@ -51,7 +54,7 @@ def plan(group: Group, **given: object) -> RunPlan:
 
 
 def test_a_masked_column_fails_its_table_alone(still: Sandbox, group: Group) -> None:
-    still.protect("dbo.a", masked=["w", "v"], database="shop")
+    still.protect("dbo.a", masked=["w", "v"], database=DATABASE)
     found = plan(group)
     assert list(found.candidates) == [B]
     assert isinstance(found.failures[A], MaskedError)
@@ -79,7 +82,7 @@ def test_who_may_unmask_reads_what_the_table_holds(
     still: Sandbox, group: Group, grants: tuple[str, ...], left: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     """Before 2022 the database's right alone counts."""
-    still.protect("dbo.a", masked=["v", "w"], database="shop")
+    still.protect("dbo.a", masked=["v", "w"], database=DATABASE)
     for grant in grants:
         group.source.sql(f"GRANT {grant} TO loader")
     ((number,),) = group.source.sql("SELECT object_id FROM sys.tables WHERE name = N'a'")
@@ -90,7 +93,7 @@ def test_who_may_unmask_reads_what_the_table_holds(
 
 
 def test_only_what_is_loaded_or_filtered_by_counts(still: Sandbox, group: Group) -> None:
-    still.protect("dbo.a", masked=["w"], database="shop")
+    still.protect("dbo.a", masked=["w"], database=DATABASE)
     assert not plan(group, choices=Choices(masks={"dbo.a": {"w": "redact"}})).failures
     assert not plan(group, choices=Choices(columns={"dbo.a": ("id", "v")})).failures
     filtered = Choices(columns={"dbo.a": ("id", "v")}, row_filters={"dbo.a": (("w", "=", "x"),)})
@@ -98,10 +101,10 @@ def test_only_what_is_loaded_or_filtered_by_counts(still: Sandbox, group: Group)
 
 
 def test_an_enabled_policy_that_filters_rows_fails_its_table(still: Sandbox, group: Group) -> None:
-    still.protect("dbo.a", policy="own", kind="BLOCK", database="shop")
-    still.protect("dbo.a", policy="tenants", enabled=False, database="shop")
+    still.protect("dbo.a", policy="own", kind="BLOCK", database=DATABASE)
+    still.protect("dbo.a", policy="tenants", enabled=False, database=DATABASE)
     assert not plan(group).failures
-    still.protect("dbo.a", policy="tenants", database="shop")
+    still.protect("dbo.a", policy="tenants", database=DATABASE)
     found = plan(group)
     assert str(found.failures[A]) == (
         "dbo.a: security policy tenants may hide rows of the table from loader. Let the policy's predicate admit "
@@ -114,19 +117,19 @@ def test_an_enabled_policy_that_filters_rows_fails_its_table(still: Sandbox, gro
 def test_without_view_definition_policies_cannot_be_known(
     still: Sandbox, group: Group, caplog: pytest.LogCaptureFixture
 ) -> None:
-    still.protect("dbo.a", policy="tenants", database="shop")
+    still.protect("dbo.a", policy="tenants", database=DATABASE)
     group.source.sql("REVOKE VIEW DEFINITION TO [loader]")
     caplog.set_level("INFO")
     assert not plan(group).failures
     (record,) = [r for r in caplog.records if "VIEW DEFINITION" in r.getMessage()]
     assert record.levelname == "INFO"
     assert record.getMessage() == (
-        "loader has no VIEW DEFINITION in shop, so whether row-level security hides rows from it cannot be known"
+        "loader has no VIEW DEFINITION in my.shop, so whether row-level security hides rows from it cannot be known"
     )
 
 
 def test_encrypted_columns_are_bytes_and_told(still: Sandbox, group: Group) -> None:
-    still.protect("dbo.a", encrypted=["w"], database="shop")
+    still.protect("dbo.a", encrypted=["w"], database=DATABASE)
     found = plan(group)
     column = found.candidates[A].schema.column("w")
     assert (column.type, column.length, column.collation, column.is_lob) == ("varbinary", 8000, None, False)
@@ -138,7 +141,7 @@ def test_encrypted_columns_are_bytes_and_told(still: Sandbox, group: Group) -> N
 
 
 def test_an_administrator_reads_all(still: Sandbox, group: Group) -> None:
-    still.protect("dbo.a", masked=["w"], database="shop")
+    still.protect("dbo.a", masked=["w"], database=DATABASE)
     with group.source.hook() as hook:
         assert not plan_load(hook, group.store, group.request(), None).failures
 
@@ -146,4 +149,4 @@ def test_an_administrator_reads_all(still: Sandbox, group: Group) -> None:
 def test_only_what_is_there_can_be_protected(still: Sandbox, group: Group) -> None:
     for table, columns in (("dbo.none", []), ("dbo.a", ["none"])):
         with pytest.raises(ValueError, match="none"):
-            still.protect(table, masked=columns, database="shop")
+            still.protect(table, masked=columns, database=DATABASE)

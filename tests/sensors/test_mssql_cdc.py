@@ -328,7 +328,7 @@ def test_failed_tables_are_named_when_it_begins_to_wait(
     assert not wait.poke({})
     (line,) = [record.getMessage() for record in caplog.records if "no luck" in record.getMessage()]
     assert re.fullmatch(
-        r"dbo\.a failed at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00, and is tried again when its capture instance or "
+        r"dbo\.a fails since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00; it is tried again when its capture instance or "
         r"schema changes, or after 2:00:00: no luck at all",
         line,
     )

@@ -32,7 +32,8 @@ def _permission(env: Environment, arguments: list[Expr]) -> Expr:
     if class_ == "SERVER":
         return constant(int(env.has_server_right(permission)), INT)
     if class_ == "DATABASE":
-        found = env.instance.storage.databases.get((securable or database.name).casefold())
+        named = objects.parts_of(securable) if securable else ("", "", database.name)
+        found = env.instance.storage.databases.get(named[-1].casefold()) if named and not named[1] else None
         return constant(None if found is None else int(env.permitted(found, permission)), INT)
     if permission == "UNMASK" and not env.instance.version.granular_unmask:
         return constant(None, INT)

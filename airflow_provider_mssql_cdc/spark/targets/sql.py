@@ -144,15 +144,16 @@ def different_columns(name: str, expected: Mapping[str, str], found: Mapping[str
         said.append(f"missing: {_listed(missing)}")
     if extra:
         said.append(f"extra, of no load: {_listed(extra)}")
-        taken_back = f"ALTER TABLE .. DROP COLUMN {', '.join(extra)} takes back what was added by hand"
-        renamed = " (or RENAME COLUMN, where a missing one was renamed)" if missing else ""
+        columns = "column" if len(extra) == 1 else "columns"
+        taken_back = f"Dropping the {columns} {', '.join(extra)} takes back what was added by hand"
+        renamed = " (or renaming, where a missing one was renamed)" if missing else ""
         advice.append(f"{taken_back}{renamed}.")
     if others:
         said.append("of another type: " + ", ".join(f"{c} {found[c]}, not {type_}" for c, type_ in others.items()))
     if others or (missing and not extra):
         advice.append(
             "Restore the table as the last load left it: a column that is only added again has lost its values. "
-            "One that the source got since is to be added (ADD COLUMN)."
+            "One that the source got since is to be added."
         )
     return TargetError(
         f"{name} does not have the columns that this load writes; {'; '.join(said) or 'their order is another'}.",

@@ -198,7 +198,8 @@ def test_what_a_version_does_not_know_is_there_when_it_has_written():
     data["later"] = {"a": [1]}
     data["sinks"]["mirror"]["later"] = "b"
     data["sinks"]["mirror"]["feed"]["later"] = "c"
-    data["sinks"]["history"]["failed"] = {"reason": "no", "time": NOON.isoformat(), "seen": None, "later": "d"}
+    failed = {"reason": "no", "time": NOON.isoformat(), "seen": None, "since": None}
+    data["sinks"]["history"]["failed"] = {**failed, "later": "d"}
     store = store_of(json.dumps(data))
     seen = store.load(IDENTITY)
     moved = dataclasses.replace(seen.sinks["mirror"], applied=lsn(9), read_through=lsn(9))

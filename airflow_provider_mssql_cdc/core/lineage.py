@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceMovedError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import TableName
-
-DATETIME_TICK = datetime.timedelta(seconds=1) / 300
-"""What SQL Server's ``datetime`` counts in (docs: datetime)."""
-
-SAME_TIME = DATETIME_TICK / 2
-"""Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
-(.006667 s to .006 or .007)."""
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,20 +154,26 @@ def line_of_feeds(before: Marker | None, feed: InstanceRef, after: Lsn) -> tuple
     :param after: start of the window
     """
     line = before.feeds if before else ()
-    if not line or line[-1].feed != feed:
+    if not line or not line[-1].feed.is_same(feed):
         return (*line, FeedSpan(feed, after))
-    return line
+    # an older version may not have known all of it
+    return (*line[:-1], dataclasses.replace(line[-1], feed=feed))
 
 
-def carried(before: Marker | None, marker: Marker) -> Marker:
-    """A marker with what the one before it hands on: all that this version only keeps."""
+def carried(before: Marker | None, marker: Marker, *, rows: bool) -> Marker:
+    """A marker with what the one before it hands on: all that this version only keeps.
+
+    :param rows: whether the rows of before are those that the marker before says
+    """
     if before is None:
         return marker
+    names = (*_OF_THE_TABLE, *(_OF_THE_ROWS if rows else ()))
     return dataclasses.replace(
         marker,
-        **{name: getattr(before, name) for name in _HANDED_ON},
+        **{name: getattr(before, name) for name in names},
         unknown={**before.unknown, **marker.unknown},
     )
 
 
-_HANDED_ON = ("uncaptured_ids", "waiting_ids", "column_map", "unfilled", "copies", "others_seen")
+_OF_THE_TABLE = ("uncaptured_ids", "waiting_ids", "column_map")
+_OF_THE_ROWS = ("unfilled", "copies", "others_seen")

@@ -13,6 +13,13 @@ from airflow_provider_mssql_cdc.core.lsn import Lsn
 
 _HASH_FORMAT = "1"
 
+DATETIME_TICK = datetime.timedelta(seconds=1) / 300
+"""What SQL Server's ``datetime`` counts in (docs: datetime)."""
+
+SAME_TIME = DATETIME_TICK / 2
+"""Two times from ``datetime`` columns that are less apart than this are the same tick, which clients round differently
+(.006667 s to .006 or .007)."""
+
 LOB_TYPES = frozenset({"text", "ntext", "image", "xml"})
 """Types that are LOBs at any length; varchar, nvarchar and varbinary are LOBs when declared (max)."""
 
@@ -212,10 +219,13 @@ class InstanceRef:
         """The reference to this instance."""
         return cls(instance.name, instance.object_id, instance.create_date)
 
-    def is_same(self, instance: CaptureInstance) -> bool:
+    def is_same(self, other: CaptureInstance | InstanceRef) -> bool:
         """Whether this is the instance, as far as is known."""
-        same = (self.name, self.object_id) == (instance.name, instance.object_id)
-        return same and self.create_date in (None, instance.create_date)
+        if (self.name, self.object_id) != (other.name, other.object_id):
+            return False
+        if self.create_date is None or other.create_date is None:
+            return True
+        return abs(self.create_date - other.create_date) < SAME_TIME
 
 
 @dataclass(frozen=True, slots=True)

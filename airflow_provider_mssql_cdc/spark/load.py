@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.columns import added_columns, check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
+    RESET_ADVICE,
     CaptureLagError,
+    FormatError,
     GapError,
     KeyRequiredError,
     MarkerMovedError,
@@ -133,7 +135,7 @@ class TableLoad:
         """
         with self._step("plan"):
             targets = [self.target(sink.table, sink) for sink in self._table.sinks]
-            states = [target.state() for target in targets]
+            states = [self._state_of(target) for target in targets]
             state = self._source_state(states)
             self._min_lsn = state.min_lsn
             plans = [self._look(*found, state) for found in zip(self._table.sinks, targets, states, strict=True)]
@@ -194,7 +196,7 @@ class TableLoad:
 
         :raises MsSqlCdcError: if it must not
         """
-        found = target.state()
+        found = self._state_of(target)
         if is_asserted(sink, found.marker):
             raise NotLoadedYetError(
                 f"{target.name} stands for what `checkpoint set` said, and no load has gone on from there yet.",
@@ -286,6 +288,18 @@ class TableLoad:
                 table=str(self._table.name),
                 advice="A readable secondary may lag behind: run the task again.",
             )
+
+    def _state_of(self, target: TargetTable) -> State:
+        """What a target holds now.
+
+        :raises FormatError: if its marker cannot be read
+        """
+        try:
+            return target.state()
+        except FormatError as error:
+            error.message, error.table = f"of {target.name}, {error.message}", str(self._table.name)
+            error.advice = error.advice or RESET_ADVICE
+            raise
 
     def _source_state(self, found: Sequence[State]) -> SourceState:
         """Return the state of the source, with what tells whether the markers of targets still hold."""
@@ -396,7 +410,7 @@ class TableLoad:
         for attempt in range(_ATTEMPTS + 1):
             if attempt:
                 log.info("%s: %s moved the target; trying again", self._table.name, target.moved_by())
-                state = target.state()
+                state = self._state_of(target)
                 source = self._source_state([state])
                 self._check_unmoved(source.history)
                 decision = self._look(sink, target, state, source)
@@ -409,7 +423,7 @@ class TableLoad:
             counts = self._count(target, window)
             if isinstance(decision, Load) and not counts.events and not decision.asserted:
                 return SinkReceipt(sink.shape, before, decision.marker, "empty", window.upto)
-            layout, kept = self._layout(sink, target, state), self._keep_schema(target, state)
+            layout, kept = self._layout(sink, target, state), self._keep_schema(target, state, decision)
             if isinstance(decision, FirstLoad):
                 # not before all is read: columns that change meanwhile must not leave a table without them
                 target.create(self.shape.columns(sink, layout))
@@ -430,6 +444,7 @@ class TableLoad:
         """The version of the system columns that a target has, or gets.
 
         :raises TargetError: if a later version of this package has made it
+        :raises UnsupportedColumnError: if a column of the source would take the place of a system column
         """
         if state.marker is None:
             if state.exists:
@@ -439,18 +454,11 @@ class TableLoad:
                 missing = ", ".join(added_columns(sink.shape, LAYOUT))
                 self._warn(f"{target.name} gets no {missing}, since the source has a column of such a name")
             return layout
-        if state.marker.layout > LAYOUT:
-            raise TargetError(
-                f"{target.name} has system columns of version {state.marker.layout}, and this package knows those of "
-                f"version {LAYOUT}.",
-                table=str(self._table.name),
-                advice="Upgrade airflow-provider-mssql-cdc where the task and its Spark job run.",
-            )
-        return state.marker.layout
+        return self.shape.marked_layout(sink, target.name, state.marker)
 
-    def _keep_schema(self, target: TargetTable, state: State) -> bool:
+    def _keep_schema(self, target: TargetTable, state: State, decision: Load | FirstLoad) -> bool:
         """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""
-        schema, marker = KeptSchema.of(self._table.schema), state.marker
+        schema, marker = KeptSchema.of(self._table.schema), state.marker if not decision.asserted else None
         if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:
             return True
         return target.keep_schema(schema)
@@ -528,7 +536,7 @@ class TableLoad:
             deletes=sink.deletes if sink.shape == MIRROR else None,
             run=self._job.run,
         )
-        return carried(before, marker)
+        return carried(state.marker, marker, rows=goes_on)
 
     def _reads(self, marker: Marker) -> bool:
         """Whether this run reads or copies all that a commit brought."""

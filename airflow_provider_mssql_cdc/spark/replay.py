@@ -98,7 +98,8 @@ def replay_sink(
         known = known_in_history(shape, sink, held, window, state.gaps)
         events = history_rows(shape, sink, staged, window, known)
         rows = _missing(identified(sink, events), there, window)
-        layout = state.marker.layout if state.marker else shape.layout_of(sink, held.columns)
+        marker = state.marker
+        layout = shape.marked_layout(sink, target.name, marker) if marker else shape.layout_of(sink, held.columns)
         if target.commit(state, laid_out(sink, Append(rows), layout), None):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)

@@ -23,9 +23,9 @@ from airflow_provider_mssql_cdc.core.columns import (
     key_columns,
     wide_columns,
 )
-from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.marker import LAYOUT
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
 from airflow_provider_mssql_cdc.core.window import Window
@@ -100,6 +100,29 @@ class TableShape:
     def new_layout(self, sink: SinkSpec) -> int:
         """The layout of a table that is made: version 1 where the source has a column with the name of a later one."""
         return self.layout_of(sink, [*added_columns(sink.shape, LAYOUT)])
+
+    def marked_layout(self, sink: SinkSpec, name: str, marker: Marker) -> int:
+        """The layout that a table's marker names.
+
+        :param name: of the table, for people
+        :raises TargetError: if a later version of this package has made it
+        :raises UnsupportedColumnError: if a column of the source would take the place of a system column
+        """
+        if marker.layout > LAYOUT:
+            raise TargetError(
+                f"{name} has system columns of version {marker.layout}, and this package knows those of version "
+                f"{LAYOUT}.",
+                table=str(self.spec.name),
+                advice="Upgrade airflow-provider-mssql-cdc where the task and its Spark job run.",
+            )
+        system = added_columns(sink.shape, marker.layout).keys()
+        if taken := [column for column in self._data_names(sink) if column.lower() in system]:
+            raise UnsupportedColumnError(
+                f"column {taken[0]!r} has the name of a system column of {name}.",
+                table=str(self.spec.name),
+                advice="Give it another name (renames=..), or leave it out (columns=..).",
+            )
+        return marker.layout
 
     def layout_of(self, sink: SinkSpec, names: Sequence[str]) -> int:
         """The layout of a table without marker, by the names of its columns."""

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
-from airflow_provider_mssql_cdc.core.lineage import SAME_TIME, LogHistory
+from airflow_provider_mssql_cdc.core.lineage import LogHistory
 from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema, literal
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, CaptureInstance, TableSchema, literal
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Iden
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
-from airflow_provider_mssql_cdc.core.lineage import SAME_TIME, Witness
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, InstanceRef, TableName
 
 from .states import checkpoint_of
 from .strategies import checkpoints

@@ -11,9 +11,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
 from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
-from airflow_provider_mssql_cdc.core.table import InstanceRef
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, InstanceRef
 from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
 
 
@@ -186,11 +186,29 @@ def test_the_line_of_feeds_grows_where_the_feed_changes():
     assert line_of_feeds(MARKER, OTHER, lsn(9)) == (*MARKER.feeds, FeedSpan(OTHER, lsn(9)))
 
 
+@pytest.mark.parametrize("created", [None, CREATED + SAME_TIME / 2])
+def test_the_line_of_feeds_takes_up_what_is_known_of_the_same_feed_now(created):
+    before = dataclasses.replace(MARKER, feeds=(FeedSpan(dataclasses.replace(FEED, create_date=created), lsn(1)),))
+    assert line_of_feeds(before, FEED, lsn(9)) == (FeedSpan(FEED, lsn(1)),)
+    later = dataclasses.replace(FEED, create_date=CREATED + SAME_TIME)
+    assert line_of_feeds(MARKER, later, lsn(9)) == (*MARKER.feeds, FeedSpan(later, lsn(9)))
+
+
 def test_a_marker_hands_on_what_this_version_only_keeps():
     before = dataclasses.replace(
         MARKER, copies=("c1",), waiting_ids=(4,), unfilled=("note",), others_seen=True, unknown={"later": 1}
     )
-    assert carried(None, MARKER) == MARKER
-    after = carried(before, dataclasses.replace(MARKER, position=lsn(12), events={}))
+    new = dataclasses.replace(MARKER, position=lsn(12), events={})
+    assert carried(None, MARKER, rows=True) == MARKER
+    after = carried(before, new, rows=True)
     assert after == dataclasses.replace(before, position=lsn(12), events={})
+    assert to_data(after)["later"] == 1
+
+
+def test_a_marker_whose_rows_are_not_believed_hands_on_what_it_says_of_the_table():
+    table = {"waiting_ids": (4,), "uncaptured_ids": (7,), "column_map": (MappedColumn(3, "old", dropped=True),)}
+    before = dataclasses.replace(MARKER, copies=("c1",), unfilled=("note",), unknown={"later": 1}, **table)
+    new = dataclasses.replace(MARKER, position=lsn(12))
+    after = carried(before, new, rows=False)
+    assert after == dataclasses.replace(new, **table)
     assert to_data(after)["later"] == 1

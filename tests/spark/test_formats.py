@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format, to_json
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.core.exceptions import FormatError
+from airflow_provider_mssql_cdc.core.exceptions import FormatError, TargetError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from tests.core.test_spec import MARKER as A_MARKER
 from tests.spark.model import table_spec
 from tests.spark.origin import Origin, positions
 
@@ -182,3 +183,23 @@ def test_a_history_without_marker_is_read_by_its_columns_unless_they_are_the_sou
     assert taken.layout_of(sink, [column.name for column in taken.columns(sink, 1)]) == 1
     wide = dataclasses.replace(sink, history=HistoryOptions(form="wide"))
     assert taken.new_layout(wide) == 2, "its data columns have other names"
+
+
+@pytest.mark.parametrize("kind", ["history", "transactions", "wide"])
+def test_a_source_column_must_not_take_the_place_of_a_system_column(kind: str) -> None:
+    columns = (Column(1, 1, "id", "int", 4, 10), Column(2, 2, "_TRAN_ID", "int", 4, 10))
+    spec = table_spec("t", columns, ("id",))
+    shape = TableShape(spec, map_columns(spec.name, spec.schema), None)
+    history = HistoryOptions(form="wide") if kind == "wide" else HistoryOptions()
+    sink = SinkSpec(
+        "transactions" if kind == "transactions" else "history", ("a", "b", "c"), None, None, history=history
+    )
+    marker = dataclasses.replace(A_MARKER, layout=1)
+    assert shape.marked_layout(sink, "a.b.c", marker) == 1
+    if kind == "history":
+        with pytest.raises(UnsupportedColumnError, match=r"'_TRAN_ID' has the name of a system column of a\.b\.c"):
+            shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=2))
+    else:
+        assert shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=2)) == 2
+    with pytest.raises(TargetError, match="system columns of version 3"):
+        shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=3))

@@ -180,7 +180,10 @@ def test_what_is_missing_or_damaged_is_said(spark, table, folder):
         contents(spark, folder)
     file.with_suffix(".away").rename(file)
 
-    for damaged in ("", "{}", text.replace('"version": 2', '"version": 3'), text[: len(text) // 2]):
+    manifests[1].write_text(text.replace('"version": 2', '"version": 3', 1))
+    with pytest.raises(NewerFormatError, match=r"has version 3, .* Upgrade airflow-provider-mssql-cdc"):
+        table().state()
+    for damaged in ("", "{}", text[: len(text) // 2]):
         manifests[1].write_text(damaged)
         with pytest.raises(TargetError, match="is no manifest that can be read"):
             table().state()

@@ -109,7 +109,7 @@ class DeltaTable(LakeTable):
                 self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
             try:
                 create_table(self._session, self.sql_name, "delta", columns, self._partition_by, self._properties)
-            except PySparkException:
+            except Exception:
                 # two at the same instant: the other one's is as good
                 if not self.exists():
                     raise
@@ -317,7 +317,7 @@ class DeltaTable(LakeTable):
         value = packed({"version": commit.version, "load": commit.load})
         try:
             self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(value)})")
-        except PySparkException as error:
+        except Exception as error:
             # The commit has it; the next job writes the property.
             log.warning("the marker was not written into the properties of %s: %s", self.name, error)
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
@@ -72,8 +71,9 @@ class LakeTable(FileTable, abc.ABC):
         said = ", ".join(f"{text(name)} = {text(value)}" for name, value in kept.items())
         try:
             self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({said})")
-        except PySparkException as error:
-            # the next load tries again
+        except Exception as error:
+            # The next load tries again. What Java throws is not always a PySparkException, for instance where two jobs
+            # change a table's properties at once.
             log.warning("the schema was not written into the properties of %s: %s", self.name, error)
             return False
         return True

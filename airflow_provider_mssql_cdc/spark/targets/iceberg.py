@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -276,7 +275,7 @@ class IcebergTable(LakeTable):
         value = {"marker": to_data(marker), "snapshot": snapshot}
         try:
             self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(packed(value))})")
-        except PySparkException as error:
+        except Exception as error:
             # The snapshot has it; the next job brings the property up.
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 

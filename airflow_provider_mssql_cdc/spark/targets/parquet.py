@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core.codec import from_data, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import NewerFormatError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
@@ -236,8 +236,9 @@ def _manifests(path: Path) -> list[Manifest]:
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             if data["version"] > VERSION:
-                raise ValueError(
-                    f"it has version {data['version']}, and this package reads up to {VERSION}: upgrade it"
+                raise NewerFormatError(
+                    f"the manifest {file} has version {data['version']}, and this package reads up to {VERSION}.",
+                    advice="Upgrade airflow-provider-mssql-cdc wherever this task and its Spark jobs run.",
                 )
             marker = from_data(Marker, data["marker"]) if data["marker"] else None
             columns = tuple((name, type_) for name, type_ in data["columns"])

@@ -27,7 +27,12 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "hooks": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.hooks.mssql_cdc"]}],
-        "operators": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.operators.load"]}],
+        "operators": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [f"{_PACKAGE}.operators.load", f"{_PACKAGE}.operators.task_group"],
+            }
+        ],
         "sensors": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.sensors.mssql_cdc"]}],
         "triggers": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.triggers.mssql_cdc"]}],
     }

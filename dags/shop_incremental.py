@@ -14,10 +14,7 @@ import datetime
 from airflow.sdk import DAG
 from shop_lake import LAKE, SHOP
 
-from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
-
-SHAPES = ["mirror", "history"]
+from airflow_provider_mssql_cdc.operators.task_group import MsSqlCdcTaskGroup
 
 with DAG(
     "shop_incremental",
@@ -29,8 +26,11 @@ with DAG(
     tags=["mssql-cdc"],
     doc_md=__doc__,
 ):
-    wait = MsSqlCdcSensor(task_id="wait", shapes=SHAPES, deferrable=True, **SHOP)
-    load = MsSqlCdcLoadOperator(
-        task_id="load", shapes=SHAPES, upto=wait.output, conn_id="spark_default", conf=LAKE, **SHOP
+    MsSqlCdcTaskGroup(
+        "shop",
+        shapes=["mirror", "history"],
+        wait={"deferrable": True},
+        spark={"conf": LAKE},
+        prefix_group_id=False,
+        **SHOP,
     )
-    wait >> load

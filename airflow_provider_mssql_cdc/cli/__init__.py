@@ -1,4 +1,4 @@
-"""The command ``mssql-cdc``: ``demo``, ``sandbox`` and ``checkpoint``."""
+"""The command ``mssql-cdc``: ``demo``, ``sandbox``, ``plan`` and ``checkpoint``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 _COMMANDS = {
     "demo": "airflow_provider_mssql_cdc.cli.demo.command",
     "sandbox": "airflow_provider_mssql_cdc.cli.sandbox",
+    "plan": "airflow_provider_mssql_cdc.cli.plan",
     "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
 }
 
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_demo(commands)
     _add_sandbox(commands)
+    _add_plan(commands)
     _add_checkpoint(commands)
     return root
 
@@ -81,6 +83,19 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     sandbox.add_argument("--seed", choices=["shop"], help="create and fill the tables of the demo, with CDC enabled")
     sandbox.add_argument("--rows", type=_positive, default=100_000, help="rows of --seed (default: 100000)")
+
+
+def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    plan = commands.add_parser(
+        "plan",
+        help="show what a load would do now",
+        description="Show what a load would do now, table by table, by the checkpoints and the source. It goes to the "
+        "newest position, writes nothing, and enables nothing.",
+    )
+    plan.add_argument("--dag", metavar="D", required=True, help="DAG id")
+    plan.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
+    plan.add_argument("--table", help="one table alone, as schema.table")
+    plan.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
 
 
 def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

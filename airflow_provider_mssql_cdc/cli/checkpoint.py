@@ -15,10 +15,10 @@ from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, I
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.patterns import parse_name
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_template
-from airflow_provider_mssql_cdc.hooks.patterns import parse_name
 
 
 @contextlib.contextmanager

@@ -6,8 +6,9 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import Column, TableName
 
 Row = tuple[Any, ...]
 

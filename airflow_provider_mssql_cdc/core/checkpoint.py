@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 
 KEY_PREFIX = "mssql_cdc__"
@@ -58,11 +59,11 @@ class SinkState:
     :param positions: of other kinds that stand for the same as ``read_through``
     """
 
-    applied: Annotated[Lsn | None, Tagged] = None
-    read_through: Annotated[Lsn | None, Tagged] = None
+    applied: Annotated[Position | None, Tagged] = None
+    read_through: Annotated[Position | None, Tagged] = None
     witness: Witness | None = None
     asserted: str | None = None
-    feed: InstanceRef | None = None
+    feed: FeedRef | None = None
     schema_hash: str | None = None
     schema_kept: bool = False
     selection_hash: str | None = None
@@ -83,7 +84,7 @@ class SinkState:
         return self.read_through is not None
 
     @property
-    def position(self) -> Lsn:
+    def position(self) -> Position:
         """``read_through`` of a sink that is loaded.
 
         :raises ValueError: before its first load
@@ -148,8 +149,8 @@ class CopyState:
     place: str
     host: str | None = None
     state: str | None = None
-    position: Annotated[Lsn | None, Tagged] = None
-    low: Annotated[Lsn | None, Tagged] = None
+    position: Annotated[Position | None, Tagged] = None
+    low: Annotated[Position | None, Tagged] = None
     chunks: tuple[int, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -186,7 +187,7 @@ def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
     def tagged(text: str | None) -> dict[str, str] | None:
         return {"kind": Lsn.KIND, "at": text} if text else None
 
-    feed = data["instance"] and {**data["instance"], "kind": InstanceRef.KIND}
+    feed = data["instance"] and {**data["instance"], "kind": CaptureInstance.KIND}
     of_all = {
         "feed": feed,
         "schema_hash": data["schema_hash"],
@@ -232,10 +233,10 @@ class Checkpoint:
 
     identity: Identity
     sinks: dict[str, SinkState] = field(default_factory=dict)
-    announced: Annotated[Lsn | None, Tagged] = None
+    announced: Annotated[Position | None, Tagged] = None
     updated_at: datetime.datetime | None = None
     copies: tuple[CopyState, ...] = ()
-    requested: tuple[InstanceRef, ...] = ()
+    requested: tuple[FeedRef, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
     waiting_ids: tuple[int, ...] = ()
     noted: tuple[OtherPosition, ...] = ()
@@ -251,7 +252,7 @@ class Checkpoint:
         return {shape: sink for shape, sink in self.sinks.items() if sink.is_loaded}
 
     @property
-    def position(self) -> Lsn | None:
+    def position(self) -> Position | None:
         """The lowest ``read_through`` of the sinks; None before the first load."""
         return min((sink.position for sink in self.loaded.values()), default=None)
 
@@ -263,7 +264,7 @@ class Checkpoint:
         found = [s.failed for shape, s in self.sinks.items() if s.failed and (shapes is None or shape in shapes)]
         return max(found, key=lambda failure: failure.time, default=None)
 
-    def feeds(self, shapes: Collection[str]) -> list[InstanceRef]:
+    def feeds(self, shapes: Collection[str]) -> list[FeedRef]:
         """What some shapes were loaded from; where none of them was ever loaded, what the others were."""
         loaded = self.loaded
         asked = [sink for shape, sink in loaded.items() if shape in shapes] or list(loaded.values())

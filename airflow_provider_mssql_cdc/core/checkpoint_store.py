@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerCheckpointError,
     NewerFormatError,
 )
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Position
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +179,6 @@ def _is_overtaken(shape: str, written: Checkpoint, stored: Checkpoint | None, se
     return False
 
 
-def _place(sink: SinkState) -> tuple[Lsn, Lsn]:
+def _place(sink: SinkState) -> tuple[Position, Position]:
     assert sink.applied is not None
     return sink.position, sink.applied

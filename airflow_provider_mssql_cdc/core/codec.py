@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc import __version__
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position, position_of_kind
 
 UNKNOWN = "unknown"
 """Field of a record that holds what the JSON has beside its fields, so that it is there when it is written back."""
@@ -42,7 +42,7 @@ class Format:
 
 
 class Tagged:
-    """Marks a field (``Annotated[Lsn, Tagged]``) whose kind stands beside its value."""
+    """Marks a position (``Annotated[Position, Tagged]``) whose kind stands beside it, also where it is an LSN."""
 
 
 _T = TypeVar("_T")
@@ -125,13 +125,15 @@ def _is_tagged(hint: Any) -> bool:
     return typing.get_origin(hint) is typing.Annotated and Tagged in hint.__metadata__
 
 
-def _tagged(value: Any) -> dict[str, Any] | None:
-    return None if value is None else {KIND: value.KIND, "at": str(value)}
+def _tagged(value: Position | None) -> dict[str, Any] | None:
+    return None if value is None else {KIND: value.KIND, "at": value.text}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Lsn):
-        return str(value)
+    if isinstance(value, Position):
+        return value.text if isinstance(value, Lsn) else _tagged(value)
+    if isinstance(value, Cut):
+        return value.text
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -146,19 +148,23 @@ def _plain(value: Any) -> Any:
 def _typed(kind: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        if value is not None and Tagged in kind.__metadata__:
-            value = _untagged(_members(arguments[0]), value)["at"]
-        return _typed(arguments[0], value)
+        return None if value is None else position_of_kind(value[KIND], value["at"])
     if origin in (types.UnionType, typing.Union):
         return None if value is None else _one_of(_members(kind), value)
-    if kind is Lsn:
+    if kind is Position and isinstance(value, dict):
+        return position_of_kind(value[KIND], value["at"])
+    if kind in (Lsn, Position):
         return Lsn.parse(value)
+    if kind is Cut:
+        return Cut.parse(value)
     if kind is datetime.datetime:
         return datetime.datetime.fromisoformat(value)
     if origin is tuple:
         return tuple(_typed(arguments[0], item) for item in value)
     if origin is dict:
         return {key: _typed(arguments[1], item) for key, item in value.items()}
+    if "KINDS" in vars(kind):
+        return _one_of([*kind.KINDS.values()], value, of_many=True)
     if dataclasses.is_dataclass(kind):
         return from_data(typing.cast(Any, kind), value) if hasattr(kind, "FORMAT") else _made(kind, value)
     return kind(value) if kind is float else value
@@ -168,9 +174,12 @@ def _members(kind: Any) -> list[Any]:
     return [each for each in typing.get_args(kind) or (kind,) if each is not type(None)]
 
 
-def _one_of(members: list[Any], value: Any) -> Any:
-    """A value of a union: of records the one whose kind the value names."""
-    if len(members) == 1:
+def _one_of(members: list[Any], value: Any, *, of_many: bool = False) -> Any:
+    """A value of a union: of records the one whose kind the value names.
+
+    :param of_many: there may be more members where others load
+    """
+    if len(members) == 1 and not of_many:
         return _typed(members[0], value)
     return _typed(next(member for member in members if _untagged(members, value)[KIND] == member.KIND), value)
 

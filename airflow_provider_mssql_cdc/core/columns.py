@@ -168,7 +168,7 @@ def check_columns(table: TableName, schema: TableSchema, selection: Selection = 
                 table,
                 column,
                 "is part of the key, and Spark cannot compare its 100 nanoseconds as instants.",
-                "Choose another key (keys=..), or capture the table with another unique index (@index_name).",
+                "Choose another key (key=..), or capture the table with another unique index (@index_name).",
             )
     _refuse_clashes(table, mappings)
 
@@ -223,7 +223,7 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> No
                     table,
                     mapping.column,
                     f"would be loaded as {target.name!r}, the name of {other}.",
-                    "Give it another name (renames=..), or leave it out (columns=..).",
+                    "Give it another name (rename), or leave it out (columns).",
                 )
             taken[name] = mapping.column
 

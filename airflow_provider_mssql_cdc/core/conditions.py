@@ -30,6 +30,8 @@ _MONEY = {"money": (19, 4), "smallmoney": (10, 4)}
 _CONTINUED = re.compile(r"\\\r?\n")
 """What T-SQL leaves out of a string constant (docs: Backslash (line continuation))."""
 _UNORDERED = frozenset({"bit", "uniqueidentifier"})
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ def _text(table: TableName, column: Column, value: object) -> str:
 
 
 def _as_text(column: Column, value: object) -> str | None:
+    if isinstance(value, str) and column.type not in TEXTS:
+        value = _read(column, value)
     if column.type == "bit":
         return str(bool(value)).lower() if isinstance(value, int) and value in (0, 1) else None
     if isinstance(value, bool):
@@ -152,18 +156,36 @@ def _as_text(column: Column, value: object) -> str | None:
     if column.type in INTEGERS:
         return str(value) if isinstance(value, int) and -(2**63) <= value < 2**63 else None
     if column.type in DECIMALS:
-        return _decimal_text(column, Decimal(value)) if isinstance(value, int | Decimal) else None
+        # JSON and YAML have no decimals: what is written there is the shortest text of the float
+        exact = Decimal(repr(value)) if isinstance(value, float) else value
+        return _decimal_text(column, Decimal(exact)) if isinstance(exact, int | Decimal) else None
     if column.type in FLOATS:
         return _float_text(value) if isinstance(value, int | float | Decimal) else None
     if column.type in TEXTS and isinstance(value, str):
         return value.rstrip(" ") if column.type in PADDED else value
-    if column.type == "uniqueidentifier" and isinstance(value, str):
-        return _guid_text(value)
+    if column.type == "uniqueidentifier" and isinstance(value, uuid.UUID):
+        return str(value).upper()
     if column.type == "date" and isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value.isoformat()
     if column.type in MOMENTS:
         return _moment_text(value)
     return None
+
+
+def _read(column: Column, text: str) -> object:
+    """The value that a text stands for, as templates, JSON and YAML write it; None if it stands for none."""
+    if column.type == "bit":
+        return {"true": True, "false": False, "1": True, "0": False}.get(text.lower())
+    try:
+        if column.type in INTEGERS | DECIMALS | FLOATS:
+            return _NUMBER.fullmatch(text) and (int(text) if column.type in INTEGERS else Decimal(text))
+        if column.type == "uniqueidentifier":
+            return uuid.UUID(text)
+        if column.type == "date":
+            return datetime.date.fromisoformat(text) if _DATE.fullmatch(text) else None
+        return datetime.datetime.fromisoformat(text) if _DATE.match(text) else None
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _decimal_text(column: Column, value: Decimal) -> str | None:
@@ -180,13 +202,6 @@ def _decimal_text(column: Column, value: Decimal) -> str | None:
 def _float_text(value: float | Decimal) -> str | None:
     number = float(value)
     return repr(number) if math.isfinite(number) and number == value else None
-
-
-def _guid_text(value: str) -> str | None:
-    try:
-        return str(uuid.UUID(value)).upper()
-    except ValueError:
-        return None
 
 
 def _moment_text(value: object) -> str | None:
@@ -209,7 +224,7 @@ def _described(column: Column) -> str:
 
 def _refused(table: TableName, column: Column, why: str) -> SelectionError:
     return SelectionError(
-        f"row_filters cannot judge column {column.name!r} of type {column.type}: {why}",
+        f"where cannot judge column {column.name!r} of type {column.type}: {why}",
         table=str(table),
         advice="Numbers, dates, datetime and datetime2, bit, uniqueidentifier and texts can be compared, each with "
         "values of its type; others can be asked for NULL, but for LOBs.",

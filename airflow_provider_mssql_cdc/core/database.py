@@ -7,9 +7,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
 
 AZURE_SQL_DATABASE = 5
 """``SERVERPROPERTY('EngineEdition')`` of Azure SQL Database: neither Agent nor msdb, and its clock is UTC (docs)."""
@@ -74,12 +75,12 @@ class Matches:
 
     :param tables: by name, each once
     :param empty_patterns: patterns that match nothing, as given
-    :param named: those of the names asked for that mean one of the tables, as given, with the catalogue's spelling
+    :param by: table to the places, from 0, of the patterns that match it
     """
 
     tables: tuple[SourceTable, ...]
     empty_patterns: tuple[str, ...] = ()
-    named: Mapping[str, TableName] = field(default_factory=dict)
+    by: Mapping[TableName, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ChangeTables:
     """What one look at the change tables found.
 
     :param cut: the LSN up to which it looked, that of a commit as far as the mapping reaches back; None where none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Position
 
 RESET_ADVICE = (
     "To load it anew, drop the target table and run `mssql-cdc checkpoint reset`; or name the position that its rows "
@@ -84,16 +84,21 @@ class GapError(MsSqlCdcError):
     """Changes were purged before they were loaded.
 
     :param after: the position up to which all is loaded
-    :param min_lsn: the oldest position that can still be read
+    :param readable_from: behind this position all changes can still be read; None where none can
     """
 
-    def __init__(self, table: str, after: Lsn, min_lsn: Lsn, *, advice: str) -> None:
+    def __init__(self, table: str, after: Position, readable_from: Position | None, *, advice: str) -> None:
         super().__init__(
-            f"the changes after {after} and before {min_lsn} were purged before they were loaded.",
+            f"the changes after {after}{f' up to {readable_from}' if readable_from else ''} were purged before they "
+            "were loaded.",
             table=table,
             advice=advice,
         )
-        self.after, self.min_lsn = after, min_lsn
+        self.after, self.readable_from = after, readable_from
+
+
+class FeedError(MsSqlCdcError):
+    """What a table is read by cannot do what the load asks for."""
 
 
 class RestoredError(MsSqlCdcError):

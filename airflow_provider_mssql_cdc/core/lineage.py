@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceMovedError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 
@@ -49,6 +49,26 @@ class OtherPosition:
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
+class Lineage(Protocol):
+    """What a source says now, by which positions of before are judged."""
+
+    @property
+    def newest(self) -> Position | None:
+        """The newest position; None while there is none."""
+
+    def witnesses(self) -> list[Witness]:
+        """The witness of each position that is known here."""
+
+    def other_fork(self, fork: str | None) -> str | None:
+        """Say that the recovery fork is another; None where it is the same, or one is not known."""
+
+    def contradiction(self, position: Position, witness: Witness | None) -> str | None:
+        """Say what shows that a position is not of this lineage; None where nothing does.
+
+        :param witness: of the position; None where there was none
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class LogHistory:
     """What ``cdc.lsn_time_mapping`` says now.
@@ -64,6 +84,11 @@ class LogHistory:
     mapped: Mapping[Lsn, datetime.datetime] = field(default_factory=dict)
     recovery_fork: str | None = None
 
+    @property
+    def newest(self) -> Lsn | None:
+        """The max LSN."""
+        return self.max_lsn
+
     def witnesses(self) -> list[Witness]:
         """Return the witness of each mapped LSN that is known here."""
         return [Witness(lsn, time, self.recovery_fork) for lsn, time in self.mapped.items()]
@@ -74,7 +99,7 @@ class LogHistory:
             return None
         return f"the recovery fork was {fork} and is {self.recovery_fork} now"
 
-    def contradiction(self, position: Lsn, witness: Witness | None) -> str | None:
+    def contradiction(self, position: Position, witness: Witness | None) -> str | None:
         """Say what shows that a position belongs to another history: that the database was restored, or CDC enabled
         anew; None where nothing does.
 
@@ -108,9 +133,7 @@ def restored(name: TableName, what: str, why: str) -> RestoredError:
     )
 
 
-def check_unmoved(
-    name: TableName, seen: Iterable[Witness], history: LogHistory, recovery_fork: str | None = None
-) -> None:
+def check_unmoved(name: TableName, seen: Iterable[Witness], history: Lineage, recovery_fork: str | None = None) -> None:
     """Prove that what was read between two moments is of one history.
 
     :param seen: at the first moment, or before it

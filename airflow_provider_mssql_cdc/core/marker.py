@@ -9,9 +9,10 @@ from typing import Annotated, Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.table import TableName
 
 LAYOUT = 2
 """Version of the system columns that new tables get."""
@@ -25,8 +26,8 @@ class Gap:
     the end of the new copy: up to there one of before may count for longer than it did.
     """
 
-    after: Lsn
-    upto: Lsn
+    after: Position
+    upto: Position
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -37,8 +38,8 @@ class FeedSpan:
     :param after: from here on, up to where the next span begins; None where that is not known
     """
 
-    feed: InstanceRef
-    after: Lsn | None
+    feed: FeedRef
+    after: Position | None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -69,7 +70,7 @@ class TaskRun:
 def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
     gone = ("instance", "object_id", "create_date", "read_mode", "vouched")
     feed = {
-        "kind": InstanceRef.KIND,
+        "kind": CaptureInstance.KIND,
         "name": data["instance"],
         "object_id": data["object_id"],
         "create_date": data.get("create_date"),
@@ -110,14 +111,14 @@ class Marker:
     :param others_seen: commits of others were seen in the table
     """
 
-    position: Annotated[Lsn, Tagged]
+    position: Annotated[Position, Tagged]
     witness: Witness | None
     server: str
     database: str
     table: TableName
     feeds: tuple[FeedSpan, ...]
     schema_hash: str
-    window_after: Lsn | None
+    window_after: Position | None
     events: dict[str, int]
     spec_id: str
     gaps: tuple[Gap, ...] = ()
@@ -141,12 +142,12 @@ class Marker:
     FORMAT: ClassVar[Format] = Format("marker", 2, "0.2.0", {1: _from_version_1})
 
     @property
-    def feed(self) -> InstanceRef:
+    def feed(self) -> FeedRef:
         """What the newest commit was read from."""
         return self.feeds[-1].feed
 
 
-def line_of_feeds(before: Marker | None, feed: InstanceRef, after: Lsn) -> tuple[FeedSpan, ...]:
+def line_of_feeds(before: Marker | None, feed: FeedRef, after: Position) -> tuple[FeedSpan, ...]:
     """The line of feeds once a window is read.
 
     :param before: the marker that the window follows on; None where there is none, or where it is not believed

@@ -8,30 +8,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions, check_history_key
+from airflow_provider_mssql_cdc.core.changes import DEFAULT, check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
-from airflow_provider_mssql_cdc.core.choice import EVERY_ROW, Choice, check_selection, select
+from airflow_provider_mssql_cdc.core.choice import check_selection, select
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
+    FeedError,
     GapError,
     KeyRequiredError,
     RestoredError,
     SchemaChangedError,
 )
-from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, restored
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
+from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import (
-    CaptureInstance,
-    DdlChange,
-    InstanceRef,
-    TableName,
-    TableSchema,
-    column_meant,
-    same_schema,
-)
+from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant, same_schema
+from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import (
     HARD,
     HISTORY,
@@ -41,21 +37,7 @@ from airflow_provider_mssql_cdc.core.target import (
     SCD2,
     SHAPES,
     TRANSACTIONS,
-    Target,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SinkOptions:
-    """How sinks are made, the same for all tables of a run."""
-
-    target: Target
-    shapes: tuple[str, ...]
-    table_name: str
-    properties: Mapping[str, str] = field(default_factory=dict)
-    resnapshot: bool = False
-    deletes: str = HARD
-    history: HistoryOptions = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +50,17 @@ class Candidate:
     """
 
     name: TableName
-    instance: CaptureInstance
+    feed: Feed
     schema: TableSchema
     unique_key: bool
     sinks: Mapping[str, SinkState | None]
     checkpoint: Checkpoint | None
-    lost_after: Mapping[str, Lsn] = field(default_factory=dict)
+    lost_after: Mapping[str, Position] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     selection: Selection = EVERYTHING
 
     @property
-    def position(self) -> Lsn | None:
+    def position(self) -> Position | None:
         """The lowest position from which a window of this table starts; None if all sinks are first loads."""
         return min((sink.position for sink in self.sinks.values() if sink is not None), default=None)
 
@@ -104,19 +86,21 @@ class NotYet:
     reason: str
 
 
-def choose_instance(
+def choose_feed(
     name: TableName,
-    instances: Sequence[CaptureInstance],
+    feeds: Sequence[Feed],
     checkpoint: Checkpoint | None,
     shapes: Collection[str] = SHAPES,
-) -> CaptureInstance:
-    """Return the instance to read: the checkpoint's while it exists, else one that continues it; for a table that is
-    loaded for the first time the newest.
+    probe: Probe | None = None,
+) -> Feed:
+    """The feed to read: the checkpoint's while it exists, else one that continues it; for a table that is loaded for
+    the first time the newest.
 
     :param shapes: those that are to be continued
-    :raises GapError: if the checkpoint's instance is gone and no other reaches back to the position
+    :param probe: says how far the feeds reach back now
+    :raises GapError: if the checkpoint's feed is gone and no other reaches back to the position
     """
-    found = instance_to_read(instances, checkpoint, shapes)
+    found = feed_to_read(feeds, checkpoint, shapes, probe)
     if found is not None:
         return found
     assert checkpoint is not None
@@ -124,33 +108,38 @@ def choose_instance(
     raise GapError(
         str(name),
         position,
-        min((i.min_lsn for i in instances if i.min_lsn is not None), default=position.next()),
-        advice=f"Capture instance {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. Load the table "
-        'anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint reset`.',
+        min(filter(None, (_readable_from(feed, probe) for feed in feeds)), default=None),
+        advice=f"{feeds[0].WORD.capitalize()} {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. "
+        'Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint '
+        "reset`.",
     )
 
 
-def instance_to_read(
-    instances: Sequence[CaptureInstance], checkpoint: Checkpoint | None, shapes: Collection[str]
-) -> CaptureInstance | None:
-    """Return the instance of ``choose_instance``; None if the checkpoint's is gone and no other continues it."""
-    by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
+def feed_to_read(
+    feeds: Sequence[Feed], checkpoint: Checkpoint | None, shapes: Collection[str], probe: Probe | None = None
+) -> Feed | None:
+    """The feed of ``choose_feed``; None if the checkpoint's is gone and no other continues it."""
+    by_age = sorted(feeds, key=lambda feed: (feed.create_date, feed.object_id))
     if checkpoint is None or not checkpoint.loaded:
         return by_age[-1]
-    feeds = checkpoint.feeds(shapes)
-    for instance in by_age:
-        if any(feed.is_same(instance) for feed in feeds):
-            return instance
+    known = checkpoint.feeds(shapes)
+    for feed in by_age:
+        if any(ref.is_same(feed) for ref in known):
+            return feed
     position = min((sink.position for shape, sink in checkpoint.loaded.items() if shape in shapes), default=None)
     if position is None:
         return by_age[-1]
-    for instance in reversed(by_age):
-        if instance.min_lsn is not None and instance.min_lsn <= position.next():
-            return instance
-    return None if feeds else by_age[-1]
+    for feed in reversed(by_age):
+        if isinstance(position, feed.POSITION) and not is_gap(position, _readable_from(feed, probe)):
+            return feed
+    return None if known else by_age[-1]
 
 
-def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) -> None:
+def _readable_from(feed: Feed, probe: Probe | None) -> Position | None:
+    return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
+
+
+def check_history(name: TableName, checkpoint: Checkpoint, history: Lineage) -> None:
     """Refuse positions of another history: after a restore, or after CDC was disabled and enabled again.
 
     :raises RestoredError: saying which proof failed
@@ -161,40 +150,58 @@ def check_history(name: TableName, checkpoint: Checkpoint, history: LogHistory) 
 
 
 def choose_key(
-    name: TableName, instance: CaptureInstance, shapes: Iterable[str], user_key: Sequence[str] | None
+    name: TableName, feed: Feed, shapes: Iterable[str], user_key: Sequence[str] | None
 ) -> tuple[tuple[str, ...], bool]:
     """Return the key's columns, and whether SQL Server enforces it.
 
-    :param user_key: from ``keys``, used where the table has no key of its own; a name is the column's that is spelt
+    :param user_key: used where the table has no key of its own; a name is the column's that is spelt
         so, else the only one's that differs in case alone
     :raises KeyRequiredError: if there is none and a shape needs one, or if the user's is not captured
     """
-    captured = {column.name for column in TableSchema(instance.columns, ()).loaded}
-    for key in (instance.index_key, instance.primary_key):
+    captured = {column.name for column in TableSchema(feed.columns, ()).loaded}
+    names = [*(column.name for column in feed.columns), *feed.uncaptured]
+    meant = {column: column_meant(column, names) for column in user_key or ()}
+    if unknown := [column for column, name in meant.items() if name not in names]:
+        raise KeyRequiredError(
+            f"key names {', '.join(unknown)}, and the table has no such column.",
+            table=str(name),
+            advice=f"It has: {', '.join(sorted(names))}.",
+        )
+    for key in (feed.index_key, feed.primary_key):
         if key and captured.issuperset(key):
             return key, True
-    if user_key:
-        names = [*(column.name for column in instance.columns), *instance.uncaptured]
-        meant = {column: column_meant(column, names) for column in user_key}
-        missing = [column for column, name in meant.items() if name not in captured]
-        if missing:
-            raise KeyRequiredError(
-                f"keys names {', '.join(missing)}, which capture instance {instance.name} does not capture.",
-                table=str(name),
-                advice=f"Captured are: {', '.join(sorted(captured))}.",
-            )
+    if missing := [column for column, name in meant.items() if name not in captured]:
+        raise KeyRequiredError(
+            f"key names {', '.join(missing)}, which {feed} does not capture.",
+            table=str(name),
+            advice=f"Captured are: {', '.join(sorted(captured))}.",
+        )
+    if meant:
         return tuple(dict.fromkeys(meant.values())), False
     if needing := [shape for shape in shapes if shape not in KEYLESS]:
         raise KeyRequiredError(
             f"{needing[0]} needs a key, and the table has neither a primary key nor a unique index in its capture "
             "instance.",
             table=str(name),
-            advice=f'Name one with keys={{"{name}": [..]}}, or load only the history.',
+            advice=f'Name one as its entry in tables, {{"table": "{name}", "key": [..]}}, or load only the history.',
         )
     return (), False
 
 
-def check_key(name: TableName, options: SinkOptions, key: Sequence[str], *, unique: bool) -> None:
+def check_abilities(name: TableName, feed: Feed, shapes: Iterable[str]) -> None:
+    """Refuse shapes that cannot be loaded from a feed of this kind.
+
+    :raises FeedError: naming them
+    """
+    if refused := [shape for shape in shapes if shape not in feed.CAN.shapes]:
+        raise FeedError(
+            f"{', '.join(refused)} cannot be loaded from {feed}.",
+            table=str(name),
+            advice=f"It serves {', '.join(feed.CAN.shapes)}: load the table by a task of its own with these shapes.",
+        )
+
+
+def check_key(name: TableName, options: TableOptions, key: Sequence[str], *, unique: bool) -> None:
     """Refuse a key that SQL Server does not enforce where rows that are gone stay beside those that are there.
 
     :param unique: whether the server enforces it
@@ -220,7 +227,7 @@ _SCHEMA_ADVICE = (
 
 
 def check_ddl(
-    name: TableName, ddl: Iterable[DdlChange], after: Lsn, upto: Lsn, *, advice: str = _SCHEMA_ADVICE
+    name: TableName, ddl: Iterable[DdlChange], after: Position, upto: Position, *, advice: str = _SCHEMA_ADVICE
 ) -> None:
     """Refuse captured columns that change within the window (after, upto].
 
@@ -255,46 +262,44 @@ def check_schema(name: TableName, schema: TableSchema, sinks: Iterable[SinkState
 
 def assess(
     name: TableName,
-    instances: Sequence[CaptureInstance],
+    feeds: Sequence[Feed],
     checkpoint: Checkpoint | None,
-    history: LogHistory,
+    probe: Probe,
     ddl: Sequence[DdlChange],
-    upto: Lsn | None,
-    options: SinkOptions,
-    user_key: Sequence[str] | None = None,
-    choice: Choice = EVERY_ROW,
+    options: TableOptions,
     salt: str | None = None,
     kept: KeptSchemas = unknown_schema,
 ) -> Candidate | NotYet:
     """Decide whether, from where and from which instance a table can be loaded.
 
-    :param instances: the table's capture instances, at least one
-    :param ddl: ``cdc.ddl_history`` of all its instances
-    :param upto: the cut; None while there is none
-    :param choice: what of the rows is to be loaded
+    :param feeds: the table's, at least one
+    :param ddl: of all its feeds
+    :param probe: of its feeds
     :param salt: ``core.selection.salt_check`` of the salt; None where there is none
     :param kept: schemas by their hash
     :raises MsSqlCdcError: if the table cannot be loaded; it concerns this table alone
     """
     if checkpoint is not None:
-        check_history(name, checkpoint, history)
-    instance = choose_instance(name, instances, checkpoint, options.shapes)
-    key, unique = choose_key(name, instance, options.shapes, user_key)
+        check_history(name, checkpoint, probe.lineage)
+    feed = choose_feed(name, feeds, checkpoint, options.shapes, probe)
+    check_abilities(name, feed, options.shapes)
+    key, unique = choose_key(name, feed, options.shapes, options.key)
     check_key(name, options, key, unique=unique)
-    schema = TableSchema(instance.columns, key)
-    selection = select(name, schema, choice, options.shapes, check=salt)
+    schema = TableSchema(feed.columns, key)
+    selection = select(name, schema, options.choice, options.shapes, check=salt)
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = {shape: loaded.get(shape) for shape in options.shapes}
-    if instance.min_lsn is None or history.max_lsn is None or upto is None or history.max_lsn < instance.min_lsn:
-        if any(sinks.values()) and instance.min_lsn is None:
+    readable_from, newest, upto = _readable_from(feed, probe), probe.lineage.newest, probe.cut
+    if readable_from is None or newest is None or upto is None or newest <= readable_from:
+        if any(sinks.values()) and readable_from is None:
             raise RestoredError(
-                f"capture instance {instance.name} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",
+                f"{feed} shows no lower bound (fn_cdc_get_min_lsn), beside a checkpoint.",
                 table=str(name),
                 advice="Either it was just enabled anew, or the login may not see it: SELECT on all captured columns "
                 f"and membership in the gating role are needed. {RESET_ADVICE}",
             )
-        return NotYet(name, f"capture instance {instance.name} was just enabled; nothing is captured yet")
-    warnings = [f"column {column} is not captured by {instance.name}" for column in instance.uncaptured]
+        return NotYet(name, f"{feed} was just enabled; nothing is captured yet")
+    warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
     held = {c.name for c in schema.loaded if selection.holds(c.name)}
@@ -303,18 +308,16 @@ def assess(
         for c in schema.columns
         if c.encrypted and c.name in held
     ]
-    candidate = Candidate(
-        name, instance, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection
-    )
+    candidate = Candidate(name, feed, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection)
     if checkpoint is not None and candidate.position is not None:
-        check_ddl(name, [d for d in ddl if d.capture_instance == instance.name], candidate.position, upto)
+        check_ddl(name, [d for d in ddl if d.capture_instance == feed.name], candidate.position, upto)
         known = [sink for sink in sinks.values() if sink is not None]
         check_schema(name, schema, known, kept)
         check_selection(name, selection, known)
-    return closed_gap(candidate, instance.min_lsn, options)
+    return closed_gap(candidate, readable_from, options)
 
 
-def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Candidate:
+def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
     """Return the candidate, with first loads in place of the sinks whose changes were purged if that was asked for.
 
     :raises GapError: if it was not
@@ -322,7 +325,7 @@ def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Cand
     lost = {
         shape: state.position
         for shape, state in candidate.sinks.items()
-        if state is not None and min_lsn > state.position.next()
+        if state is not None and is_gap(state.position, readable_from)
     }
     if not lost:
         return candidate
@@ -332,28 +335,30 @@ def closed_gap(candidate: Candidate, min_lsn: Lsn, options: SinkOptions) -> Cand
     raise GapError(
         str(candidate.name),
         min(lost.values()),
-        min_lsn,
+        readable_from,
         advice='Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc '
         "checkpoint reset`; then load more often, or raise the retention (sys.sp_cdc_change_job "
         "@job_type = N'cleanup', @retention = minutes).",
     )
 
 
-def needs_load(candidate: Candidate, upto: Lsn, has_events: bool) -> bool:
-    """Whether the job has to do something for this table; otherwise its ``read_through`` moves to ``upto``."""
-    if candidate.has_first_load:
-        return True
-    return has_events and candidate.position is not None and candidate.position < upto
+def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position) -> TableSteps:
+    """The steps of a table as its checkpoint says; none to read where no event is known of.
 
-
-def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[str, ...] = ()) -> TableSpec:
-    """The table's part of the job spec.
-
-    :param partition_by: Spark SQL partition expressions, should the load create its targets
+    :param upto: the cut
     """
+    stands = {sink.shape: Stand.expected(sink) for sink in table.sinks}
+    steps = table_steps(table, stands, cut=upto, readable_from=probe.readable_from.get(table.feed.object_id))
+    if steps.copies or table.feed.name in probe.newest:
+        return steps
+    return TableSteps(done={**steps.done, **{shape: Done("empty", upto) for shape in steps.windows}})
+
+
+def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
+    """The table's part of the job spec."""
     return TableSpec(
         name=candidate.name,
-        instance=candidate.instance,
+        feed=candidate.feed,
         schema=candidate.schema,
         unique_key=candidate.unique_key,
         selection=candidate.selection,
@@ -366,8 +371,8 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
                 lost_after=candidate.lost_after.get(shape),
                 asserted=candidate.word(shape),
                 # it has none of the columns that the expressions are about
-                partition_by=() if shape == TRANSACTIONS else partition_by,
-                properties=dict(options.properties),
+                partition_by=() if shape == TRANSACTIONS else options.partition_by,
+                properties=dict(options.table_properties),
                 format=options.target.format,
                 deletes=options.deletes if shape == MIRROR else HARD,
                 history=options.history if shape == HISTORY else DEFAULT,
@@ -377,7 +382,7 @@ def table_spec(candidate: Candidate, options: SinkOptions, partition_by: tuple[s
     )
 
 
-def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -> Checkpoint | None:
+def quiet_checkpoint(candidate: Candidate, upto: Position, witness: Witness | None) -> Checkpoint | None:
     """Return the checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
 
     :return: None if no sink lies below the cut, and the instance is still the same
@@ -386,10 +391,10 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
         return None
     # only the shapes that this run looked at are proven empty
     states = {shape: state for shape, state in candidate.sinks.items() if state is not None}
-    ref = InstanceRef.of(candidate.instance)
+    ref = FeedRef.of(candidate.feed)
     if all(state.position >= upto and state.feed == ref for state in states.values()):
         return None
-    read = loaded_from(candidate.instance, candidate.schema, candidate.selection)
+    read = loaded_from(candidate.feed, candidate.schema, candidate.selection)
     moved = {shape: dataclasses.replace(state, failed=None, **read) for shape, state in states.items()}
     for shape, state in states.items():
         if state.position < upto:
@@ -397,10 +402,10 @@ def quiet_checkpoint(candidate: Candidate, upto: Lsn, witness: Witness | None) -
     return dataclasses.replace(candidate.checkpoint, sinks={**candidate.checkpoint.sinks, **moved})
 
 
-def loaded_from(instance: CaptureInstance, schema: TableSchema, selection: Selection) -> dict[str, Any]:
-    """What a sink's state says of a load from this instance."""
+def loaded_from(feed: Feed, schema: TableSchema, selection: Selection) -> dict[str, Any]:
+    """What a sink's state says of a load from this feed."""
     return {
-        "feed": InstanceRef.of(instance),
+        "feed": FeedRef.of(feed),
         "schema_hash": schema.hash,
         "schema_kept": True,
         "selection_hash": selection.hash,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.exceptions import MaskedError
+from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.selection import REDACT, Selection
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, quote
+from airflow_provider_mssql_cdc.core.table import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def _is_read(selection: Selection, column: str) -> bool:
 
 
 def check_protection(
-    protection: Protection, instance: CaptureInstance, selection: Selection, user: str, *, allowed: bool
+    protection: Protection, feed: Feed, selection: Selection, user: str, *, allowed: bool
 ) -> str | None:
     """Prove that the login reads what the table holds.
 
@@ -40,22 +41,22 @@ def check_protection(
     :return: the warning, if there is one
     :raises MaskedError: if it does not read it
     """
-    captured = {column.name for column in instance.columns}
+    captured = {column.name for column in feed.columns}
     masked = [
         column
-        for column in protection.masked.get(instance.source_object_id, ())
+        for column in protection.masked.get(feed.source_object_id, ())
         if column in captured and (_is_read(selection, column) or column in selection.filtered)
     ]
-    policies = protection.filtered.get(instance.source_object_id, ())
+    policies = protection.filtered.get(feed.source_object_id, ())
     found, advice = [], []
     if masked:
         found.append(f"{user} reads masks in place of the values of {', '.join(masked)}")
-        advice.append(f"GRANT UNMASK TO {quote(user)}; shows it the values, or leave these columns out (columns=..).")
+        advice.append(f"GRANT UNMASK TO {quote(user)}; shows it the values, or leave these columns out (columns).")
     if policies:
         found.append(f"security policy {', '.join(policies)} may hide rows of the table from {user}")
         advice.append(
             f"Let the policy's predicate admit {user}, or use a login that it admits, after GRANT SELECT ON "
-            f"{instance.source.quoted} TO it; changes are captured without the policy."
+            f"{feed.source.quoted} TO it; changes are captured without the policy."
         )
     if not found:
         return None
@@ -63,6 +64,6 @@ def check_protection(
         return f"{' and '.join(found)}; allow_masked=True loads what it reads"
     raise MaskedError(
         f"{' and '.join(found)}.",
-        table=str(instance.source),
+        table=str(feed.source),
         advice=f"{' '.join(advice)} allow_masked=True loads what it reads.",
     )

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
+from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.target import HARD, ICEBERG, display_name
 
 
@@ -69,9 +70,9 @@ class SinkSpec:
 
     shape: str
     table: tuple[str, ...]
-    read_through: Lsn | None
-    expects: Lsn | None
-    lost_after: Lsn | None = None
+    read_through: Position | None
+    expects: Position | None
+    lost_after: Position | None = None
     asserted: str | None = None
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
@@ -93,12 +94,13 @@ class TableSpec:
     :param unique_key: whether SQL Server itself enforces the key; else the first load looks for duplicates
     :param selection: what of the rows is loaded; the salt of its hashes comes by the Spark property
         ``spark.mssql_cdc.salt``
-    :param alternatives: the same table by its other capture instances, where no checkpoint says which one its sinks are
+    :param feed: what its changes are read by
+    :param alternatives: the same table by its other feeds, where no checkpoint says which one its sinks are
         loaded from: the one that their markers name is read
     """
 
     name: TableName
-    instance: CaptureInstance
+    feed: Feed
     schema: TableSchema
     sinks: tuple[SinkSpec, ...]
     unique_key: bool = True
@@ -113,8 +115,8 @@ class ReplaySpec:
     :param suffix: added to the target table's name, which is then built anew; '' inserts what is missing in ``history``
     """
 
-    after: Lsn
-    upto: Lsn
+    after: Position
+    upto: Position
     suffix: str = ""
 
 
@@ -133,6 +135,15 @@ def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
         "tables": [*map(table, data["tables"])],
         "witness": witness and {**witness, "kind": Witness.KIND},
     }
+
+
+def _from_version_2(data: Mapping[str, Any]) -> dict[str, Any]:
+    def table(found: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in found.items() if name not in ("instance", "alternatives")}
+        feed = {**found["instance"], "kind": CaptureInstance.KIND}
+        return {**kept, "feed": feed, "alternatives": [*map(table, found.get("alternatives", ()))]}
+
+    return {**data, "tables": [*map(table, data["tables"])]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +167,7 @@ class JobSpec:
     id: str
     source: SourceSpec
     tables: tuple[TableSpec, ...]
-    upto: Lsn
+    upto: Cut
     work_dir: str
     replay: ReplaySpec | None = None
     connections: int = 8
@@ -169,7 +180,7 @@ class JobSpec:
     recovery_fork: str | None = None
     run: TaskRun | None = None
 
-    FORMAT: ClassVar[Format] = Format("job spec", 2, "0.2.0", {1: _from_version_1})
+    FORMAT: ClassVar[Format] = Format("job spec", 3, "0.3.0", {1: _from_version_1, 2: _from_version_2})
 
     @property
     def receipt_path(self) -> str:
@@ -212,10 +223,10 @@ class SinkReceipt:
     """
 
     shape: str
-    before: Lsn | None
+    before: Position | None
     after: Marker | None
     outcome: str
-    read_through: Lsn
+    read_through: Position
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ import datetime
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 
 _HASH_FORMAT = "1"
 
@@ -48,6 +47,11 @@ def quote(identifier: str) -> str:
 def literal(text: str) -> str:
     """Return the text as a T-SQL literal."""
     return "N'" + text.replace("'", "''") + "'"
+
+
+def lsn_literal(position: Position) -> str:
+    """The LSN as a T-SQL literal of ``binary(10)``."""
+    return "0x" + Lsn.of(position).value.hex().upper()
 
 
 def column_meant(name: str, columns: Sequence[str]) -> str:
@@ -155,88 +159,3 @@ def described(name: str, type_: str, length: int, precision: int, scale: int, *,
 def same_schema(stored: str, schema: TableSchema) -> bool:
     """Whether a stored hash stands for this schema. A hash of another format says nothing, so it counts as equal."""
     return not stored.startswith(_HASH_FORMAT + ":") or stored == schema.hash
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureInstance:
-    """One row of ``cdc.change_tables`` with what ``captured_columns`` and ``index_columns`` say of it.
-
-    :param object_id: of the change table
-    :param min_lsn: ``sys.fn_cdc_get_min_lsn``: None while it is NULL or ten zero bytes
-    :param has_command_id: whether the change table has ``__$command_id`` (builds before KB3030352 lack it)
-    :param index_key: columns of the instance's unique index, in key order
-    :param primary_key: columns of the source table's primary key, in key order
-    :param uncaptured: columns of the source table that this instance does not capture
-    :param index_name: of the unique index that identifies rows; None where there is none
-    :param filegroup: of the change table; None for the database's default one
-    :param partition_switch: whether ALTER TABLE .. SWITCH is allowed, whose rows are not captured
-    :param drop_pending: whether the instance is about to be dropped
-    :param end_lsn: up to where changes are captured; NULL in all versions so far (docs: cdc.change_tables)
-    """
-
-    name: str
-    object_id: int
-    source: TableName
-    source_object_id: int
-    create_date: datetime.datetime
-    start_lsn: Lsn | None
-    min_lsn: Lsn | None
-    columns: tuple[Column, ...]
-    index_key: tuple[str, ...] = ()
-    primary_key: tuple[str, ...] = ()
-    uncaptured: tuple[str, ...] = ()
-    supports_net_changes: bool = False
-    role: str | None = None
-    has_command_id: bool = True
-    index_name: str | None = None
-    filegroup: str | None = None
-    partition_switch: bool = True
-    drop_pending: bool = False
-    end_lsn: Lsn | None = None
-
-    @property
-    def change_table(self) -> str:
-        """The change table's name in T-SQL."""
-        return f"[cdc].{quote(self.name + '_CT')}"
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceRef:
-    """What identifies a capture instance. ``start_lsn`` moves with cleanup and says nothing.
-
-    :param create_date: None in markers of versions that did not keep it
-    """
-
-    name: str
-    object_id: int
-    create_date: datetime.datetime | None = None
-    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
-
-    KIND: ClassVar[str] = "capture_instance"
-
-    @classmethod
-    def of(cls, instance: CaptureInstance) -> InstanceRef:
-        """The reference to this instance."""
-        return cls(instance.name, instance.object_id, instance.create_date)
-
-    def is_same(self, other: CaptureInstance | InstanceRef) -> bool:
-        """Whether this is the instance, as far as is known."""
-        if (self.name, self.object_id) != (other.name, other.object_id):
-            return False
-        if self.create_date is None or other.create_date is None:
-            return True
-        return abs(self.create_date - other.create_date) < SAME_TIME
-
-
-@dataclass(frozen=True, slots=True)
-class DdlChange:
-    """One row of ``cdc.ddl_history`` (docs: cdc.ddl_history).
-
-    :param requires_column_update: the ALTER changed the type of a captured column
-    """
-
-    capture_instance: str
-    command: str
-    lsn: Lsn
-    time: datetime.datetime | None
-    requires_column_update: bool

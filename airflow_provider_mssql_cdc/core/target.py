@@ -145,7 +145,7 @@ def check_identifiers(format_: str, table: Sequence[str], columns: Iterable[str]
             raise TargetError(
                 f"column {column!r} {problem}",
                 table=str(source),
-                advice="Give it another name (renames=..), or leave it out of the capture instance "
+                advice="Give it another name (rename), or leave it out of the capture instance "
                 "(@captured_column_list).",
             )
 
@@ -221,19 +221,19 @@ def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def check_names(target: Target, template: str, tables: Iterable[TableName], shapes: Iterable[str]) -> None:
+def check_names(sinks: Iterable[tuple[tuple[TableName, str], Sequence[str]]]) -> None:
     """Refuse two sources, or two shapes, that would share one table; names are compared without case.
 
+    :param sinks: source table and shape, with the target table's name
     :raises ParameterError: naming both
     """
     taken: dict[str, str] = {}
-    for table in tables:
-        for shape in shapes:
-            name = display_name(target.table(template, table, shape))
-            sink = f"{table} ({shape})"
-            other = taken.setdefault(name.lower(), sink)
-            if other != sink:
-                raise ParameterError(
-                    f"{other} and {sink} would both be loaded into {name}; "
-                    "choose a table_name that tells them apart, for instance '{schema}__{table}'"
-                )
+    for (table, shape), parts in sinks:
+        name = display_name(parts)
+        sink = f"{table} ({shape})"
+        other = taken.setdefault(name.lower(), sink)
+        if other != sink:
+            raise ParameterError(
+                f"{other} and {sink} would both be loaded into {name}; "
+                "choose a table_name that tells them apart, for instance '{schema}__{table}'"
+            )

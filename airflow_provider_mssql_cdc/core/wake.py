@@ -6,14 +6,15 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
-from airflow_provider_mssql_cdc.core.database import Probe
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import instance_to_read
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.plan import feed_to_read
+from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.target import MIRROR
 
 LONGEST_IDLE = datetime.timedelta(hours=6)
 IDLE_WHERE_RETENTION_IS_UNKNOWN = datetime.timedelta(hours=1)
@@ -43,28 +44,28 @@ class Reason(enum.Enum):
 class Watched:
     """One table as it is seen now.
 
-    :param instances: its capture instances; empty where CDC is off for it
+    :param feeds: what it can be read by; empty where CDC is off for it
     :param unreadable: it has a checkpoint that cannot be read, so ``checkpoint`` is None
     :param missing: it is named, and is not there or cannot be seen
+    :param shapes: those that are loaded; one without a state is to be loaded for the first time
     """
 
     name: TableName
-    instances: tuple[CaptureInstance, ...]
+    feeds: tuple[Feed, ...]
     checkpoint: Checkpoint | None
     unreadable: bool = False
     missing: bool = False
+    shapes: tuple[str, ...] = (MIRROR,)
 
 
 @dataclass(frozen=True, slots=True)
 class WakeRules:
     """What the user asked for.
 
-    :param shapes: those that are loaded; one without a state is to be loaded for the first time
     :param max_idle: time after which a run is due though nothing happened
     :param on_disabled: what a run does with a table without CDC: ``fail``, ``skip`` or ``enable``
     """
 
-    shapes: tuple[str, ...]
     max_idle: datetime.timedelta
     on_disabled: str = "fail"
 
@@ -78,7 +79,7 @@ class Call:
     """
 
     reason: Reason
-    upto: Lsn | None = None
+    upto: Position | None = None
     failed_at: datetime.datetime | None = None
 
 
@@ -89,7 +90,7 @@ class Wake:
     :param cut: up to where; None while nothing at all is captured
     """
 
-    cut: Lsn | None
+    cut: Cut | None
     calls: Mapping[TableName, Call]
 
     def __str__(self) -> str:
@@ -117,7 +118,7 @@ def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
     return there if there.sinks or not absent else None
 
 
-def fingerprint(instances: Iterable[CaptureInstance]) -> str:
+def fingerprint(instances: Iterable[Feed]) -> str:
     """A hash of a table's capture instances and their schemas."""
     parts = sorted(
         [i.name, i.object_id, i.create_date.isoformat(), TableSchema(i.columns, i.index_key or i.primary_key).hash]
@@ -126,7 +127,7 @@ def fingerprint(instances: Iterable[CaptureInstance]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Lsn | None:
+def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:
     """Return the lowest position of these shapes; None if one of them was never loaded."""
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = [loaded.get(shape) for shape in shapes]
@@ -134,21 +135,20 @@ def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Lsn | N
     return min(known) if known and len(known) == len(sinks) else None
 
 
-def instance_to_probe(table: Watched, shapes: Collection[str]) -> CaptureInstance | None:
-    """Return the instance whose events count: the one that a load would read, else the newest."""
-    if not table.instances:
+def feed_to_probe(table: Watched) -> Feed | None:
+    """The feed whose events count: the one that a load would read, else the newest."""
+    if not table.feeds:
         return None
-    return instance_to_read(table.instances, table.checkpoint, shapes) or table.instances[-1]
+    return feed_to_read(table.feeds, table.checkpoint, table.shapes) or table.feeds[-1]
 
 
-def positions_to_probe(tables: Iterable[Watched], shapes: tuple[str, ...]) -> dict[str, Lsn]:
-    """Return by capture instance from where events count; failed tables and first loads are not looked at."""
-    found: dict[str, Lsn] = {}
+def positions_to_probe(tables: Iterable[Watched]) -> dict[str, Position]:
+    """From where events count, by feed; failed tables and first loads are not looked at."""
+    found: dict[str, Position] = {}
     for table in tables:
-        position, instance = position_of(table.checkpoint, shapes), instance_to_probe(table, shapes)
-        failed = _failure(table.checkpoint, shapes) is not None
-        if position is not None and instance is not None and not failed:
-            found[instance.name] = position
+        position, feed = position_of(table.checkpoint, table.shapes), feed_to_probe(table)
+        if position is not None and feed is not None and _failure(table) is None:
+            found[feed.name] = position
     return found
 
 
@@ -172,64 +172,65 @@ def decide(
     calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now))}
     if not calls:
         calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, probe, rules, now, waiting_since)}
-    return Wake(probe.cut, calls) if calls else None
+    return Wake(Cut.at(probe.cut) if probe.cut else None, calls) if calls else None
 
 
 def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
     checkpoint = table.checkpoint
     if table.unreadable:
         return None
-    if (failed := _failure(checkpoint, rules.shapes)) is not None:
+    if (failed := _failure(table)) is not None:
         return _call_of_failed(table, failed, probe, rules, now)
-    instance = instance_to_probe(table, rules.shapes)
+    feed = feed_to_probe(table)
     if table.missing:
         return Call(Reason.MISSING)
-    if instance is None:
+    if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    position = position_of(checkpoint, rules.shapes)
-    low = _low(instance, probe)
+    position = position_of(checkpoint, table.shapes)
     if position is None:
-        return Call(Reason.FIRST_LOAD) if _has_begun(instance, probe) else None
+        return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     if probe.cut is None or probe.cut < position:
         return Call(Reason.OTHER_HISTORY)
-    if _is_replaced(checkpoint, instance, rules.shapes):
-        return Call(Reason.INSTANCE_GONE) if _has_begun(instance, probe) else None
-    if low is not None and low > position.next():
+    if _is_replaced(table, feed):
+        return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
+    readable_from = _readable_from(feed, probe)
+    if readable_from is not None and is_gap(position, readable_from):
         return Call(Reason.PURGED)
-    newest = probe.newest.get(instance.name)
+    newest = probe.newest.get(feed.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
 
 
-def _low(instance: CaptureInstance, probe: Probe) -> Lsn | None:
-    return probe.min_lsns.get(instance.object_id, instance.min_lsn)
+def _readable_from(feed: Feed, probe: Probe) -> Position | None:
+    return probe.readable_from.get(feed.object_id, feed.readable_from)
 
 
-def _has_begun(instance: CaptureInstance, probe: Probe) -> bool:
-    """Whether the capture has passed the instance's start; before that a load has nothing to begin with, and waits."""
-    low = _low(instance, probe)
-    return low is not None and probe.cut is not None and low <= probe.cut
+def _has_begun(feed: Feed, probe: Probe) -> bool:
+    """Whether the capture has passed the feed's start; before that a load has nothing to begin with, and waits."""
+    readable_from = _readable_from(feed, probe)
+    return readable_from is not None and probe.cut is not None and readable_from < probe.cut
 
 
-def _failure(checkpoint: Checkpoint | None, shapes: Collection[str]) -> Failure | None:
-    return checkpoint.failure(shapes) if checkpoint is not None else None
+def _failure(table: Watched) -> Failure | None:
+    return table.checkpoint.failure(table.shapes) if table.checkpoint is not None else None
 
 
-def _is_replaced(checkpoint: Checkpoint | None, instance: CaptureInstance, shapes: Collection[str]) -> bool:
-    return checkpoint is not None and any(not feed.is_same(instance) for feed in checkpoint.feeds(shapes))
+def _is_replaced(table: Watched, feed: Feed) -> bool:
+    known = table.checkpoint.feeds(table.shapes) if table.checkpoint is not None else ()
+    return any(not ref.is_same(feed) for ref in known)
 
 
 def _call_of_failed(
     table: Watched, failed: Failure, probe: Probe, rules: WakeRules, now: datetime.datetime
 ) -> Call | None:
-    instance = instance_to_probe(table, rules.shapes)
+    feed = feed_to_probe(table)
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
-    if instance is None and rules.on_disabled == "skip" and not table.missing:
+    if feed is None and rules.on_disabled == "skip" and not table.missing:
         return None
-    if instance is not None and not _has_begun(instance, probe):
+    if feed is not None and not _has_begun(feed, probe):
         return None
-    can_load = instance is not None or (rules.on_disabled == "enable" and not table.missing)
-    if can_load and failed.seen is not None and failed.seen != fingerprint(table.instances):
+    can_load = feed is not None or (rules.on_disabled == "enable" and not table.missing)
+    if can_load and failed.seen is not None and failed.seen != fingerprint(table.feeds):
         return Call(Reason.REPAIRED, failed_at=failed.time)
     if now - failed.time >= rules.max_idle:
         return Call(Reason.RETRY, failed_at=failed.time)
@@ -240,16 +241,16 @@ def _is_idle(
     table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> bool:
     checkpoint = table.checkpoint
-    if _failure(checkpoint, rules.shapes) is not None:
+    if _failure(table) is not None:
         return False
     waited = now - waiting_since >= rules.max_idle
     # The load says what is to be done about it.
     if table.unreadable:
         return waited
-    position, instance = position_of(checkpoint, rules.shapes), instance_to_probe(table, rules.shapes)
+    position, feed = position_of(checkpoint, table.shapes), feed_to_probe(table)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
         return False
-    if instance is not None and _is_replaced(checkpoint, instance, rules.shapes) and not _has_begun(instance, probe):
+    if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, probe):
         return False
     if checkpoint.updated_at is None:
         return True

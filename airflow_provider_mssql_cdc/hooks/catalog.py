@@ -9,13 +9,14 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.catalog import lsn
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Matches, Probe, SourceTable
+from airflow_provider_mssql_cdc.core.database import ChangeTables, DatabaseStatus, Matches, SourceTable
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
+from airflow_provider_mssql_cdc.core.patterns import TablePattern
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
-from airflow_provider_mssql_cdc.hooks.patterns import TablePattern
 
 Row = tuple[Any, ...]
 
@@ -45,25 +46,19 @@ def status_of(row: Row) -> DatabaseStatus:
     )
 
 
-def matches_of(
-    rows: Iterable[Row], wanted: Sequence[TablePattern], database: str, names: Sequence[TablePattern] = ()
-) -> Matches:
+def matches_of(rows: Iterable[Row], wanted: Sequence[TablePattern], database: str) -> Matches:
     """Read the rows of ``statements.tables``.
 
-    :param names: of the tables that a parameter speaks of
     :raises TableNotFoundError: if no table is left
     """
     found: dict[int, SourceTable] = {}
     excluded: set[int] = set()
-    used: set[int] = set()
-    named: dict[int, int] = {}
+    used: dict[int, set[int]] = defaultdict(set)
     for ordinal, purpose, object_id, schema, table, tracked, *_ in rows:
         if purpose == statements.EXCLUDED:
             excluded.add(object_id)
-        elif purpose == statements.NAMED:
-            named[ordinal] = object_id
         else:
-            used.add(ordinal)
+            used[object_id].add(ordinal)
             found[object_id] = SourceTable(TableName(schema, table), object_id, bool(tracked))
     tables = sorted(table for object_id, table in found.items() if object_id not in excluded)
     if not tables:
@@ -72,13 +67,8 @@ def matches_of(
             + (" and is not excluded." if excluded else "."),
             advice="A bare name means the login's default schema; the login must be allowed to see the table.",
         )
-    empty = tuple(pattern.text for ordinal, pattern in enumerate(wanted) if ordinal not in used)
-    left = {table.object_id: table.name for table in tables}
-    return Matches(
-        tuple(tables),
-        empty,
-        {names[ordinal].text: left[object_id] for ordinal, object_id in named.items() if object_id in left},
-    )
+    empty = tuple(pattern.text for n, pattern in enumerate(wanted) if not any(n in each for each in used.values()))
+    return Matches(tuple(tables), empty, {table.name: tuple(sorted(used[table.object_id])) for table in tables})
 
 
 def instances_of(
@@ -127,7 +117,7 @@ def instances_of(
     return sorted(found.values(), key=lambda instance: (instance.source, instance.create_date, instance.object_id))
 
 
-def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Probe:
+def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> ChangeTables:
     """Read the result sets of ``statements.probe``."""
     cut, *events, marks, mapping = results
     by_kind: dict[int, list[Row]] = defaultdict(list)
@@ -135,7 +125,7 @@ def probe_of(results: Sequence[Sequence[Row]], instances: Sequence[str]) -> Prob
         by_kind[row[0]].append(row)
     newest = {instances[ordinal]: Lsn(bytes(value)) for rows in events for ordinal, value in rows if value is not None}
     witness = next((Witness(Lsn(bytes(row[1])), row[2]) for row in by_kind[1] if row[2] is not None), None)
-    return Probe(
+    return ChangeTables(
         cut=lsn(cut[0][0]),
         newest=newest,
         min_lsns={object_id: lsn(mark) for object_id, mark in marks},

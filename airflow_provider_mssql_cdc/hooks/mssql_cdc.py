@@ -17,8 +17,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ServerUnreachableError,
     SqlServerError,
 )
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lag import Lag
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, quote
+from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.reading import ReadingHook

@@ -8,18 +8,13 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.lag import ON_LAG
+from airflow_provider_mssql_cdc.core.patterns import parse_pattern
+from airflow_provider_mssql_cdc.core.table_options import check_entries
 from airflow_provider_mssql_cdc.core.target import Target
-from airflow_provider_mssql_cdc.hooks.patterns import parse_pattern
 
 LOAD_ONLY = frozenset(
     {
-        "partition_by",
         "table_properties",
-        "keys",
-        "columns",
-        "row_filters",
-        "renames",
-        "masks",
         "salt_conn_id",
         "allow_masked",
         "deletes",
@@ -71,28 +66,27 @@ def lag_allowed(max_lag: datetime.timedelta | float, on_lag: str) -> datetime.ti
     return found
 
 
-def patterns(tables: Iterable[str] | str, exclude: Iterable[str] | str = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the patterns of tables and of those to leave out, of which a single one may be given as it is.
+def excluded(exclude: Iterable[str] | str) -> tuple[str, ...]:
+    """The patterns of tables to leave out, of which a single one may be given as it is.
 
-    :raises ParameterError: if no table is named
     :raises PatternError: if a pattern cannot be read
     """
-    wanted, unwanted = listed(tables), listed(exclude)
-    if not wanted:
-        raise ParameterError('tables is empty: name at least one pattern, such as "sales.*"')
-    for pattern in (*wanted, *unwanted):
+    unwanted = listed(exclude)
+    for pattern in unwanted:
         parse_pattern(pattern)
-    return wanted, unwanted
+    return unwanted
 
 
-def check_literals(tables: object, exclude: object, target: object) -> None:
+def check_literals(tables: object, exclude: object, target: object, *, salted: bool = True) -> None:
     """Refuse what cannot be right. What is a template, or another task's output, is left for the run to check.
 
-    :raises ParameterError: for a target that is none, or if no table is named
+    :param salted: whether there is a salt for hashes
+    :raises ParameterError: for a target that is none, an entry that cannot be right, or if no table is named
     :raises PatternError: for a table pattern that cannot be read
     """
-    named = tables if is_literal(tables) else "*"
-    patterns(named, exclude if is_literal(exclude) else ())  # type: ignore[arg-type]
+    check_entries(tables, salted=salted)
+    if is_literal(exclude):
+        excluded(exclude)  # type: ignore[arg-type]
     if is_literal(target):
         Target.parse(str(target))
 

@@ -9,24 +9,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.catalog import lsn
 from airflow_provider_mssql_cdc.core.database import (
+    ChangeTables,
     DatabaseStatus,
     Matches,
-    Probe,
     Snapshot,
     SourceTable,
     TimeOperator,
     Transaction,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServerError, TableNotFoundError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.patterns import TablePattern, literal, parse_pattern
+from airflow_provider_mssql_cdc.core.patterns import matches as matches_name
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, quote
+from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
-from airflow_provider_mssql_cdc.hooks.patterns import TablePattern, literal, parse_name, parse_pattern
-from airflow_provider_mssql_cdc.hooks.patterns import matches as matches_name
 
 _AT_ONCE = 50
 """Masked columns of which one statement asks."""
@@ -40,19 +41,18 @@ class ReadingHook(ConnectedHook):
 
     # A whole run's questions, one statement each unless said.
 
-    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = (), names: Collection[str] = ()) -> Snapshot:
+    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Snapshot:
         """Read status, matched tables and their capture instances: three statements, for any number of tables.
 
         With CDC off for the database there are no instances; nothing is raised for that.
 
-        :param names: of tables, each to be found in ``Matches.named`` if it means a matched one
         :raises TableNotFoundError: if no pattern matches any table
         """
         status = self.database_status()
-        wanted, named = [parse_pattern(pattern) for pattern in patterns], [parse_name(name) for name in names]
+        wanted = [parse_pattern(pattern) for pattern in patterns]
         unwanted = [parse_pattern(pattern) for pattern in exclude]
-        rows = self._table_rows(wanted, unwanted, named, with_instances=status.cdc_enabled)
-        matches = matches_of(rows, wanted, self.where.database, named)
+        rows = self._table_rows(wanted, unwanted, with_instances=status.cdc_enabled)
+        matches = matches_of(rows, wanted, self.where.database)
         instances = tuple(self._instances(rows, matches.tables, status.user))
         return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
 
@@ -67,7 +67,9 @@ class ReadingHook(ConnectedHook):
             for name, command, at, when, required in rows
         ]
 
-    def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
+    def probe(
+        self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()
+    ) -> ChangeTables:
         """Look for events in many change tables, then read min LSNs and mapping: one statement.
 
         Its text is constant for a set of instances, so that the server compiles it once.
@@ -230,14 +232,13 @@ class ReadingHook(ConnectedHook):
         self,
         wanted: Sequence[TablePattern],
         exclude: Sequence[TablePattern],
-        named: Sequence[TablePattern] = (),
         *,
         with_instances: bool,
     ) -> list[Row]:
         if not wanted:
             raise TableNotFoundError("no table is named.", advice='Give tables, such as ["sales.*"].')
         parameters: list[str | int | None] = []
-        purposes = {statements.WANTED: wanted, statements.EXCLUDED: exclude, statements.NAMED: named}
+        purposes = {statements.WANTED: wanted, statements.EXCLUDED: exclude}
         for purpose, patterns in purposes.items():
             for ordinal, pattern in enumerate(patterns):
                 parameters += [ordinal, purpose, pattern.schema, pattern.table]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from airflow_provider_mssql_cdc.core import catalog
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.patterns import ESCAPE
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import quote
-from airflow_provider_mssql_cdc.hooks.patterns import ESCAPE
 
 _FACTS = """
     d.name, USER_NAME(), d.is_cdc_enabled, GETDATE(), DATEPART(TZOFFSET, SYSDATETIMEOFFSET()), d.collation_name,
@@ -58,8 +58,8 @@ _INSTANCE = """ct.capture_instance, ct.object_id, ct.create_date, ct.start_lsn,
   ct.end_lsn"""
 
 
-WANTED, EXCLUDED, NAMED = range(3)
-"""What a pattern is for: tables to take, tables to leave out, tables that a parameter speaks of."""
+WANTED, EXCLUDED = range(2)
+"""What a pattern is for: tables to take, tables to leave out."""
 
 
 def tables(patterns: int, *, with_instances: bool) -> str:

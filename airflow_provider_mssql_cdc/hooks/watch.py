@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
     CdcDisabledError,
@@ -20,10 +22,13 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerCheckpointError,
     ParameterError,
 )
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
-from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.patterns import matches
+from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding, read_entries, watched
+from airflow_provider_mssql_cdc.core.target import Target, check_shapes, check_template
 from airflow_provider_mssql_cdc.core.wake import (
     Wake,
     WakeRules,
@@ -33,9 +38,9 @@ from airflow_provider_mssql_cdc.core.wake import (
     positions_to_probe,
     without_absence,
 )
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, patterns
-from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +63,9 @@ class WatchRequest:
     """
 
     connection: str
-    tables: tuple[str, ...]
+    entries: tuple[Entry, ...]
     exclude: tuple[str, ...]
-    target: str
-    shapes: tuple[str, ...]
-    table_name: str = TABLE_NAME
+    defaults: TableOptions
     on_disabled: str = "fail"
     max_idle: datetime.timedelta | None = None
     max_lag: datetime.timedelta = MAX_LAG
@@ -73,7 +76,7 @@ class WatchRequest:
         cls,
         *,
         mssql_conn_id: str,
-        tables: Sequence[str] | str,
+        tables: Sequence[str | Mapping[str, Any]] | str,
         exclude: Sequence[str] | str,
         target: str,
         shapes: Sequence[str],
@@ -89,7 +92,6 @@ class WatchRequest:
         :param max_lag: seconds
         :raises ParameterError: if one of them has no meaning
         """
-        wanted, unwanted = patterns(tables, exclude)
         check_template(table_name)
         if on_disabled not in ON_DISABLED:
             raise ParameterError(f"on_disabled={on_disabled!r}: expected one of {', '.join(ON_DISABLED)}")
@@ -97,16 +99,31 @@ class WatchRequest:
             raise ParameterError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         return cls(
             connection=mssql_conn_id,
-            tables=wanted,
-            exclude=unwanted,
-            target=Target.parse(target).address,
-            shapes=check_shapes(shapes),
-            table_name=table_name,
+            entries=read_entries(watched(tables), salted=True),
+            exclude=excluded(exclude),
+            defaults=TableOptions(Target.parse(target), check_shapes(shapes), table_name),
             on_disabled=on_disabled,
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
             max_lag=lag_allowed(max_lag, on_lag),
             on_lag=on_lag,
         )
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Of the entries, in their order."""
+        return tuple(entry.text for entry in self.entries)
+
+    def options(self, name: TableName, matching: Sequence[int] = ()) -> TableOptions:
+        """The record of a table; the defaults where two entries decide, which the load refuses.
+
+        :param matching: the places of the patterns that match it
+        """
+        found = [self.entries[n] for n in matching]
+        found = found or [entry for entry in self.entries if matches(entry.pattern, name.schema, name.table)]
+        try:
+            return deciding(name, found).options(self.defaults)
+        except ParameterError:
+            return self.defaults
 
 
 class Watch:
@@ -123,6 +140,7 @@ class Watch:
         self._store = store
         self._status: DatabaseStatus | None = None
         self._tables: list[Watched] = []
+        self._options: dict[TableName, TableOptions] = {}
         self._seen_at: datetime.datetime | None = None
         self._instance_ids: frozenset[int] | None = None
         self._mentioned: set[str] = set()
@@ -137,16 +155,16 @@ class Watch:
         """The rules by which to wake."""
         retention = self._status.retention_minutes if self._status else None
         max_idle = self.request.max_idle or default_max_idle(retention)
-        return WakeRules(self.request.shapes, max_idle, self.request.on_disabled)
+        return WakeRules(max_idle, self.request.on_disabled)
 
     @property
     def enabled(self) -> bool:
         """Whether CDC is on for the database."""
         return self._status is not None and self._status.cdc_enabled
 
-    def positions(self) -> dict[str, Lsn]:
-        """Return by capture instance from where events count."""
-        return positions_to_probe(self._tables, self.request.shapes)
+    def positions(self) -> dict[str, Position]:
+        """From where events count, by feed."""
+        return positions_to_probe(self._tables)
 
     def is_old(self, now: datetime.datetime) -> bool:
         """Whether it is time to look at tables, instances and checkpoints again."""
@@ -157,7 +175,7 @@ class Watch:
 
         To be asked about every probe: the first one after a ``refresh`` says which instances there were.
         """
-        ids = frozenset(probe.min_lsns)
+        ids = frozenset(probe.readable_from)
         if self._instance_ids is None:
             self._instance_ids = ids
         return ids != self._instance_ids
@@ -179,7 +197,7 @@ class Watch:
                 raise
 
     def _look_at_everything(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
-        snapshot = hook.snapshot(self.request.tables, self.request.exclude)
+        snapshot = hook.snapshot(self.request.patterns, self.request.exclude)
         self._status = status = snapshot.status
         if not status.cdc_enabled and self.request.on_disabled != "enable":
             raise CdcDisabledError(
@@ -187,8 +205,15 @@ class Watch:
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
         self._tables = [
-            *(self._watched(table.name, snapshot.instances_of(table)) for table in snapshot.matches.tables),
-            *(self._watched(name, (), missing=True) for name in snapshot.missing),
+            *(
+                self._watched(
+                    table.name,
+                    snapshot.instances_of(table),
+                    self.request.options(table.name, snapshot.matches.by[table.name]),
+                )
+                for table in snapshot.matches.tables
+            ),
+            *(self._watched(name, (), self.request.options(name), missing=True) for name in snapshot.missing),
         ]
         self._mention_failed()
         self._mention_untracked(status)
@@ -204,44 +229,48 @@ class Watch:
             if wake is None:
                 return None
             self._tables = [
-                self._watched(table.name, table.instances, missing=table.missing) if table.name in wake.calls else table
-                for table in self._tables
+                self._with_checkpoint(table) if table.name in wake.calls else table for table in self._tables
             ]
             return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
 
-    def poll(
-        self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime, waiting_since: datetime.datetime
-    ) -> Wake | None:
+    def poll(self, source: CdcSource, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """Look once, with one statement; with three more when the list of tables is old, or proves to be.
 
         :raises MsSqlCdcError: what ``refresh`` and the hook raise; if no table can be read at all
         """
         if self.is_old(now) or self.trouble is not None:
-            self._look_anew(hook, prober, now)
+            self._look_anew(source, now)
         try:
-            probe = self._probe(hook, prober)
-            surprised = prober.found_more or self.contradicts(probe)
+            probe = self._probe(source)
+            surprised = source.found_more or self.contradicts(probe)
         except CdcPermissionError:
             surprised = True
         if surprised:
-            self._look_anew(hook, prober, now)
-            probe = self._probe(hook, prober)
+            self._look_anew(source, now)
+            probe = self._probe(source)
             self.contradicts(probe)
-        prober.check(self.positions())
+        check_readable(source, self.positions())
         return self.judge(probe, now, waiting_since)
 
-    def _look_anew(self, hook: MsSqlCdcHook, prober: Prober, now: datetime.datetime) -> None:
-        self.refresh(hook, now)
-        prober.recheck(hook, self.positions())
+    def _look_anew(self, source: CdcSource, now: datetime.datetime) -> None:
+        self.refresh(source.hook, now)
+        source.recheck(self.positions())
 
-    def _probe(self, hook: MsSqlCdcHook, prober: Prober) -> Probe:
-        return prober.probe(hook, self.positions()) if self.enabled else Probe(None, {}, {})
+    def _probe(self, source: CdcSource) -> Probe:
+        return source.probe(self.positions()) if self.enabled else Probe(None, {}, {})
 
-    def _watched(self, name: TableName, instances: tuple[CaptureInstance, ...], *, missing: bool = False) -> Watched:
-        request, database = self.request, self._status.name if self._status else ""
+    def _watched(
+        self, name: TableName, feeds: tuple[Feed, ...], options: TableOptions, *, missing: bool = False
+    ) -> Watched:
+        self._options[name] = options
+        return self._with_checkpoint(Watched(name, feeds, None, missing=missing, shapes=options.shapes))
+
+    def _with_checkpoint(self, table: Watched) -> Watched:
+        """The table with its checkpoint read anew."""
+        options, database = self._options[table.name], self._status.name if self._status else ""
         try:
             checkpoint = self._store.load(
-                Identity.of(request.connection, database, name, request.target, request.table_name)
+                Identity.of(self.request.connection, database, table.name, options.target.address, options.table_name)
             )
         except NewerCheckpointError:
             # another version of the package loads this table: what it waits for is not known here
@@ -250,13 +279,14 @@ class Watch:
             if str(error) not in self._mentioned:
                 self._mentioned.add(str(error))
                 log.warning("left out: %s", error)
-            return Watched(name, instances, None, unreadable=True, missing=missing)
-        return Watched(name, instances, checkpoint if missing else without_absence(checkpoint), missing=missing)
+            return dataclasses.replace(table, checkpoint=None, unreadable=True)
+        there = checkpoint if table.missing else without_absence(checkpoint)
+        return dataclasses.replace(table, checkpoint=there, unreadable=False)
 
     def _mention_failed(self) -> None:
         """Say when the watch begins which tables have failed for good."""
         for table in self._tables if not self._begun else ():
-            failed = table.checkpoint.failure(self.rules.shapes) if table.checkpoint else None
+            failed = table.checkpoint.failure(table.shapes) if table.checkpoint else None
             if failed is not None:
                 log.warning(
                     "%s fails since %s; it is tried again when its capture instance or schema changes, or after %s: %s",
@@ -269,7 +299,7 @@ class Watch:
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:
         for table in self._tables:
-            if not table.instances and not table.missing and str(table.name) not in self._mentioned:
+            if not table.feeds and not table.missing and str(table.name) not in self._mentioned:
                 self._mentioned.add(str(table.name))
                 log.warning(
                     "%s has no capture instance that %s can see (on_disabled=%s)",

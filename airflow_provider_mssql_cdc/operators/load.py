@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,10 +24,9 @@ from airflow.providers.common.compat.sdk import (
     mask_secret,
 )
 
-from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE, HistoryOptions
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
     CheckpointError,
@@ -36,22 +35,31 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     LoadFailedError,
     MsSqlCdcError,
     NewerFormatError,
+    ParameterError,
     ReceiptMissingError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import TaskRun
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
-from airflow_provider_mssql_cdc.core.selection import HASH, salt_check
+from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.summary import Summary
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import (
+    ON_GAP,
+    Entry,
+    TableEntry,
+    TableOptions,
+    check_entries,
+    hashes,
+    read_entries,
+    shapes_said,
+)
 from airflow_provider_mssql_cdc.core.target import (
     DELETES,
     HISTORY,
-    KEYLESS,
     POSTGRESQL,
     TABLE_NAME,
     Target,
@@ -63,20 +71,15 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, is_literal, lag_allowed, listed, patterns
-from airflow_provider_mssql_cdc.hooks.patterns import parse_name
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed
 from airflow_provider_mssql_cdc.operators import formats, jars, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
-from airflow_provider_mssql_cdc.operators.planning import (
-    Request,
-    RunPlan,
-    plan_load,
-    plan_of_running_job,
-    position_given,
-)
+from airflow_provider_mssql_cdc.operators.planning import plan_load, plan_of_running_job
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
+from airflow_provider_mssql_cdc.operators.request import Request, cut_given
 from airflow_provider_mssql_cdc.operators.task_state import TaskState
 
 if TYPE_CHECKING:
@@ -96,7 +99,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     A run without changes starts no Spark. A failing table does not hold up the others: they are loaded and their
     checkpoints moved before the task fails. Every run can be killed anywhere and repeated.
 
-    :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
+    :param tables: patterns such as ``sales.orders`` or ``sales.*``, where a bare name means the default schema; and
+        mappings (``core.table_options.TableEntry``) with a pattern as ``table`` and what is to hold for it alone. An
+        entry without ``*`` wins over one with it, as a whole (templated)
     :param target: ``iceberg://catalog/namespace``, ``delta://catalog/namespace``, ``delta+<URL of a folder>`` for Delta
         tables in a folder, ``parquet+file://<folder>`` for histories in plain files, or
         ``postgresql://connection_id/schema`` by an Airflow connection of type ``postgres`` (templated)
@@ -115,19 +120,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param mssql_conn_id: Airflow connection of type ``mssql``
     :param exclude: patterns of tables to leave out (templated)
     :param table_name: name of the target table, with ``{schema}`` and ``{table}``; ``history`` adds ``_history``
-    :param partition_by: for tables that the load creates: source table, named as ``tables`` names it, to Spark
-        partition expressions; Delta takes columns alone
     :param table_properties: for tables that the load creates: properties of Iceberg or Delta tables
-    :param keys: for tables without primary key or unique index: source table, named as ``tables`` names it, to the
-        columns that identify a row
-    :param columns: source table, named as ``tables`` names it, to the columns to load; by default all
-    :param row_filters: source table to conditions that a row must fulfil, all of them: ``("status", "<>", "draft")``,
-        with ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, or without a value ``is null``,
-        ``is not null``.
-        Texts are compared exactly, as binary collations do
-    :param renames: source table to the columns that get another name: ``{"cust": "customer_id"}``
-    :param masks: source table to columns of which not all may see the values: ``hash`` (SHA-256 of salt and value),
-        ``redact`` (the same for all rows: ``redacted``, or NULL where it is no text) or ``drop``
     :param salt_conn_id: Airflow connection whose password is the salt of hashes
     :param allow_masked: load masks in place of values, and the rows that a security policy shows, where the login reads
         no more; without it such a table fails
@@ -176,7 +169,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def __init__(
         self,
         *,
-        tables: Sequence[str],
+        tables: Sequence[str | TableEntry],
         target: str,
         shapes: Sequence[str] = ("mirror",),
         deletes: Literal["hard", "soft", "ignore"] = "hard",
@@ -187,13 +180,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
         table_name: str = TABLE_NAME,
-        partition_by: Mapping[str, Sequence[str]] | None = None,
         table_properties: Mapping[str, str] | None = None,
-        keys: Mapping[str, Sequence[str]] | None = None,
-        columns: Mapping[str, Sequence[str]] | None = None,
-        row_filters: Mapping[str, Sequence[Sequence[Any]]] | None = None,
-        renames: Mapping[str, Mapping[str, str]] | None = None,
-        masks: Mapping[str, Mapping[str, str]] | None = None,
         salt_conn_id: str | None = None,
         allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
@@ -220,23 +207,18 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if refused in kwargs:
                 raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
-        history = HistoryOptions.checked(changes, history_form, operations, shapes=shapes, replay=replay)
-        if history_form == WIDE and partition_by and not set(shapes) <= KEYLESS:
-            raise ValueError(
-                "partition_by names columns that a wide history does not have: load it by a task of its own"
-            )
-        check_format(str(target), shapes, partition_by=partition_by, table_properties=table_properties)
-        check_literals(tables, exclude, target)
+        history = HistoryOptions.checked(
+            changes, history_form, operations, shapes=shapes_said(tables, shapes), replay=replay
+        )
+        check_format(str(target), shapes, table_properties=table_properties)
+        check_literals(tables, exclude, target, salted=salt_conn_id is not None)
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
-        choices = Choices.checked(columns, row_filters, renames, masks, salted=salt_conn_id is not None)
-        for named in (*(keys or {}), *(partition_by or {}), *choices.tables):
-            parse_name(named)
         if deletes not in DELETES:
             raise ValueError(f"deletes={deletes!r}: expected hard, soft or ignore")
         if on_disabled not in ("fail", "skip", "enable"):
             raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
-        if on_gap not in ("fail", "resnapshot"):
-            raise ValueError(f"on_gap={on_gap!r}: expected fail or resnapshot")
+        if on_gap not in ON_GAP:
+            raise ValueError(f"on_gap={on_gap!r}: expected {' or '.join(ON_GAP)}")
         if replay and upto is not None:
             raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
         if replay and tuple(shapes) != (HISTORY,):
@@ -272,11 +254,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.table_name = table_name
-        self.partition_by = {table: listed(columns) for table, columns in (partition_by or {}).items()}
         self.table_properties = dict(table_properties or {})
-        self.keys = {table: listed(columns) for table, columns in (keys or {}).items()}
-        self.columns, self.row_filters = choices.columns, choices.row_filters
-        self.renames, self.masks = choices.renames, choices.masks
         self.salt_conn_id = salt_conn_id
         self.allow_masked = allow_masked
         self.on_disabled = on_disabled
@@ -296,6 +274,10 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.slice_rows = slice_rows
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
+        # the address may be a template behind its format
+        self._check_entries(
+            check_entries(tables, salted=salt_conn_id is not None), self._defaults(Target(str(target), "", ()))
+        )
 
     def execute(self, context: Context) -> Summary:  # type: ignore[override]
         """Plan, load, believe the receipt, move the checkpoints.
@@ -316,14 +298,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         started = time.monotonic()
         self._check_spark_connection()
         store = CheckpointStore(Variable)
-        request = self._request()
+        request = self.request()
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
-        outcome = outcome.with_whole_commands(request)
+        outcome = outcome.with_whole_commands()
         late = outcome.late if self.on_lag == "fail" else None
         now = datetime.datetime.now(datetime.UTC)
-        written = [] if self.replay else outcome.checkpoints(request, now, succeeds=late is None)
+        written = [] if self.replay else outcome.checkpoints(now, succeeds=late is None)
         # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
-        ranges = TaskState(context).told(outcome.lsn_ranges(written, self.shapes))
+        ranges = TaskState(context).told(outcome.lsn_ranges(written))
         self._save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
@@ -377,12 +359,12 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             name = TableName(schema, table)
             if row["status"] == "failed" and name not in plan.checkpoints and name not in plan.failures:
                 with suppress(CheckpointError):
-                    stored = store.load(request.identity(plan.database, name))
+                    stored = store.load(request.identity(plan.database, name, request.options(name)))
                     if stored is not None and not stored.loaded and stored.failure() is not None:
                         gone.append(name)
         for name in gone:
             self.log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
-            store.delete(request.identity(plan.database, name))
+            store.delete(request.identity(plan.database, name, request.options(name)))
 
     def _save(self, store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
         """Store the checkpoints, each that can be."""
@@ -441,33 +423,57 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     # --- plan
 
-    def _request(self) -> Request:
-        made = {"partition_by": self.partition_by, "table_properties": self.table_properties}
-        check_format(self.target, self.shapes, **made)
-        wanted, unwanted = patterns(self.tables, self.exclude)
+    def request(self) -> Request:
+        """What the author asks for.
+
+        :raises ParameterError: if parts of it do not go together
+        :raises ConnectionSettingError: for a salt that cannot be had
+        """
+        entries = read_entries(self.tables, salted=self.salt_conn_id is not None)
+        defaults = self._defaults(Target.parse(self.target))
+        self._check_entries(entries, defaults)
+        salt = self._salt()
         return Request(
             connection=self.mssql_conn_id,
-            patterns=wanted,
-            exclude=unwanted,
-            options=SinkOptions(
-                target=Target.parse(self.target),
-                shapes=self.shapes,
-                table_name=self.table_name,
-                properties=self.table_properties,
-                resnapshot=self.on_gap == "resnapshot",
-                deletes=self.deletes,
-                history=HistoryOptions(self.changes, self.history_form, self.operations),
-            ),
-            keys=self.keys,
-            choices=Choices(self.columns, self.row_filters, self.renames, self.masks),
-            salt_check=salt_check(salt) if (salt := self._salt()) else None,
-            partition_by=self.partition_by,
+            entries=entries,
+            exclude=excluded(self.exclude),
+            defaults=defaults,
+            salt_check=salt_check(salt) if salt else None,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
             max_lag=self.max_lag,
-            allow_masked=self.allow_masked,
         )
+
+    def _defaults(self, target: Target) -> TableOptions:
+        """What holds for a table whose entry says nothing.
+
+        :raises ParameterError: if parts of it do not go together
+        """
+        return TableOptions(
+            target=target,
+            shapes=self.shapes,
+            table_name=self.table_name,
+            table_properties=self.table_properties,
+            on_gap=self.on_gap,
+            deletes=self.deletes,
+            history=HistoryOptions(self.changes, self.history_form, self.operations),
+            allow_masked=self.allow_masked,
+        ).check()
+
+    def _check_entries(self, entries: Iterable[Entry], defaults: TableOptions) -> None:
+        """Refuse entries whose parts do not go together, or not with this run.
+
+        :raises ParameterError: naming the first
+        """
+        for entry in entries:
+            options = entry.options(defaults)
+            if self.replay and options.shapes != (HISTORY,):
+                raise ParameterError(
+                    f'the entry of {entry.text} has shapes={list(options.shapes)}: a replay needs ["history"]'
+                )
+            if is_literal(self.target_suffix):
+                check_template(options.table_name + self.target_suffix)
 
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
         if self.replay:
@@ -475,9 +481,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
         state = TaskState(context)
         given = state.get(_CUT_KEY) if self.upto is None else self.upto
-        plan = plan_load(hook, store, request, None if given is None else position_given(given))
+        plan = plan_load(hook, store, request, None if given is None else cut_given(given))
         if given is None and plan.upto is not None:
-            state.set(_CUT_KEY, str(plan.upto))
+            state.set(_CUT_KEY, plan.upto.text)
         return plan
 
     def _timezone(self, hook: MsSqlCdcHook) -> str | None:
@@ -491,7 +497,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
 
     # --- submit
 
-    def _freeze(self, plan: RunPlan, upto: Lsn, timezone: str | None, context: Context) -> JobSpec:
+    def _freeze(self, plan: RunPlan, upto: Cut, timezone: str | None, context: Context) -> JobSpec:
         """Write the job spec."""
         connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
         url, options = jdbc_url(connection)
@@ -572,11 +578,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         return None if connection is None else postgresql.database(connection)
 
     def _salt(self) -> str | None:
-        """Return the salt, None where nothing is hashed.
+        """The salt; None where nothing is hashed.
 
         :raises ConnectionSettingError: for a connection without one
         """
-        if self.salt_conn_id is None or not any(HASH in masked.values() for masked in self.masks.values()):
+        if self.salt_conn_id is None or not hashes(read_entries(self.tables, salted=True)):
             return None
         salt: str | None = MsSqlCdcHook.get_connection(self.salt_conn_id).password
         if not salt:
@@ -695,7 +701,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
         for outlet in self.outlets:
             if ranges and isinstance(outlet, AssetAlias) and not outlet.name.endswith(OPERATIONS_ALIAS):
-                extra: dict[str, Any] = {"tables": ranges, "upto": str(plan.upto)}
+                extra: dict[str, Any] = {"tables": ranges, "upto": plan.upto.text if plan.upto else None}
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)

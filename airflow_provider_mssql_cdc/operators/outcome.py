@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING, fingerprint
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
 
@@ -37,11 +37,11 @@ class Outcome:
     spec: JobSpec | None = None
     receipt: Receipt | None = None
 
-    def with_whole_commands(self, request: Request) -> Outcome:
+    def with_whole_commands(self) -> Outcome:
         """Return the same with the commands that errors advise written out."""
         for name, error in self.plan.failures.items():
             if error.advice is not None:
-                error.advice = whole(error.advice, request.identity(self.plan.database, name))
+                error.advice = whole(error.advice, self.plan.identity(name))
         if self.receipt is None:
             return self
         tables = tuple(
@@ -51,7 +51,7 @@ class Outcome:
                 table,
                 error=dataclasses.replace(
                     table.error,
-                    message=whole(table.error.message, request.identity(self.plan.database, table.name)),
+                    message=whole(table.error.message, self.plan.identity(table.name)),
                 ),
             )
             for table in self.receipt.tables
@@ -66,7 +66,7 @@ class Outcome:
             for table in self.receipt.tables:
                 yield _read(specs[table.name], table), table
 
-    def checkpoints(self, request: Request, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
+    def checkpoints(self, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
         """Return the checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
         failed tables'.
 
@@ -75,40 +75,40 @@ class Outcome:
 
         :param succeeds: whether the task does, if no table failed
         """
-        plan, shapes = self.plan, request.options.shapes
+        plan = self.plan
         written: dict[TableName, Checkpoint] = {}
         for name, moved in plan.quiet.items():
-            stored = plan.checkpoints[name]
+            stored, shapes = plan.checkpoints[name], plan.options[name].shapes
             # else the sensor would go on calling for a run because of the new instance
             replaced = stored is not None and stored.feeds(shapes) != moved.feeds(shapes)
             if stored is not None and (replaced or is_stale(stored, now, plan.retention)):
                 written[name] = moved
         for spec, table in self.loads:
-            stored = plan.checkpoints.get(table.name) or Checkpoint(request.identity(plan.database, table.name))
+            stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
             moved = _moved(stored, spec, table, plan)
             if table.error is not None and table.error.permanent:
-                moved = moved.failing(shapes, self._failure(table.name, table.error.message, now, shapes))
+                moved = self._failing(moved, table.name, table.error.message, now)
             if moved != stored:
                 written[table.name] = moved
         for name, error in plan.failures.items():
             # a checkpoint that cannot be read is left for a person to repair
             if error.permanent and name in plan.checkpoints:
                 stored = written.get(name) or plan.checkpoints[name]
-                stored = stored or Checkpoint(request.identity(plan.database, name))
-                written[name] = stored.failing(shapes, self._failure(name, str(error), now, shapes))
+                stored = stored or Checkpoint(plan.identity(name))
+                written[name] = self._failing(stored, name, str(error), now)
         if succeeds and not self.failures():
             for name in plan.checkpoints:
                 checkpoint = written.get(name) or plan.checkpoints[name]
-                applied = checkpoint and _applied(checkpoint, shapes)
+                applied = checkpoint and _applied(checkpoint, plan.options[name].shapes)
                 if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
                     written[name] = dataclasses.replace(checkpoint, announced=applied)
         return list(written.values())
 
-    def _failure(self, table: TableName, reason: str, now: datetime.datetime, shapes: Collection[str]) -> Failure:
-        seen = MISSING if table in self.plan.missing else fingerprint(self.plan.instances.get(table, ()))
-        stored = self.plan.checkpoints.get(table)
+    def _failing(self, checkpoint: Checkpoint, table: TableName, reason: str, now: datetime.datetime) -> Checkpoint:
+        shapes, stored = self.plan.options[table].shapes, self.plan.checkpoints.get(table)
+        seen = MISSING if table in self.plan.missing else fingerprint(self.plan.feeds.get(table, ()))
         earlier = stored.failure(shapes) if stored is not None else None
-        return Failure(reason, now, seen, earlier.began if earlier is not None else None)
+        return checkpoint.failing(shapes, Failure(reason, now, seen, earlier.began if earlier is not None else None))
 
     @property
     def late(self) -> str | None:
@@ -123,7 +123,7 @@ class Outcome:
             position = plan.quiet[name].position if name in plan.quiet else candidate.position
             rows[name] = row(str(name)) | {
                 "position": _text(position),
-                "feed": candidate.instance.name,
+                "feed": candidate.feed.name,
                 "schema_hash": candidate.schema.hash,
                 "warnings": list(candidate.warnings),
             }
@@ -137,7 +137,7 @@ class Outcome:
             rows[name] = (rows.get(name) or row(str(name))) | {"status": "failed", "error": str(error)}
         tables = [found for _, found in sorted(rows.items())]
         return {
-            "upto": _text(plan.upto),
+            "upto": plan.upto.text if plan.upto else None,
             "seconds": round(seconds, 1),
             "application": self.receipt.application_id if self.receipt else None,
             "late": self.late,
@@ -178,11 +178,10 @@ class Outcome:
                     found[hash_] = KeptSchema.of(known[hash_])
         return list(found.values())
 
-    def lsn_ranges(self, written: Iterable[Checkpoint], shapes: Collection[str]) -> dict[str, dict[str, str | None]]:
+    def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:
         """Return the LSN range of each table that was loaded since the last asset event.
 
         :param written: the run's checkpoints
-        :param shapes: of the run
         :return: table to ``after`` (None where no event told of the table before), ``upto``, ``feed`` and
             ``schema_hash``
         """
@@ -191,10 +190,11 @@ class Outcome:
             stored = self.plan.checkpoints.get(checkpoint.identity.table)
             before = stored.announced if stored else None
             if checkpoint.announced is not None and checkpoint.announced != before:
+                shapes = self.plan.options[checkpoint.identity.table].shapes
                 sinks = [sink for shape, sink in checkpoint.sinks.items() if shape in shapes]
                 ranges[str(checkpoint.identity.table)] = {
-                    "after": str(before) if before else None,
-                    "upto": str(checkpoint.announced),
+                    "after": before.text if before else None,
+                    "upto": checkpoint.announced.text,
                     "feed": next((sink.feed.name for sink in sinks if sink.feed), None),
                     "schema_hash": next((sink.schema_hash for sink in sinks if sink.schema_hash), None),
                 }
@@ -213,7 +213,7 @@ def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
     """The table by the capture instance that the job has read."""
     markers = [sink.after for sink in table.sinks if sink.after is not None]
     for each in spec.alternatives:
-        if any(marker.feed.is_same(each.instance) for marker in markers):
+        if any(marker.feed.is_same(each.feed) for marker in markers):
             return each
     return spec
 
@@ -223,7 +223,7 @@ def others(summary: Summary) -> dict[str, int]:
     return Counter(table["status"] for table in summary["tables"] if table["status"] != "failed")
 
 
-def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Lsn | None:
+def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
     """Return the position that all these sinks have reached; None while one of them is not loaded."""
     applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in shapes]
     known = [position for position in applied if position is not None]
@@ -235,7 +235,7 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)
-    read = loaded_from(spec.instance, spec.schema, spec.selection)
+    read = loaded_from(spec.feed, spec.schema, spec.selection)
     for sink in table.sinks:
         known = sinks.get(sink.shape)
         if sink.after is None:
@@ -243,7 +243,7 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
                 sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
             continue
         witness = sink.after.witness
-        if plan.witness and sink.read_through == plan.upto:
+        if plan.witness and plan.upto and sink.read_through == plan.upto.of(Lsn):
             witness = plan.witness
         elif known and sink.read_through == known.read_through:
             # an older one would not tell a database that was restored to a moment between the two positions
@@ -268,9 +268,9 @@ def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableS
     """The row of a table that the job was given."""
     found = known | {
         "status": "failed" if table.error else "loaded",
-        "position": str(min(sink.read_through for sink in table.sinks)) if table.sinks else None,
+        "position": min(sink.read_through for sink in table.sinks).text if table.sinks else None,
         "error": table.error.message if table.error else None,
-        "feed": spec.instance.name,
+        "feed": spec.feed.name,
         "schema_hash": spec.schema.hash,
         "sinks": {sink.shape: sink.outcome for sink in table.sinks},
         "windows": list(table.windows),
@@ -280,5 +280,5 @@ def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableS
     return found | {count: table.counts.get(count, 0) for count in COUNTS}  # type: ignore[return-value]
 
 
-def _text(position: Lsn | None) -> str | None:
-    return None if position is None else str(position)
+def _text(position: Position | None) -> str | None:
+    return None if position is None else position.text

@@ -9,7 +9,7 @@ import logging
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Probe, TimeOperator
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     IntervalError,
@@ -17,29 +17,25 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MsSqlCdcError,
     SourceMovedError,
 )
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     check_ddl,
     check_history,
     check_schema,
-    choose_instance,
+    choose_feed,
     choose_key,
     table_spec,
 )
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.probing import Prober
-from airflow_provider_mssql_cdc.operators.planning import (
-    Request,
-    RunPlan,
-    leave_out_unreadable,
-    log_history,
-    look,
-    witnesses,
-)
+from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
+from airflow_provider_mssql_cdc.operators.planning import leave_out_unreadable, witnesses
+from airflow_provider_mssql_cdc.operators.request import Request
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +57,8 @@ def plan_replay(
     :raises SourceMovedError: if the database was restored meanwhile
     """
     start, end = check_interval(*interval)
-    status, plan, instances = look(hook, store, request)
+    source = CdcSource(hook)
+    status, plan, feeds = look(hook, store, request, (source,))
     after, upto = _resolve(hook, status, start, end, timezone)
     first = hook.transactions_between(after, upto, limit=1)
     if not first:
@@ -70,16 +67,16 @@ def plan_replay(
     # The same transactions, from as late a start as possible: a table that was enabled between the last transaction
     # before the interval and the first within it lacks nothing.
     after = first[0].lsn.previous()
-    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), upto
-    chosen: dict[TableName, CaptureInstance] = {}
-    for name, group in instances.items():
+    plan.replay, plan.upto = ReplaySpec(after, upto, suffix), Cut.at(upto)
+    chosen: dict[TableName, Feed] = {}
+    for name, group in feeds.items():
         try:
-            chosen[name] = choose_instance(name, group, plan.checkpoints[name], request.options.shapes)
+            chosen[name] = choose_feed(name, group, plan.checkpoints[name], plan.options[name].shapes)
         except MsSqlCdcError as error:
             plan.failures[name] = error
-    prober, positions = Prober(), {instance.name: after for instance in chosen.values()}
-    probe = prober.probe(hook, positions, upto=upto, witnesses=witnesses(plan))
-    leave_out_unreadable(prober, plan, chosen)
+    positions = {feed.name: after for feed in chosen.values()}
+    probe = source.probe(positions, status=status, upto=upto, witnesses=witnesses(plan))
+    leave_out_unreadable(source, plan, chosen)
     if probe.cut != upto:
         raise SourceMovedError(
             f"the interval's last commit was {upto}, and {probe.cut} is the last one up to there now: the database was "
@@ -87,16 +84,16 @@ def plan_replay(
             advice="Run the task again.",
         )
     plan.keep_witness(probe)
-    history, ddl = log_history(status, probe), hook.ddl_history(chosen.values(), after)
-    for name, instance in chosen.items():
+    ddl = source.ddl(chosen.values(), after)
+    for name, feed in chosen.items():
         checkpoint = plan.checkpoints[name]
         try:
             if checkpoint is not None:
-                check_history(name, checkpoint, history)
-            check_ddl(name, [change for change in ddl if change.capture_instance == instance.name], after, upto)
-            spec = _replayed(name, instance, plan, probe, request)
+                check_history(name, checkpoint, probe.lineage)
+            check_ddl(name, [change for change in ddl if change.capture_instance == feed.name], after, upto)
+            spec = _replayed(name, feed, plan, probe, request)
             if spec is not None:
-                plan.warn_of_masks(instance, spec.selection, allowed=request.allow_masked)
+                plan.warn_of_masks(feed, spec.selection, allowed=plan.options[name].allow_masked)
         except MsSqlCdcError as error:
             plan.failures[name] = error
         else:
@@ -129,32 +126,30 @@ def _resolve(
     return after, upto
 
 
-def _replayed(
-    name: TableName, instance: CaptureInstance, plan: RunPlan, probe: Probe, request: Request
-) -> TableSpec | None:
+def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request: Request) -> TableSpec | None:
     """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
-    checkpoint, replay = plan.checkpoints[name], plan.replay
+    checkpoint, replay, options = plan.checkpoints[name], plan.replay, plan.options[name]
     assert replay is not None
-    min_lsn = probe.min_lsns.get(instance.object_id)
-    if min_lsn is None or min_lsn > replay.after.next():
+    readable_from = probe.readable_from.get(feed.object_id)
+    if is_gap(replay.after, readable_from):
         raise GapError(
             str(name),
             replay.after,
-            min_lsn or replay.upto,
+            readable_from,
             advice="This interval can no longer be replayed; choose a later one.",
         )
-    newest = probe.newest.get(instance.name)
+    newest = probe.newest.get(feed.name)
     if newest is None:
         return None
-    key, unique = choose_key(name, instance, request.options.shapes, plan.keys.get(name))
-    schema = TableSchema(instance.columns, key)
-    selection = select(name, schema, plan.choice(name), request.options.shapes, check=request.salt_check)
+    key, unique = choose_key(name, feed, options.shapes, options.key)
+    schema = TableSchema(feed.columns, key)
+    selection = select(name, schema, options.choice, options.shapes, check=request.salt_check)
     if checkpoint is not None and not replay.suffix:
-        known = [sink for shape, sink in checkpoint.loaded.items() if shape in request.options.shapes]
+        known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]
         check_schema(name, schema, known, plan.kept)
         check_selection(name, selection, known)
     sinks: dict[str, SinkState | None] = {}
-    for shape in request.options.shapes:
+    for shape in options.shapes:
         stored = checkpoint.loaded.get(shape) if checkpoint else None
         if replay.suffix:
             sinks[shape] = None
@@ -168,5 +163,5 @@ def _replayed(
         else:
             # nothing lies between the last event and the interval's end
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.position, replay.upto))
-    candidate = Candidate(name, instance, schema, unique, sinks, checkpoint, selection=selection)
-    return table_spec(candidate, request.options, plan.partition_by.get(name, ()))
+    candidate = Candidate(name, feed, schema, unique, sinks, checkpoint, selection=selection)
+    return table_spec(candidate, options)

@@ -19,10 +19,11 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
+from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_shapes, check_template
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, seconds, without_load_only
-from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
@@ -68,7 +69,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
     def __init__(
         self,
         *,
-        tables: Sequence[str],
+        tables: Sequence[str | TableEntry],
         target: str,
         shapes: Sequence[str] = ("mirror",),
         table_name: str = TABLE_NAME,
@@ -107,8 +108,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | None = None
-        self._prober = Prober()
-        self._hook: MsSqlCdcHook | None = None
+        self._source: CdcSource | None = None
         self._waiting_since: datetime.datetime | None = None
 
     def execute(self, context: Context) -> Any:
@@ -127,10 +127,10 @@ class MsSqlCdcSensor(BaseSensorOperator):
         request = self._request()
         self.defer(
             trigger=MsSqlCdcTrigger(
-                tables=request.tables,
-                target=request.target,
-                shapes=request.shapes,
-                table_name=request.table_name,
+                tables=watched(self.tables),
+                target=request.defaults.target.address,
+                shapes=request.defaults.shapes,
+                table_name=request.defaults.table_name,
                 mssql_conn_id=request.connection,
                 exclude=request.exclude,
                 on_disabled=request.on_disabled,
@@ -173,9 +173,9 @@ class MsSqlCdcSensor(BaseSensorOperator):
         try:
             if self._watch is None:
                 self._watch = Watch(self._request(), CheckpointStore(Variable))
-            if self._hook is None:
-                self._hook = MsSqlCdcHook(self.mssql_conn_id)
-            wake = self._watch.poll(self._hook, self._prober, utc_now(), self._since(context))
+            if self._source is None:
+                self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
+            wake = self._watch.poll(self._source, utc_now(), self._since(context))
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
@@ -209,6 +209,6 @@ class MsSqlCdcSensor(BaseSensorOperator):
         )
 
     def _close(self) -> None:
-        if self._hook is not None:
-            self._hook.close()
-            self._hook = None
+        if self._source is not None:
+            self._source.hook.close()
+            self._source = None

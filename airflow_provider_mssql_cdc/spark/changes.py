@@ -20,8 +20,8 @@ from airflow_provider_mssql_cdc.core.changes import (
 )
 from airflow_provider_mssql_cdc.core.columns import AFTER, BEFORE, TEMPORARY, TRAN_ID, shown, wide_columns
 from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -75,7 +75,7 @@ def known_in_history(
         return None
     images = _images(shape, held) if sink.history.form == WIDE else held
     if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
-        images = images.where(F.col("_lsn") >= str(since))
+        images = images.where(F.col("_lsn") >= since.sort_key)
     return shape.known_in_history(images, window)
 
 

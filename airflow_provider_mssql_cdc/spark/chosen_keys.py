@@ -184,7 +184,7 @@ class ChosenKey:
             raise KeyRequiredError(
                 f"the key {list(self.key)} is not unique: several rows have {self._examples(rows)}.",
                 table=str(self.table),
-                advice="Name columns with keys={..} that identify a row.",
+                advice="Name columns that identify a row as the key of its entry in tables.",
             )
 
 

@@ -1,70 +1,19 @@
-"""What a job does with a sink: its own marker, found in the target, has the last word."""
+"""Where a sink stands: its own marker, found in the target, has the last word; and what it must not be loaded from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.choice import selection_changed
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, GapError, SchemaChangedError, TargetError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
+from airflow_provider_mssql_cdc.core.steps import Stand
 from airflow_provider_mssql_cdc.core.table import same_schema
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.targets import State
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Load a window.
-
-    :param marker: found in the target; None if there is none
-    :param asserted: the window begins where a person said, not where the marker says
-    """
-
-    window: Window
-    marker: Marker | None
-    asserted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FirstLoad:
-    """Copy the table, and go on from there.
-
-    :param replaced: marker of the rows that the copy follows on after a gap; None where there are none, or none that
-        have one
-    :param asserted: the rows that the copy follows on stand for what a person said, not for what the marker says
-    :param lost_after: up to here the rows of before are complete; None where there are none
-    """
-
-    replaced: Marker | None = None
-    asserted: bool = False
-    lost_after: Lsn | None = None
-
-    @property
-    def anew(self) -> bool:
-        """Whether there are rows of before a gap."""
-        return self.lost_after is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing to write.
-
-    :param marker: found in the target; None where a person's word stands in its place
-    :param outcome: ``already`` or ``empty``
-    :param read_through: everything up to here is loaded or was proven empty
-    """
-
-    marker: Marker | None
-    outcome: str
-    read_through: Lsn
-
-
-Decision = Load | FirstLoad | Done
 
 
 def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
@@ -72,41 +21,35 @@ def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
     return sink.asserted is not None and (marker is None or marker.asserted != sink.asserted)
 
 
-def decide(table: TableSpec, sink: SinkSpec, state: State, *, cut: Lsn, min_lsn: Lsn | None) -> Decision:
-    """Compare what the run expects with what the target says.
+def stand_of(table: TableSpec, sink: SinkSpec, state: State) -> Stand:
+    """Where a sink stands: its own marker has the last word, or a person who said otherwise.
 
     :param state: of the target; ``check_origin`` has passed its marker
-    :param min_lsn: of the capture instance
     :raises TargetError: if the target does not fit the checkpoint
-    :raises GapError: if changes behind the marker were purged
     """
     marker = state.marker
     if is_asserted(sink, marker):
-        return _on_a_word(table, sink, state, cut, min_lsn)
+        if not state.exists:
+            raise TargetError(
+                f"{sink.name} is missing, although `checkpoint set` says that it stands for "
+                f"{sink.read_through or sink.lost_after}.",
+                table=str(table.name),
+                advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
+            )
+        return Stand(marker.position if marker else None, word=True)
     if state.doubt is not None:
         raise state.doubt
     if marker is None:
-        return _without_marker(table, sink, state.is_empty)
-    position = marker.position
-    if state.from_property and sink.expects is not None and position < sink.expects:
+        _check_without_marker(table, sink, state.is_empty)
+        return Stand(None)
+    if state.from_property and sink.expects is not None and marker.position < sink.expects:
         raise TargetError(
             f"the commits of {sink.name} that say what it holds have expired, and its properties remember "
-            f"{position} only, where {sink.expects} was reached.",
+            f"{marker.position} only, where {sink.expects} was reached.",
             table=str(table.name),
             advice=RESET_ADVICE,
         )
-    start = position
-    if sink.read_through is not None and sink.expects is not None and position >= sink.expects:
-        start = max(position, sink.read_through)
-    if position >= cut:
-        return Done(marker, "already", start)
-    if start >= cut:
-        return Done(marker, "empty", start)
-    if is_gap(start, min_lsn):
-        if sink.lost_after is not None:
-            return FirstLoad(marker, lost_after=start)
-        raise gap(table, start, min_lsn, marker)
-    return Load(Window(start, cut), marker)
+    return Stand(marker.position)
 
 
 def table_of(table: TableSpec, markers: Sequence[Marker | None]) -> TableSpec:
@@ -128,7 +71,7 @@ def unreported(sinks: Sequence[SinkSpec], markers: Sequence[Marker | None]) -> l
 
     :param markers: of the sinks
     """
-    found: dict[tuple[Lsn | None, Lsn], Marker] = {}
+    found: dict[tuple[Position | None, Position], Marker] = {}
     for sink, marker in zip(sinks, markers, strict=True):
         if marker is None or is_asserted(sink, marker) or sink.lost_after is not None:
             continue
@@ -145,31 +88,7 @@ def said_window(marker: Marker) -> str:
     return f"({marker.window_after or ''}, {marker.position}]"
 
 
-def _on_a_word(table: TableSpec, sink: SinkSpec, state: State, cut: Lsn, min_lsn: Lsn | None) -> Decision:
-    """Go on from the position that a person named, or start again where the changes after it were purged."""
-    position = sink.read_through or sink.lost_after
-    assert position is not None
-    if not state.exists:
-        raise TargetError(
-            f"{sink.name} is missing, although `checkpoint set` says that it stands for {position}.",
-            table=str(table.name),
-            advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
-        )
-    if sink.read_through is None:
-        return FirstLoad(state.marker, asserted=True, lost_after=position)
-    if position >= cut:
-        return Done(None, "empty", position)
-    if is_gap(position, min_lsn):
-        raise gap(table, position, min_lsn)
-    return Load(Window(position, cut), state.marker, asserted=True)
-
-
-def is_gap(after: Lsn, min_lsn: Lsn | None) -> bool:
-    """Whether changes right after a position can no longer be read."""
-    return min_lsn is None or min_lsn > after.next()
-
-
-def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None, marker: Marker | None = None) -> GapError:
+def gap(table: TableSpec, after: Position, readable_from: Position | None, marker: Marker | None = None) -> GapError:
     """Return the error that says what was lost.
 
     :param marker: of the target
@@ -180,7 +99,7 @@ def gap(table: TableSpec, after: Lsn, min_lsn: Lsn | None, marker: Marker | None
     return GapError(
         str(table.name),
         after,
-        min_lsn or after.next(),
+        readable_from,
         advice=(f"The target {other}. " if other else "")
         + f'Load the table anew once with on_gap="resnapshot"{first}, or drop the target table and run `mssql-cdc '
         "checkpoint reset`; then load more often, or raise the retention "
@@ -193,7 +112,7 @@ def other_instance(table: TableSpec, marker: Marker) -> str | None:
 
     Another one goes on where it reaches back to the marker: with the same columns it holds the same changes.
     """
-    instance, feed = table.instance, marker.feed
+    instance, feed = table.feed, marker.feed
     if feed.is_same(instance):
         return None
     return (
@@ -202,7 +121,7 @@ def other_instance(table: TableSpec, marker: Marker) -> str | None:
     )
 
 
-def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLoad:
+def _check_without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> None:
     name = sink.name
     if not is_empty:
         raise TargetError(
@@ -216,7 +135,6 @@ def _without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> FirstLo
             table=str(table.name),
             advice="Restore it, or load it anew after `mssql-cdc checkpoint reset`.",
         )
-    return FirstLoad()
 
 
 def check_origin(

@@ -16,9 +16,10 @@ from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.source import Credentials, Source
+from airflow_provider_mssql_cdc.spark.sources.registry import sources
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +62,11 @@ def _load(
     load = None
     try:
         session = table_session(spark)
-        sees_fork = job.recovery_fork is not None
-        source = Source(session, job.source, secrets[0], job.fetch_size, sees_fork=sees_fork)
-        load = TableLoad(session, job, table, source, connections=connections, salt=secrets[2].password)
+        jdbc, salt = Jdbc(session, job.source, secrets[0], job.fetch_size), secrets[2].password
+        opened = sources(job, jdbc, connections, salt)
+        load = TableLoad(session, job, table, opened, connections=connections, salt=salt)
         if (found := load.found_table()) is not table:
-            load = TableLoad(session, job, found, source, connections=connections, salt=secrets[2].password)
+            load = TableLoad(session, job, found, opened, connections=connections, salt=salt)
         if job.replay is None:
             load.run()
         else:

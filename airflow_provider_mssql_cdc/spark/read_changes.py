@@ -10,25 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions, check_changes, check_history_key
-from airflow_provider_mssql_cdc.core.choice import Choices, select
+from airflow_provider_mssql_cdc.core.choice import select
 from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
-from airflow_provider_mssql_cdc.core.lineage import LogHistory, check_unmoved
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
+from airflow_provider_mssql_cdc.core.lineage import check_unmoved
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
+from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, DdlChange, TableName, TableSchema, literal
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, lsn_literal
+from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
 from airflow_provider_mssql_cdc.core.target import HISTORY
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.changes import seen_as
-from airflow_provider_mssql_cdc.spark.decide import gap, is_gap
+from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.fold import column
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
-from airflow_provider_mssql_cdc.spark.source import Credentials, Source
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_parts
+from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
 
 _INSTANCE = (
@@ -50,9 +54,9 @@ def read_changes(
     capture_instance: str | None = None,
     key: Sequence[str] = (),
     columns: Sequence[str] = (),
-    row_filter: Sequence[Sequence[Any]] = (),
-    renames: Mapping[str, str] | None = None,
-    masks: Mapping[str, str] | None = None,
+    where: Sequence[Sequence[Any]] = (),
+    rename: Mapping[str, str] | None = None,
+    mask: Mapping[str, str] | None = None,
     salt: str | None = None,
     timezone: str | None = None,
     connections: int = 8,
@@ -84,9 +88,9 @@ def read_changes(
     :param capture_instance: to be read; by default the newest one of the table that reaches back to the window
     :param key: columns that identify a row, for a table without a key; it serves to fill in LOBs, not for net changes
     :param columns: to be read; by default all
-    :param row_filter: conditions that a row must fulfil, as the load's ``row_filters`` has them
-    :param renames: column to another name
-    :param masks: column to ``hash``, ``redact`` or ``drop``, as for the load
+    :param where: conditions that a row must fulfil, as an entry of the load's ``tables`` has them
+    :param rename: column to another name
+    :param mask: column to ``hash``, ``redact`` or ``drop``, as for the load
     :param salt: of hashes, at least 16 characters
     :param timezone: IANA zone of the server's clock, for ``_commit_ts_utc``, which is NULL without it
     :param connections: JDBC connections open at once
@@ -103,49 +107,39 @@ def read_changes(
     :raises SelectionError: for columns that are not there, and what cannot be chosen of a row
     """
     check_changes(changes)
-    chosen = Choices.checked(
-        {table: columns} if columns else {},
-        {table: row_filter},
-        {table: renames or {}},
-        {table: masks or {}},
-        salted=salt is not None,
-    )
+    said = {"columns": columns, "where": where, "rename": rename, "mask": mask}
+    (entry,) = read_entries({"table": table, **{n: v for n, v in said.items() if v}}, salted=salt is not None)
+    choice = Choice(**(entry.said or {}))
     window = _window(window)
     if "password=" in url.lower():
         raise ParameterError("the url has a password, which Spark may show: give it as password=..")
     session = table_session(spark)
     spec = SourceSpec(server="", database="", jdbc_url=url, options=dict(options or {}), timezone=timezone)
-    source = Source(session, spec, Credentials(user, password), fetch_size)
-    instance = _instance(source, table, capture_instance, window)
+    jdbc = Jdbc(session, spec, Credentials(user, password), fetch_size)
+    instance = _instance(jdbc, table, capture_instance, window)
     found, unique = choose_key(instance.source, instance, (HISTORY,), tuple(key))
     check_history_key(instance.source, HistoryOptions(changes), key=found, unique=unique)
     schema = TableSchema(instance.columns, found)
     check = None if salt is None else salt_check(salt)
-    selection = select(instance.source, schema, chosen.of(table), (HISTORY,), check=check)
+    selection = select(instance.source, schema, choice, (HISTORY,), check=check)
     read = TableSpec(instance.source, instance, schema, (), unique, selection)
     place = folder.rstrip("/")
     shape = TableShape(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")
     try:
-        before = _check_window(source, read, window)
+        source = CapturedTable(jdbc, read, shape.mappings, connections=connections, slice_rows=slice_rows, salt=salt)
+        before = source.state()
+        _check_window(jdbc, read, window, before)
+        seen = before.lineage.witnesses()
         staged, state = stage_windows(
-            source,
-            read,
-            shape.mappings,
-            [window],
-            f"{place}/staged/events",
-            history=True,
-            slice_rows=slice_rows,
-            connections=connections,
-            salt=salt,
-            lsns=[*before.mapped],
+            source, read, [window], f"{place}/staged/events", before_images=True, witnesses=seen
         )
-        check_unmoved(read.name, before.witnesses(), state.history)
+        check_unmoved(read.name, seen, state.lineage)
         events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))
         rows = seen_as(changes, shape, events)
         names = [*(target.name for target in shape.data_columns), *EVENT_COLUMNS]
         kept = write_rows(rows.select(*map(column, names)), f"{place}/changes")
     except GapError as error:
-        error.advice = f"Begin the window at {error.min_lsn.previous()} or later."
+        error.advice = f"Begin the window at {error.readable_from} or later."
         raise
     finally:
         files.remove(session, f"{place}/staged")
@@ -162,8 +156,8 @@ def _window(given: Window | tuple[str, str]) -> Window:
         raise ParameterError(f"window={given!r}: expected two commit LSNs, the first not above the second.") from error
 
 
-def _instance(source: Source, table: str, wanted: str | None, window: Window) -> CaptureInstance:
-    rows = source.rows(
+def _instance(jdbc: Jdbc, table: str, wanted: str | None, window: Window) -> CaptureInstance:
+    rows = jdbc.rows(
         "SELECT ct.capture_instance AS name, ct.source_object_id, s.name AS source_schema, t.name AS source_table,"
         " CONVERT(varchar(23), ct.create_date, 121) AS created, ct.start_lsn, ct.object_id"
         " FROM cdc.change_tables AS ct JOIN sys.tables AS t ON t.object_id = ct.source_object_id"
@@ -172,7 +166,7 @@ def _instance(source: Source, table: str, wanted: str | None, window: Window) ->
         + (f" AND ct.capture_instance = {literal(wanted)}" if wanted else ""),
         f"{_INSTANCE}, object_id INT",
     )
-    parts = source.parts(f"= OBJECT_ID({literal(table)})") if rows else []
+    parts = read_parts(jdbc, f"= OBJECT_ID({literal(table)})") if rows else []
     instances = [
         instance
         for row in rows
@@ -195,30 +189,29 @@ def _instance(source: Source, table: str, wanted: str | None, window: Window) ->
             advice="Enable one with sys.sp_cdc_enable_table, or GRANT SELECT ON SCHEMA::[cdc].",
         )
     by_age = sorted(instances, key=lambda instance: (instance.create_date, instance.object_id))
-    reaching = [instance for instance in by_age if not is_gap(window.after, instance.min_lsn)]
+    reaching = [instance for instance in by_age if not is_gap(window.after, instance.readable_from)]
     return reaching[-1] if reaching else by_age[0]
 
 
-def _check_window(source: Source, table: TableSpec, window: Window) -> LogHistory:
-    """Refuse a window that cannot be read whole; return the history that it belongs to."""
-    state = source.state(table.instance)
-    if state.max_lsn is None or state.max_lsn < window.upto:
+def _check_window(jdbc: Jdbc, table: TableSpec, window: Window, state: SourceState) -> None:
+    """Refuse a window that cannot be read whole."""
+    if state.newest is None or state.newest < window.upto:
         raise CaptureLagError(
-            f"the server shows changes up to {state.max_lsn or 'nothing'}, and the window ends at {window.upto}.",
+            f"the server shows changes up to {state.newest or 'nothing'}, and the window ends at {window.upto}.",
             table=str(table.name),
             advice="Wait for the capture, or end the window there.",
         )
-    if is_gap(window.after, state.min_lsn):
-        raise gap(table, window.after, state.min_lsn)
-    rows = source.rows(
+    if is_gap(window.after, state.readable_from):
+        raise gap(table, window.after, state.readable_from)
+    rows = jdbc.rows(
         "SELECT ddl_command, ddl_lsn, CONVERT(varchar(23), ddl_time, 121) AS ddl_time, required_column_update"
-        f" FROM cdc.ddl_history WHERE object_id = {table.instance.object_id} AND ddl_lsn > {window.after}"
-        f" AND ddl_lsn <= {window.upto}",
+        f" FROM cdc.ddl_history WHERE object_id = {table.feed.object_id} AND ddl_lsn > {lsn_literal(window.after)}"
+        f" AND ddl_lsn <= {lsn_literal(window.upto)}",
         "ddl_command STRING, ddl_lsn BINARY, ddl_time STRING, required_column_update BOOLEAN",
     )
     ddl = [
         DdlChange(
-            table.instance.name,
+            table.feed.name,
             row["ddl_command"] or "",
             Lsn(bytes(row["ddl_lsn"])),
             datetime.datetime.fromisoformat(row["ddl_time"]) if row["ddl_time"] else None,
@@ -233,4 +226,3 @@ def _check_window(source: Source, table: TableSpec, window: Window) -> LogHistor
         window.upto,
         advice="Read the changes up to there, and those after it, by windows of their own.",
     )
-    return state.history

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoadedYetError, TargetError
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HISTORY
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.changes import history_rows, identified, known_in_history
 from airflow_provider_mssql_cdc.spark.shapes import IDENTITY, TableShape
-from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.staging import Staged, within
 from airflow_provider_mssql_cdc.spark.targets import Append, State, TargetTable
 from airflow_provider_mssql_cdc.spark.writes import laid_out
 
@@ -89,7 +89,7 @@ def replay_sink(
         state = look()
         held = target.rows(state)
         there = identified(sink, held)
-        if anew and not there.where(~_within(window)).isEmpty():
+        if anew and not there.where(~within(window)).isEmpty():
             raise TargetError(
                 f"{target.name} has rows from outside of {window}, which a replay builds it from.",
                 table=str(shape.spec.name),
@@ -111,12 +111,8 @@ def replay_sink(
     )
 
 
-def _within(window: Window) -> Column:
-    return (F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))
-
-
 def _missing(events: DataFrame, held: DataFrame, window: Window) -> DataFrame:
-    present = held.where(_within(window)).select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
+    present = held.where(within(window)).select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
     same = F.lit(True)
     for name in IDENTITY:
         same &= F.col(name).eqNullSafe(F.col(TEMPORARY + name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 
 USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
 SALT = "spark.mssql_cdc.salt"

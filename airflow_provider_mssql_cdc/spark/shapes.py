@@ -24,11 +24,10 @@ from airflow_provider_mssql_cdc.core.columns import (
     wide_columns,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError, UnsupportedColumnError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker
+from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.chosen_keys import ChosenKey
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.fold import (
@@ -120,7 +119,7 @@ class TableShape:
             raise UnsupportedColumnError(
                 f"column {taken[0]!r} has the name of a system column of {name}.",
                 table=str(self.spec.name),
-                advice="Give it another name (renames=..), or leave it out (columns=..).",
+                advice="Give it another name (rename), or leave it out (columns).",
             )
         return marker.layout
 
@@ -216,7 +215,7 @@ class TableShape:
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
     def history_copy(
-        self, copied: DataFrame, low: Lsn, staged: Staged | None, window: Window, held: DataFrame | None = None
+        self, copied: DataFrame, low: Position, staged: Staged | None, window: Window, held: DataFrame | None = None
     ) -> DataFrame:
         """Return the copied rows as a history holds them; those whose key changed meanwhile give way.
 
@@ -234,7 +233,7 @@ class TableShape:
             if name not in ("_op", "_lsn", "_changed", "_unknown")
         }
         return copied.withColumns(
-            {**event, "_op": F.lit("R"), "_lsn": F.lit(str(low)), "_changed": _no_names(), "_unknown": _no_names()}
+            {**event, "_op": F.lit("R"), "_lsn": F.lit(low.sort_key), "_changed": _no_names(), "_unknown": _no_names()}
         )
 
     def known_in_mirror(self, rows: DataFrame) -> DataFrame:
@@ -269,7 +268,7 @@ class TableShape:
 
     def known_in_history(self, history: DataFrame, window: Window) -> DataFrame:
         """Return what a history knows of each key before a window: its latest image, if that is not an old one."""
-        images = history.where((F.col("_lsn") <= str(window.after)) & (F.col("_op") != "B"))
+        images = history.where((F.col("_lsn") <= window.after.sort_key) & (F.col("_op") != "B"))
         needed = (*map(column, self.lobs), F.col("_unknown"), F.col("_op"))
         order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
         latest = images.groupBy(*map(column, self.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))

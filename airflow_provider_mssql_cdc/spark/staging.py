@@ -1,4 +1,4 @@
-"""Raw change rows become numbered events in Parquet files, read once and in event order."""
+"""Events in Parquet files, numbered in their order, and counted by window."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_mssql_cdc.core.columns import NEVER_IN_OLD_IMAGES, TRAN_ID, ColumnMapping, shown
-from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
-from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
-from airflow_provider_mssql_cdc.core.table import TableSchema
-from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
-from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, images_of_update, with_salt
-
-_CHUNK_BITS = 56
-"""Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +56,18 @@ class Staged:
 
 
 def within(window: Window) -> Column:
-    """Return the condition that a staged row lies in the window."""
-    return (F.col("_lsn") > str(window.after)) & (F.col("_lsn") <= str(window.upto))
+    """The condition that a row lies in the window."""
+    position = F.col(f"_{window.upto.KIND}")
+    return (position > window.after.sort_key) & (position <= window.upto.sort_key)
 
 
-def stage(
-    raw: DataFrame,
-    schema: TableSchema,
-    mappings: Sequence[ColumnMapping],
-    windows: Sequence[Window],
-    folder: str,
-    *,
-    history: bool,
-    selection: Selection = EVERYTHING,
-    salt: str | None = None,
-) -> Staged:
-    """Write raw rows as events to Parquet, and count each window.
+def staged(events: DataFrame, windows: Sequence[Window], folder: str) -> Staged:
+    """Write events to Parquet, and count each window.
 
-    :param raw: as ``reader.read_window`` returns them: partitions in LSN order, none sharing a row's place with another
+    :param events: with ``_n``, which grows in their order, ``_op`` and the column of positions
     :param folder: must not exist yet
-    :param history: keep what only a history needs: times, masks, identities
-    :param selection: what of the rows is staged
-    :param salt: of hashes
     """
-    files = write_rows(_events(raw, schema, mappings, selection, salt, history=history), folder)
+    files = write_rows(events, folder)
     return Staged(files, _counts(files, windows))
 
 
@@ -114,116 +94,3 @@ def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column
     moved = F.col("_moved") if "_moved" in schema.names else F.lit(False)
     kinds = {"inserted": op == "I", "updated": op == "U", "deleted": op == "D", "unknown": unknown, "moved": moved}
     return [F.count_if(condition & kind).alias(prefix + name) for name, kind in kinds.items()]
-
-
-def _events(
-    raw: DataFrame,
-    schema: TableSchema,
-    mappings: Sequence[ColumnMapping],
-    selection: Selection,
-    salt: str | None,
-    *,
-    history: bool,
-) -> DataFrame:
-    lobs = [mapping for mapping in mappings if mapping.is_lob]
-    # The numbers grow by partition and then by row, so they are unique and follow the order of events.
-    ordered = raw.sortWithinPartitions("start_lsn", "seq").withColumn("_n", F.monotonically_increasing_id())
-    if history or lobs:
-        ordered = ordered.select("*", *_mask_chunks(schema))
-    if selection.conditions:
-        if history and lobs:
-            ordered = _with_lobs_of_after_images(ordered, lobs)
-        ordered = filtered_changes(ordered, mappings, selection)
-    ordered = with_salt(ordered, mappings, salt)
-    columns = [F.col("_n"), F.expr(_OPERATION).alias("_op"), _text("start_lsn").alias("_lsn")]
-    columns += [
-        F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
-        for mapping in mappings
-        for target in mapping.targets
-    ]
-    if history or lobs:
-        columns += [
-            F.col("command_id").alias("_command_id"),
-            _text("seqval").alias("_seqval"),
-            F.col("seq").alias("_seq"),
-            _moved(schema).alias("_moved"),
-            _changed(mappings, selection).alias("_changed"),
-            _unknown(mappings, selection).alias("_unknown"),
-        ]
-    if history:
-        columns.append(F.expr("CAST(commit_ts AS TIMESTAMP_NTZ)").alias("_commit_ts"))
-        columns.append(_text("tran_id").alias(TRAN_ID))
-    return ordered.select(*columns)
-
-
-_OPERATION = (
-    "CASE operation WHEN 1 THEN 'D' WHEN 2 THEN 'I' WHEN 3 THEN 'B' WHEN 4 THEN 'U'"
-    " ELSE raise_error(concat('__$operation ', operation, ' is not one of a change table')) END"
-)
-
-
-def _text(lsn: str) -> Column:
-    return F.concat(F.lit("0x"), F.hex(lsn))
-
-
-def _mask_chunks(schema: TableSchema) -> list[Column]:
-    """Return the mask as numbers of 56 bits.
-
-    Ordinal 1 is the lowest bit of the last byte (docs), so the mask is cut from its right end.
-    """
-    digits = _CHUNK_BITS // 4
-    count = -(-max(column.ordinal for column in schema.columns) // _CHUNK_BITS)
-    padded = f"concat('{'0' * count * digits}', hex(update_mask))"
-    return [
-        F.expr(f"CAST(conv(substring({padded}, {-digits * (i + 1)}, {digits}), 16, 10) AS BIGINT)").alias(f"mask_{i}")
-        for i in range(count)
-    ]
-
-
-def _bit(column: SourceColumn) -> str:
-    chunk, bit = divmod(column.ordinal - 1, _CHUNK_BITS)
-    return f"getbit(mask_{chunk}, {bit})"
-
-
-def _moved(schema: TableSchema) -> Column:
-    """Return whether an update changed the key: then its images belong to two keys."""
-    bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
-    return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")
-
-
-def _changed(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
-    # the mask of an insert or delete has all columns
-    begun = f"operation <> {CAPTURED} OR " if selection.conditions else ""
-    names = [f"CASE WHEN {begun}{_bit(m.column)} = 1 THEN {_quoted(m.name)} END" for m in shown(mappings)]
-    return F.expr(f"array_compact(array({', '.join(names)}))")
-
-
-def _unknown(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
-    """Return the LOB columns whose NULL is no value.
-
-    CDC may leave a LOB out of an after image when it did not change, leaves it out of before images unless it changed,
-    and leaves the old types out of deletes and before images in any case (docs: cdc.<instance>_CT).
-    """
-    lobs = [mapping for mapping in mappings if mapping.is_lob]
-    operation = CAPTURED if selection.conditions else "operation"
-    names = []
-    for mapping in lobs:
-        left_out = f"{operation} IN (3, 4) AND {_bit(mapping.column)} = 0"
-        if mapping.column.type in NEVER_IN_OLD_IMAGES:
-            left_out += f" OR {operation} IN (1, 3)"
-        names.append(f"CASE WHEN {mapping.alias} IS NULL AND ({left_out}) THEN {_quoted(mapping.name)} END")
-    return F.expr(f"array_compact(CAST(array({', '.join(names)}) AS ARRAY<STRING>))")
-
-
-def _with_lobs_of_after_images(rows: DataFrame, lobs: Sequence[ColumnMapping]) -> DataFrame:
-    """Give before images the LOBs that their update left as they were, since after images may not pass the filter."""
-    values = {}
-    for lob in lobs:
-        is_kept = (F.col("operation") == 3) & F.expr(f"{_bit(lob.column)} = 0")
-        other = F.first(lob.alias, ignorenulls=True).over(images_of_update())
-        values[lob.alias] = F.when(is_kept, F.coalesce(lob.alias, other)).otherwise(F.col(lob.alias))
-    return rows.withColumns(values)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, VERSION_COLUMNS
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.targets import Merge
@@ -35,7 +35,7 @@ def next_versions(shape: TableShape, events: DataFrame, held: DataFrame) -> Merg
     return _puts(shape, [_versions(shape, events), _ended(shape, still_open(held), events)])
 
 
-def first_versions(shape: TableShape, copied: DataFrame, low: Lsn, events: DataFrame | None) -> DataFrame:
+def first_versions(shape: TableShape, copied: DataFrame, low: Position, events: DataFrame | None) -> DataFrame:
     """Return the versions with which a table begins: of the copied rows, from ``low``, and of the events after it.
 
     :param copied: the rows whose keys have no event
@@ -45,7 +45,9 @@ def first_versions(shape: TableShape, copied: DataFrame, low: Lsn, events: DataF
     return begun if events is None else begun.unionByName(_versions(shape, events))
 
 
-def versions_anew(shape: TableShape, copied: DataFrame, low: Lsn, events: DataFrame | None, held: DataFrame) -> Merge:
+def versions_anew(
+    shape: TableShape, copied: DataFrame, low: Position, events: DataFrame | None, held: DataFrame
+) -> Merge:
     """Return what closes a gap: versions that vanished or differ at ``low`` end there, and what differs begins.
 
     :param copied: the rows whose keys have no event
@@ -60,7 +62,7 @@ def versions_anew(shape: TableShape, copied: DataFrame, low: Lsn, events: DataFr
     if events is not None:
         parts += [_versions(shape, events), _ended(shape, gone, events)]
         gone = by_keys_of(gone, events, shape.key, "left_anti")
-    parts.append(gone.withColumn("_to_lsn", F.lit(str(low))))
+    parts.append(gone.withColumn("_to_lsn", F.lit(low.sort_key)))
     return _puts(shape, parts)
 
 
@@ -91,9 +93,9 @@ def _ended(shape: TableShape, now: DataFrame, events: DataFrame) -> DataFrame:
     return ended.withColumns({"_to_lsn": F.col(_NEXT), "_to_ts": F.col(_NEXT_TIME)}).select(*map(column, now.columns))
 
 
-def _begun(shape: TableShape, copied: DataFrame, low: Lsn) -> DataFrame:
+def _begun(shape: TableShape, copied: DataFrame, low: Position) -> DataFrame:
     """Return copied rows as versions from ``low``, of whose time nothing is known."""
-    values = {"_from_lsn": F.lit(str(low)), "_unknown": F.array()}
+    values = {"_from_lsn": F.lit(low.sort_key), "_unknown": F.array()}
     return copied.select(
         *_data(shape),
         *(values.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in VERSION_COLUMNS.items()),

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, WIDE
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID, added_columns
 from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.target import HARD, HISTORY, SCD2, SOFT, TRANSACTIONS
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, known_in_history
-from airflow_provider_mssql_cdc.spark.first_load import Copy
+from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
 from airflow_provider_mssql_cdc.spark.staging import Staged

@@ -14,11 +14,11 @@ from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
+from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
-from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
-from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, poll_for_all, subscribe
@@ -52,7 +52,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     def __init__(
         self,
         *,
-        tables: Sequence[str],
+        tables: Sequence[str | TableEntry],
         target: str,
         shapes: Sequence[str],
         table_name: str = TABLE_NAME,
@@ -66,12 +66,12 @@ class MsSqlCdcTrigger(BaseTrigger):
         waiting_since: float,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tables, self.exclude, self.shapes = list(tables), list(exclude), list(shapes)
+        self.tables, self.exclude, self.shapes = watched(tables), list(exclude), list(shapes)
         self.target, self.table_name = target, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
         self.max_lag, self.on_lag = max_lag, on_lag
-        self._hook: MsSqlCdcHook | None = None
+        self._source: CdcSource | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
@@ -85,12 +85,12 @@ class MsSqlCdcTrigger(BaseTrigger):
         except MsSqlCdcError as error:
             yield _failure(error)
             return
-        prober, back_off = Prober(), BackOff()
+        back_off = BackOff()
         while True:
             try:
-                if self._hook is None:
-                    self._hook = await open_hook(self.mssql_conn_id)
-                wake = await in_thread(watch.poll, self._hook, prober, utc_now(), since)
+                if self._source is None:
+                    self._source = CdcSource(await open_hook(self.mssql_conn_id))
+                wake = await in_thread(watch.poll, self._source, utc_now(), since)
             except Exception as error:
                 if is_permanent(error):
                     yield _failure(error)
@@ -107,8 +107,8 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     async def cleanup(self) -> None:
         """Close the connection."""
-        if self._hook is not None:
-            close_later(self._hook)
+        if self._source is not None:
+            close_later(self._source.hook)
 
 
 class MsSqlCdcEventTrigger(BaseEventTrigger):
@@ -141,7 +141,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     def __init__(
         self,
         *,
-        tables: Sequence[str],
+        tables: Sequence[str | TableEntry],
         target: str,
         shapes: Sequence[str] = ("mirror",),
         table_name: str = TABLE_NAME,
@@ -159,7 +159,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
             raise TypeError(f"MsSqlCdcEventTrigger takes no parameter {', '.join(unknown)}")
         if poll_interval < SHORTEST_POLL_INTERVAL:
             raise ValueError(f"poll_interval={poll_interval}: expected at least {SHORTEST_POLL_INTERVAL} s")
-        self.tables = [tables] if isinstance(tables, str) else list(tables)
+        self.tables = watched([tables] if isinstance(tables, str) else tables)
         self.exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.shapes = list(shapes)
         self.target, self.table_name = target, table_name
@@ -238,7 +238,7 @@ def is_permanent(error: Exception) -> bool:
 
 def payload(wake: Wake) -> dict[str, Any]:
     """Return the event that says there is something to load."""
-    return {"status": "success", "upto": str(wake.cut) if wake.cut else None, "message": str(wake)}
+    return {"status": "success", "upto": wake.cut.text if wake.cut else None, "message": str(wake)}
 
 
 def _failure(error: Exception) -> TriggerEvent:

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, MsSqlCdcError, SqlServerError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import Probe
+from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.hooks.watch import Watch
 from airflow_provider_mssql_cdc.triggers.polling import (
     LONGEST_BACK_OFF,
@@ -101,8 +101,8 @@ def subscribe(mssql_conn_id: str, watch: Watch, poll_interval: float) -> Iterato
 
 async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
     """Yield a result for every poll, for ever; what goes wrong is a result too."""
-    hook: MsSqlCdcHook | None = None
-    prober, back_off = Prober(), BackOff()
+    source: CdcSource | None = None
+    back_off = BackOff()
     try:
         while True:
             everyone = list(_subscriptions[mssql_conn_id])
@@ -110,8 +110,8 @@ async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
                 await asyncio.sleep(_NOBODY_WATCHES_YET)
                 continue
             try:
-                hook = hook or await open_hook(mssql_conn_id)
-                probe = await in_thread(look, hook, prober, [s.watch for s in everyone], utc_now())
+                source = source or CdcSource(await open_hook(mssql_conn_id))
+                probe = await in_thread(look, source, [s.watch for s in everyone], utc_now())
             except Exception as error:
                 permanent = isinstance(error, MsSqlCdcError) and error.permanent
                 delay = LONGEST_BACK_OFF if permanent else back_off.next()
@@ -123,49 +123,47 @@ async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
                 yield Tick(probe)
             await asyncio.sleep(delay)
     finally:
-        if hook is not None:
-            close_later(hook)
+        if source is not None:
+            close_later(source.hook)
 
 
-def look(hook: MsSqlCdcHook, prober: Prober, watches: Sequence[Watch], now: datetime.datetime) -> Probe:
+def look(source: CdcSource, watches: Sequence[Watch], now: datetime.datetime) -> Probe:
     """Look once at all change tables that somebody watches: one statement, more where watches are or prove to be old.
 
     :raises SqlServerError: what concerns all watches; what concerns one is its ``trouble``
     """
     old = [watch for watch in watches if watch.is_old(now)]
     if old:
-        _look_anew(hook, prober, watches, old, now)
+        _look_anew(source, watches, old, now)
     try:
-        probe = _probe(hook, prober, watches)
+        probe = _probe(source, watches)
         contradicted = [watch for watch in watches if watch.contradicts(probe)]
-        surprised = list(watches) if prober.found_more else contradicted
+        surprised = list(watches) if source.found_more else contradicted
     except CdcPermissionError:
         surprised = list(watches)
     if surprised:
-        _look_anew(hook, prober, watches, surprised, now)
-        probe = _probe(hook, prober, watches)
+        _look_anew(source, watches, surprised, now)
+        probe = _probe(source, watches)
         for watch in surprised:
             watch.contradicts(probe)
-    prober.check(lowest_positions(watches))
+    check_readable(source, lowest_positions(watches))
     return probe
 
 
-def _probe(hook: MsSqlCdcHook, prober: Prober, watches: Sequence[Watch]) -> Probe:
+def _probe(source: CdcSource, watches: Sequence[Watch]) -> Probe:
     if not any(watch.enabled for watch in watches):
         return Probe(None, {}, {})
-    return prober.probe(hook, lowest_positions(watches))
+    return source.probe(lowest_positions(watches))
 
 
-def _look_anew(
-    hook: MsSqlCdcHook, prober: Prober, everyone: Sequence[Watch], some: Sequence[Watch], now: datetime.datetime
-) -> None:
-    _refresh(hook, some, now)
-    prober.recheck(hook, lowest_positions(everyone))
+def _look_anew(source: CdcSource, everyone: Sequence[Watch], some: Sequence[Watch], now: datetime.datetime) -> None:
+    _refresh(source.hook, some, now)
+    source.recheck(lowest_positions(everyone))
 
 
-def lowest_positions(watches: Sequence[Watch]) -> dict[str, Lsn]:
-    """Return by capture instance the lowest position from which anybody's events count."""
-    lowest: dict[str, Lsn] = {}
+def lowest_positions(watches: Sequence[Watch]) -> dict[str, Position]:
+    """The lowest position from which anybody's events count, by feed."""
+    lowest: dict[str, Position] = {}
     for watch in watches:
         for name, position in watch.positions().items():
             lowest[name] = min(position, lowest.get(name, position))
@@ -179,4 +177,4 @@ def _refresh(hook: MsSqlCdcHook, watches: Sequence[Watch], now: datetime.datetim
         except SqlServerError:
             raise
         except MsSqlCdcError as error:
-            log.warning("Tables %s cannot be watched now: %s", ", ".join(watch.request.tables), error)
+            log.warning("Tables %s cannot be watched now: %s", ", ".join(watch.request.patterns), error)

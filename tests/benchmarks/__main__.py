@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
 from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
@@ -94,11 +95,11 @@ def _drain(connection: socket.socket) -> int:
 def read_and_load(rows: int, rounds: int) -> None:
     """(b) our reader beside one plain JDBC connection, and (c) the whole load beside the job written by hand."""
     from airflow_provider_mssql_cdc.core.columns import map_columns
-    from airflow_provider_mssql_cdc.core.window import Window
+    from airflow_provider_mssql_cdc.core.position import Window
     from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-    from airflow_provider_mssql_cdc.spark.reader import read_window
+    from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
     from airflow_provider_mssql_cdc.spark.session import credentials
-    from airflow_provider_mssql_cdc.spark.source import Source
+    from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
     from tests.benchmarks import source
     from tests.benchmarks.by_hand import merge_changes
     from tests.benchmarks.loads import Loads
@@ -117,14 +118,14 @@ def read_and_load(rows: int, rounds: int) -> None:
             plans = [load.plan() for load in loads]
             (table,) = plans[0].specs
             spec, sink = loads[0].spec(plans[0]), table.sinks[0]
-            window = Window(sink.read_through, spec.upto)
+            window = Window(sink.read_through, spec.upto.of(Lsn))
             mappings = map_columns(table.name, table.schema)
-            reader = Source(spark, spec.source, credentials(spark), spec.fetch_size)
+            reader = Jdbc(spark, spec.source, credentials(spark), spec.fetch_size)
 
             def ours() -> None:
                 frame = read_window(
                     reader,
-                    table.instance,
+                    table.feed,
                     table.schema,
                     mappings,
                     window,
@@ -138,7 +139,7 @@ def read_and_load(rows: int, rounds: int) -> None:
                 query = (
                     "(SELECT [__$start_lsn] AS lsn, [__$seqval] AS seqval, [__$operation] AS op,"
                     f" [__$update_mask] AS mask, {', '.join(c.name for c in table.schema.columns)}"
-                    f" FROM {table.instance.change_table}"
+                    f" FROM {table.feed.change_table}"
                     f" WHERE [__$start_lsn] > {window.after} AND [__$start_lsn] <= {window.upto}) t"
                 )
                 properties = {
@@ -242,8 +243,8 @@ def empty(tables: int, rounds: int) -> None:
         loads = Loads(server, ("dbo.t*",), "iceberg://lake/empty", Path(name))
         first = loads.plan()
         for table, candidate in first.candidates.items():
-            read = loaded_from(candidate.instance, candidate.schema, candidate.selection)
-            state = SinkState(first.upto, first.upto, first.witness, **read)
+            read = loaded_from(candidate.feed, candidate.schema, candidate.selection)
+            state = SinkState(first.upto.of(Lsn), first.upto.of(Lsn), first.witness, **read)
             loads.store.save(Checkpoint(loads.request.identity(first.database, table), {"mirror": state}))
         seconds, sent, reads = [], set(), set()
         for _ in range(rounds + 1):

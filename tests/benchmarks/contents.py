@@ -64,7 +64,7 @@ def differing_rows(
     with tempfile.TemporaryDirectory(dir=folder) as name:
         found = Path(name) / "rows"
         _frame(spark, sink, database).write.parquet(str(found))
-        return compare(server, str(table.name), table.instance.change_table, sink.shape, keys, found)
+        return compare(server, str(table.name), table.feed.change_table, sink.shape, keys, found)
 
 
 def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: int, found: Path) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_mssql_cdc.cli.demo.postgres import missing
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
-from airflow_provider_mssql_cdc.operators.planning import RunPlan
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source
 from tests.benchmarks.application import Application, submit

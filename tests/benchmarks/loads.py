@@ -12,13 +12,15 @@ from airflow.providers.common.compat.sdk import Connection
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import MIRROR, Target
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.benchmarks import source
@@ -71,8 +73,8 @@ class Loads:
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
         self.folder, self.shape, self.connections, self.database = folder, shape, connections, database
-        options = SinkOptions(Target.parse(target), (shape,), "{schema}_{table}")
-        self.request = Request(source.CONNECTION_ID, patterns, (), options)
+        defaults = TableOptions(Target.parse(target), (shape,))
+        self.request = Request(source.CONNECTION_ID, read_entries(patterns, salted=False), (), defaults)
 
     def plan(self) -> RunPlan:
         """Plan a run to the newest position."""
@@ -113,5 +115,5 @@ class Loads:
         """
         if errors := [table.error for table in receipt.tables if table.error]:
             raise RuntimeError(str(errors))
-        for checkpoint in Outcome(plan, spec, receipt).checkpoints(self.request, datetime.datetime.now(datetime.UTC)):
+        for checkpoint in Outcome(plan, spec, receipt).checkpoints(datetime.datetime.now(datetime.UTC)):
             self.store.save(dataclasses.replace(checkpoint))

@@ -17,9 +17,10 @@ from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE
 from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import to_data
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
 from tests.core.states import checkpoint_of
 
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -38,7 +39,7 @@ LOADED = checkpoint_of(
         "mirror": SinkState(lsn(5), lsn(7), Witness(lsn(6), NOON)),
         "history": SinkState(lsn(4), lsn(9), Witness(lsn(9), NOON)),
     },
-    InstanceRef("sales_orders", 77, NOON),
+    FeedRef("sales_orders", 77, NOON),
     "1:abc",
     failed=Failure("no luck", NOON.replace(tzinfo=datetime.UTC)),
 )

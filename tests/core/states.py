@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
-from airflow_provider_mssql_cdc.core.table import InstanceRef
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 
 
 def checkpoint_of(
     identity: Identity,
     sinks: Mapping[str, SinkState],
-    feed: InstanceRef | None = None,
+    feed: FeedRef | None = None,
     schema_hash: str | None = None,
     *,
     failed: Failure | None = None,

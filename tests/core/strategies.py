@@ -5,9 +5,10 @@ import datetime
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
 
 lsns = st.integers(1, 2**80 - 2).map(lambda number: Lsn(number.to_bytes(10, "big")))
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
@@ -24,7 +25,7 @@ def sink_states(draw):
         high,
         draw(st.none() | witnesses),
         draw(st.none() | names),
-        draw(st.none() | st.builds(InstanceRef, names, st.integers(1, 2**31 - 1), st.none() | moments)),
+        draw(st.none() | st.builds(FeedRef, names, st.integers(1, 2**31 - 1), st.none() | moments)),
         draw(st.none() | names),
         draw(st.booleans()),
         failed=draw(st.none() | failures),

@@ -14,9 +14,10 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Iden
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import SAME_TIME, InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 from .states import checkpoint_of
 from .strategies import checkpoints
@@ -158,7 +159,7 @@ VERSION_1 = {
 def test_version_1_is_upgraded_when_it_is_read():
     found = store_of(json.dumps(VERSION_1)).load(IDENTITY)
     of_all = {
-        "feed": InstanceRef("sales_orders", 11, NOON),
+        "feed": FeedRef("sales_orders", 11, NOON),
         "schema_hash": "1:abc",
         "selection_hash": "1:def",
         "selection": ("rows with id > '1'",),
@@ -228,7 +229,7 @@ def test_a_witness_of_an_earlier_version_knows_no_recovery_fork():
 
 
 NOON = datetime.datetime(2026, 3, 1, 12)
-FEED = InstanceRef("sales_orders", 11, NOON)
+FEED = FeedRef("sales_orders", 11, NOON)
 LOADED = checkpoint_of(
     IDENTITY, {"mirror": SinkState(lsn(1), lsn(5)), "history": SinkState(lsn(1), lsn(2))}, FEED, "1:abc"
 )
@@ -290,7 +291,7 @@ def test_an_older_write_of_one_sink_keeps_the_progress_of_another():
 
 
 def test_a_write_of_one_sink_keeps_the_others():
-    newer = InstanceRef("sales_orders_v2", 12, NOON)
+    newer = FeedRef("sales_orders_v2", 12, NOON)
     written = checkpoint_of(IDENTITY, {"mirror": SinkState(lsn(6), lsn(6))}, newer, "1:def")
     assert saved(LOADED, written).sinks == {**LOADED.sinks, **written.sinks}
 

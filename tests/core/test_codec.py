@@ -10,10 +10,12 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
-from airflow_provider_mssql_cdc.core.table import SAME_TIME, InstanceRef
+from airflow_provider_mssql_cdc.core.table import SAME_TIME
+from tests.core.positions import Counted
 from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
 
 
@@ -36,7 +38,7 @@ class Point:
 @dataclass(frozen=True)
 class Page:
     shapes: tuple[Square | Point, ...]
-    position: Annotated[Lsn | None, Tagged]
+    position: Annotated[Position | None, Tagged]
     first: Square | Point | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -103,9 +105,12 @@ def test_what_is_not_known_stays_where_it_was():
 
 
 @pytest.mark.parametrize("document", [MARKER, SPEC, Receipt("a1", ())], ids=["marker", "spec", "receipt"])
-def test_version_3_is_refused_with_the_version_of_the_package_that_it_needs(document):
-    data = {**to_data(document), "version": 3, "needs": "0.9.1"}
-    with pytest.raises(NewerFormatError, match=rf"the {document.FORMAT.name} has version 3, which .* 0\.9\.1 reads"):
+def test_a_later_version_is_refused_with_the_version_of_the_package_that_it_needs(document):
+    newer = document.FORMAT.version + 1
+    data = {**to_data(document), "version": newer, "needs": "0.9.1"}
+    with pytest.raises(
+        NewerFormatError, match=rf"the {document.FORMAT.name} has version {newer}, which .* 0\.9\.1 reads"
+    ):
         from_json(type(document), json.dumps(data))
 
 
@@ -139,15 +144,32 @@ VERSION_1 = {
 
 def test_a_marker_of_version_1_is_upgraded():
     assert from_data(Marker, VERSION_1) == dataclasses.replace(
-        MARKER, feeds=(FeedSpan(InstanceRef("sales_orders", 11, CREATED), None),), asserted="word", layout=1
+        MARKER, feeds=(FeedSpan(FeedRef("sales_orders", 11, CREATED), None),), asserted="word", layout=1
     )
     bare = {name: value for name, value in VERSION_1.items() if name not in ("create_date", "read_mode", "vouched")}
     found = from_data(Marker, {**bare, "witness": None})
-    assert (found.feed, found.witness, found.asserted) == (InstanceRef("sales_orders", 11), None, None)
+    assert (found.feed, found.witness, found.asserted) == (FeedRef("sales_orders", 11), None, None)
+
+
+def spec_of_version_2():
+    """A spec as version 2 has it: with capture instances alone."""
+    data = json.loads(to_json(SPEC))
+    (table,) = data["tables"]
+    instance = table.pop("feed")
+    assert instance.pop("kind") == "capture_instance"
+    table["alternatives"] = [{**table, "instance": {**instance, "name": "other"}}]
+    return {**data, "version": 2, "needs": "0.2.0", "tables": [{**table, "instance": instance}]}
+
+
+def test_a_spec_of_version_2_is_upgraded():
+    (table,) = SPEC.tables
+    other = dataclasses.replace(table, feed=dataclasses.replace(table.feed, name="other"))
+    expected = dataclasses.replace(SPEC, tables=(dataclasses.replace(table, alternatives=(other,)),))
+    assert from_data(JobSpec, spec_of_version_2()) == expected
 
 
 def test_a_spec_and_a_receipt_of_version_1_are_upgraded():
-    data = json.loads(to_json(SPEC))
+    data = spec_of_version_2()
     data["version"], sink = 1, data["tables"][0]["sinks"][0]
     del data["needs"], data["run"], sink["asserted"]
     sink["vouched"] = "word"
@@ -177,7 +199,7 @@ def test_a_spec_and_a_receipt_of_version_1_are_upgraded():
     assert after == from_data(Marker, VERSION_1)
 
 
-FEED, OTHER = InstanceRef("sales_orders", 11, CREATED), InstanceRef("v2", 12, CREATED)
+FEED, OTHER = FeedRef("sales_orders", 11, CREATED), FeedRef("v2", 12, CREATED)
 
 
 def test_the_line_of_feeds_grows_where_the_feed_changes():
@@ -203,6 +225,33 @@ def test_a_marker_hands_on_what_this_version_only_keeps():
     after = carried(before, new, rows=True)
     assert after == dataclasses.replace(before, position=lsn(12), events={})
     assert to_data(after)["later"] == 1
+
+
+def test_a_position_of_another_kind_reads_back_tagged_or_not(monkeypatch):
+    monkeypatch.setitem(KINDS, Counted.KIND, Counted)
+    marker = dataclasses.replace(MARKER, position=Counted(42), witness=None, window_after=Counted(7))
+    data = to_data(marker)
+    assert (data["position"], data["window_after"]) == (
+        {"kind": "counted", "at": "42"},
+        {"kind": "counted", "at": "7"},
+    )
+    assert from_data(Marker, data) == marker
+    # an LSN has its kind beside it only where a field has said so from the beginning
+    assert (to_data(MARKER)["position"], to_data(MARKER)["window_after"]) == (
+        {"kind": "lsn", "at": str(MARKER.position)},
+        str(MARKER.window_after),
+    )
+    monkeypatch.delitem(KINDS, Counted.KIND)
+    with pytest.raises(FormatError, match="the kind 'counted' is none of lsn"):
+        from_data(Marker, data)
+
+
+def test_a_cut_is_its_text(monkeypatch):
+    monkeypatch.setitem(KINDS, Counted.KIND, Counted)
+    spec = dataclasses.replace(SPEC, upto=Cut((lsn(9), Counted(42))))
+    assert to_data(SPEC)["upto"] == str(lsn(9))
+    assert to_data(spec)["upto"] == f"counted=42,lsn={lsn(9)}"
+    assert from_json(JobSpec, to_json(spec)) == spec
 
 
 def test_a_marker_whose_rows_are_not_believed_hands_on_what_it_says_of_the_table():

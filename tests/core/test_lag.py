@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.database import AgentHealth, DatabaseStatus, Running
 from airflow_provider_mssql_cdc.core.lag import is_silent, judge
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 
 MAX_LAG = datetime.timedelta(minutes=30)
 MINUTE = datetime.timedelta(minutes=1)

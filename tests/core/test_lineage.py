@@ -5,7 +5,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_unmoved
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 
 DAY = datetime.datetime(2026, 1, 1)

@@ -14,38 +14,32 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
     UnsupportedColumnError,
 )
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
-    SinkOptions,
     assess,
     check_key,
-    choose_instance,
+    checkpoint_steps,
+    choose_feed,
     choose_key,
     is_stale,
-    needs_load,
     quiet_checkpoint,
     table_spec,
 )
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.table import (
-    CaptureInstance,
-    Column,
-    DdlChange,
-    InstanceRef,
-    TableName,
-    TableSchema,
-)
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import Target
 from tests.core.states import checkpoint_of
 
 ORDERS = TableName("sales", "orders")
 IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")
 DAY = datetime.datetime(2026, 3, 1)
-OPTIONS = SinkOptions(Target.parse("iceberg://lake/shop"), ("mirror", "history"), "{schema}_{table}")
-RESNAPSHOT = dataclasses.replace(OPTIONS, resnapshot=True)
+OPTIONS = TableOptions(Target.parse("iceberg://lake/shop"), ("mirror", "history"))
+RESNAPSHOT = dataclasses.replace(OPTIONS, on_gap="resnapshot")
 COLUMNS = (Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "note", "nvarchar", -1))
 
 
@@ -81,7 +75,7 @@ def checkpoint(mirror=50, history=50, witness=None, of=FIRST, **fields) -> Check
         for shape, position in (("mirror", mirror), ("history", history))
         if position is not None
     }
-    return checkpoint_of(IDENTITY, sinks, InstanceRef.of(of), SCHEMA.hash, **fields)
+    return checkpoint_of(IDENTITY, sinks, FeedRef.of(of), SCHEMA.hash, **fields)
 
 
 def log_history(max_lsn=100, min_mapped=5, mapped=None) -> LogHistory:
@@ -97,20 +91,33 @@ def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, opti
         ORDERS,
         list(instances),
         stored,
-        history or log_history(),
+        Probe(
+            None if upto is None else lsn(upto),
+            {},
+            {instance.object_id: instance.readable_from for instance in instances},
+            lineage=history or log_history(),
+        ),
         list(ddl),
-        None if upto is None else lsn(upto),
-        options,
-        key,
+        dataclasses.replace(options, key=tuple(key or ())),
         kept={SCHEMA.hash: KeptSchema.of(SCHEMA)}.get,
     )
 
 
+def needs_load(candidate, upto, has_events, options=OPTIONS):
+    """Whether a job has to do something for a table."""
+    newest = {candidate.feed.name: upto} if has_events else {}
+    probe = Probe(upto, newest, {candidate.feed.object_id: candidate.feed.readable_from})
+    return bool(checkpoint_steps(table_spec(candidate, options), probe, upto).commits)
+
+
 def test_what_a_history_holds_and_partitions_concern_the_shapes_that_have_them():
     options = dataclasses.replace(
-        OPTIONS, shapes=("mirror", "history", "transactions"), history=HistoryOptions(form="wide")
+        OPTIONS,
+        shapes=("mirror", "history", "transactions"),
+        history=HistoryOptions(form="wide"),
+        partition_by=("id",),
     )
-    spec = table_spec(verdict(options=options), options, ("id",))
+    spec = table_spec(verdict(options=options), options)
     assert [(sink.shape, sink.history.form, sink.partition_by) for sink in spec.sinks] == [
         ("mirror", "events", ("id",)),
         ("history", "wide", ("id",)),
@@ -120,7 +127,7 @@ def test_what_a_history_holds_and_partitions_concern_the_shapes_that_have_them()
 
 def test_what_becomes_of_deleted_rows_concerns_the_mirror_and_properties_all_tables():
     options = dataclasses.replace(
-        OPTIONS, shapes=("mirror", "history", "scd2"), deletes="soft", properties={"write.parquet.level": "3"}
+        OPTIONS, shapes=("mirror", "history", "scd2"), deletes="soft", table_properties={"write.parquet.level": "3"}
     )
     spec = table_spec(verdict(options=options), options)
     assert [(sink.shape, sink.deletes, sink.properties) for sink in spec.sinks] == [
@@ -164,8 +171,8 @@ class TestFirstLoad:
 
     def test_the_newest_instance_is_taken(self):
         newer = instance("v2", 12, day=1)
-        assert choose_instance(ORDERS, [newer, FIRST], None) == newer
-        assert choose_instance(ORDERS, [newer, FIRST], checkpoint(mirror=None, history=None)) == newer
+        assert choose_feed(ORDERS, [newer, FIRST], None) == newer
+        assert choose_feed(ORDERS, [newer, FIRST], checkpoint(mirror=None, history=None)) == newer
 
 
 class TestWindow:
@@ -222,7 +229,7 @@ class TestGap:
             return
         with pytest.raises(GapError, match=r"sales\.orders.*purged.*resnapshot") as error:
             verdict(checkpoint(), [current])
-        assert (error.value.after, error.value.min_lsn) == (lsn(50), lsn(min_lsn))
+        assert (error.value.after, error.value.readable_from) == (lsn(50), lsn(min_lsn - 1))
 
     def test_the_lowest_sink_decides(self):
         lowest = log_history(mapped={lsn(30): DAY})
@@ -257,7 +264,7 @@ class TestGap:
         assert candidate.position == lsn(70)
         other = instance("v2", 12, day=1, min_lsn=60)
         stored = checkpoint(mirror=70, history=50)
-        assert verdict(stored, [other], self.both, options=mirror).instance == other
+        assert verdict(stored, [other], self.both, options=mirror).feed == other
 
     both = LogHistory(lsn(100), lsn(5), {lsn(50): DAY, lsn(70): DAY})
 
@@ -265,26 +272,26 @@ class TestGap:
 class TestInstance:
     def test_the_checkpoints_instance_is_kept_while_it_exists(self):
         newer = instance("v2", 12, day=1)
-        assert choose_instance(ORDERS, [newer, FIRST], checkpoint()) == FIRST
+        assert choose_feed(ORDERS, [newer, FIRST], checkpoint()) == FIRST
 
     @pytest.mark.parametrize("change", [{"name": "other"}, {"object_id": 99}, {"day": 3}], ids=str)
     def test_another_instance_is_not_taken_for_it(self, change):
         other = instance(**change, min_lsn=60)
         with pytest.raises(GapError, match="was dropped"):
-            choose_instance(ORDERS, [other], checkpoint())
+            choose_feed(ORDERS, [other], checkpoint())
 
     def test_start_lsn_says_nothing(self):
         moved = instance(start_lsn=lsn(40), min_lsn=40)
-        assert choose_instance(ORDERS, [moved], checkpoint()) == moved
+        assert choose_feed(ORDERS, [moved], checkpoint()) == moved
 
     @pytest.mark.parametrize(("min_lsn", "continues"), [(51, True), (52, False), (None, False)])
     def test_another_continues_if_it_reaches_back(self, min_lsn, continues):
         other = instance("v2", 12, day=1, min_lsn=min_lsn)
         if continues:
-            assert choose_instance(ORDERS, [other], checkpoint()) == other
+            assert choose_feed(ORDERS, [other], checkpoint()) == other
         else:
             with pytest.raises(GapError):
-                choose_instance(ORDERS, [other], checkpoint())
+                choose_feed(ORDERS, [other], checkpoint())
 
     @pytest.mark.parametrize(("newer_min_lsn", "chosen"), [(40, 1), (51, 1), (52, 0), (90, 0)])
     def test_a_position_that_a_person_named_is_read_by_the_newest_instance_that_reaches_back_to_it(
@@ -292,7 +299,7 @@ class TestInstance:
     ):
         instances = [FIRST, instance("v2", 12, day=1, min_lsn=newer_min_lsn)]
         by_hand = checkpoint_of(IDENTITY, checkpoint().sinks)
-        assert choose_instance(ORDERS, instances, by_hand) == instances[chosen]
+        assert choose_feed(ORDERS, instances, by_hand) == instances[chosen]
 
     def test_where_none_reaches_back_to_it_there_is_a_gap(self):
         by_hand = checkpoint_of(IDENTITY, checkpoint().sinks)
@@ -414,16 +421,24 @@ class TestKey:
             ({"index_key": ()}, None, (("id",), True)),
             ({"index_key": (), "primary_key": ()}, ["note", "id"], (("note", "id"), False)),
             ({}, ["note"], (("id",), True)),
+            ({"uncaptured": ("other",)}, ["other"], (("id",), True)),
             ({"index_key": (), "primary_key": ("uncaptured",)}, ["id"], (("id",), False)),
         ],
-        ids=["instance's", "primary key", "user's", "user's only where there is none", "key not captured"],
+        ids=[
+            "instance's",
+            "primary key",
+            "user's",
+            "user's only where there is none",
+            "not captured and not needed",
+            "key not captured",
+        ],
     )
     def test_the_instances_then_the_tables_then_the_users(self, fields, user, expected):
         assert choose_key(ORDERS, instance(**fields), ["mirror"], user) == expected
 
     def test_a_mirror_without_key_is_refused(self):
         keyless = instance(index_key=(), primary_key=())
-        with pytest.raises(KeyRequiredError, match=r'keys=\{"sales.orders"'):
+        with pytest.raises(KeyRequiredError, match=r'\{"table": "sales.orders", "key": \[\.\.\]\}'):
             choose_key(ORDERS, keyless, ["mirror", "history"], None)
         assert choose_key(ORDERS, keyless, ["history"], None) == ((), False)
 
@@ -447,7 +462,7 @@ class TestKey:
             primary_key=(),
         )
         if expected is None:
-            with pytest.raises(KeyRequiredError, match=f"keys names {user[0]}"):
+            with pytest.raises(KeyRequiredError, match=f"key names {user[0]}"):
                 choose_key(ORDERS, made, ["mirror"], user)
         else:
             assert choose_key(ORDERS, made, ["mirror"], user) == (expected, False)
@@ -482,7 +497,7 @@ class TestKey:
                 verdict(instances=keyless, options=net, key=key)
 
     def test_the_users_key_must_be_captured(self):
-        with pytest.raises(KeyRequiredError, match="keys names nope"):
+        with pytest.raises(KeyRequiredError, match="key names nope, and the table has no such column"):
             choose_key(ORDERS, instance(index_key=(), primary_key=()), ["mirror"], ["id", "nope"])
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, InstanceRef, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 
 CREATED = datetime.datetime(2026, 3, 1, 12, 0, 0, 3000)
 ORDERS = TableName("sales", "orders")
@@ -28,7 +29,7 @@ MARKER = Marker(
     server="db:1433",
     database="shop",
     table=ORDERS,
-    feeds=(FeedSpan(InstanceRef("sales_orders", 11, CREATED), lsn(1)),),
+    feeds=(FeedSpan(FeedRef("sales_orders", 11, CREATED), lsn(1)),),
     schema_hash="1:abc",
     window_after=lsn(3),
     events={"inserted": 2},
@@ -40,12 +41,12 @@ SPEC = JobSpec(
     tables=(
         TableSpec(
             ORDERS,
-            CaptureInstance("sales_orders", 11, ORDERS, 1, CREATED, lsn(1), None, COLUMNS),
+            CaptureInstance("sales_orders", 11, ORDERS, 1, CREATED, COLUMNS, start_lsn=lsn(1)),
             TableSchema(COLUMNS, ("id",)),
             (SinkSpec("mirror", ("lake", "shop", "orders"), lsn(3), lsn(2)),),
         ),
     ),
-    upto=lsn(9),
+    upto=Cut.at(lsn(9)),
     work_dir="/work",
 )
 

@@ -190,10 +190,14 @@ def test_shapes_are_known_and_named_once(shapes):
 )
 def test_two_sinks_on_one_table_are_refused(template, tables, shapes):
     with pytest.raises(ValueError, match="would both be loaded into") as refused:
-        check_names(LAKE, template, tables, shapes)
+        check_names(((t, s), LAKE.table(template, t, s)) for t in tables for s in shapes)
     assert isinstance(refused.value, MsSqlCdcError)
     assert refused.value.permanent
 
 
 def test_different_names_pass():
-    check_names(LAKE, "{schema}_{table}", [ORDERS, TableName("old", "orders")], ["mirror", "history"])
+    check_names(
+        ((t, s), LAKE.table("{schema}_{table}", t, s))
+        for t in (ORDERS, TableName("old", "orders"))
+        for s in ("mirror", "history")
+    )

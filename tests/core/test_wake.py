@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
-from airflow_provider_mssql_cdc.core.database import Probe
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
     MISSING,
     Announcer,
@@ -23,8 +23,8 @@ from airflow_provider_mssql_cdc.core.wake import (
     Watched,
     decide,
     default_max_idle,
+    feed_to_probe,
     fingerprint,
-    instance_to_probe,
     positions_to_probe,
     without_absence,
 )
@@ -34,7 +34,7 @@ NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 CREATED = datetime.datetime(2026, 1, 1)
 HOUR = datetime.timedelta(hours=1)
 MAX_IDLE = 2 * HOUR
-RULES = WakeRules(("mirror",), MAX_IDLE)
+RULES = WakeRules(MAX_IDLE)
 
 
 def lsn(number: int) -> Lsn:
@@ -66,7 +66,7 @@ def checkpoint(
     return checkpoint_of(
         Identity("db", "shop", of.source, "iceberg://lake/shop"),
         sinks,
-        InstanceRef.of(of),
+        FeedRef.of(of),
         failed=failed,
         updated_at=NOW - age,
     )
@@ -76,7 +76,7 @@ def probe(cut: int | None, *instances: CaptureInstance, events: dict[str, int] |
     return Probe(
         cut=None if cut is None else lsn(cut),
         newest={name: lsn(at) for name, at in (events or {}).items()},
-        min_lsns={i.object_id: i.min_lsn for i in instances},
+        readable_from={i.object_id: i.readable_from for i in instances},
     )
 
 
@@ -195,9 +195,8 @@ def test_a_failed_table_without_cdc_is_called_for_unless_a_load_leaves_it_out(
 
 
 def test_a_new_shape_is_a_first_load() -> None:
-    rules = dataclasses.replace(RULES, shapes=("mirror", "history"))
-    table = Watched(A.source, (A,), checkpoint(A))
-    assert reasons(look(table, probe(20, A), rules=rules)) == {"a": Reason.FIRST_LOAD}
+    table = Watched(A.source, (A,), checkpoint(A), shapes=("mirror", "history"))
+    assert reasons(look(table, probe(20, A))) == {"a": Reason.FIRST_LOAD}
 
 
 @pytest.mark.parametrize(
@@ -250,17 +249,16 @@ def test_default_max_idle(minutes: int | None, hours: float) -> None:
 
 
 def test_the_instance_is_probed_that_a_load_would_read() -> None:
-    shapes = RULES.shapes
     old, new = instance("a", object_id=1), instance("a", object_id=2)
-    assert instance_to_probe(Watched(old.source, (old, new), checkpoint(old)), shapes) == old
-    assert instance_to_probe(Watched(old.source, (new,), checkpoint(old)), shapes) == new
-    assert instance_to_probe(Watched(old.source, (old, new), None), shapes) == new
+    assert feed_to_probe(Watched(old.source, (old, new), checkpoint(old))) == old
+    assert feed_to_probe(Watched(old.source, (new,), checkpoint(old))) == new
+    assert feed_to_probe(Watched(old.source, (old, new), None)) == new
     late, later = instance("a", low=22, object_id=3), instance("a", low=30, object_id=4)
-    assert instance_to_probe(Watched(old.source, (new, late, later), checkpoint(old)), shapes) == new
-    assert instance_to_probe(Watched(old.source, (late, later), checkpoint(old)), shapes) == later
+    assert feed_to_probe(Watched(old.source, (new, late, later), checkpoint(old))) == new
+    assert feed_to_probe(Watched(old.source, (late, later), checkpoint(old))) == later
     by_hand = checkpoint_of(checkpoint(old).identity, checkpoint(old).sinks)
-    assert instance_to_probe(Watched(old.source, (old, late), by_hand), shapes) == old
-    assert instance_to_probe(Watched(old.source, (late, later), by_hand), shapes) == later
+    assert feed_to_probe(Watched(old.source, (old, late), by_hand)) == old
+    assert feed_to_probe(Watched(old.source, (late, later), by_hand)) == later
 
 
 # --- against a load in miniature
@@ -272,17 +270,17 @@ moments = st.integers(min_value=0, max_value=5).map(lambda hours: NOW - hours * 
 def test_what_failed_in_another_tasks_shape_keeps_nobody_from_loading() -> None:
     stored = checkpoint(A).failing(["history"], OVERDUE)
     table, seen = Watched(A.source, (A,), stored), probe(90, A, events={A.name: 50})
-    assert positions_to_probe([table], ("mirror",)) == {A.name: lsn(20)}
+    assert positions_to_probe([table]) == {A.name: lsn(20)}
     assert reasons(look(table, seen)) == {"a": Reason.EVENTS}
-    both = dataclasses.replace(RULES, shapes=("mirror", "history"))
-    assert positions_to_probe([table], both.shapes) == {}
-    assert reasons(look(table, seen, rules=both)) != {"a": Reason.EVENTS}
+    both = dataclasses.replace(table, shapes=("mirror", "history"))
+    assert positions_to_probe([both]) == {}
+    assert reasons(look(both, seen)) != {"a": Reason.EVENTS}
 
 
 @st.composite
 def watched(draw: st.DrawFn, number: int) -> tuple[Watched, list[int]]:
     """A table in any state, and the LSNs of its events."""
-    present = instance(f"t{number}", low=draw(st.none() | small), object_id=number)
+    present = instance(f"t{number}", low=draw(st.none() | small.map(lambda low: low + 1)), object_id=number)
     events = draw(st.lists(small, max_size=4))
     stored = None
     if draw(st.booleans()):
@@ -301,31 +299,31 @@ def situations(draw: st.DrawFn) -> tuple[list[Watched], Probe, datetime.datetime
     drawn = [draw(watched(number)) for number in range(1, draw(st.integers(1, 3)) + 1)]
     cut = draw(st.none() | small)
     tables = [table for table, _ in drawn]
-    after = positions_to_probe(tables, RULES.shapes)
+    after = positions_to_probe(tables)
     newest = {}
     for table, events in drawn:
-        for i in table.instances:
+        for i in table.feeds:
             seen = [e for e in events if i.name in after and cut is not None and after[i.name] < lsn(e) <= lsn(cut)]
             if seen:
                 newest[i.name] = max(seen)
-    return tables, probe(cut, *(i for t in tables for i in t.instances), events=newest), draw(moments)
+    return tables, probe(cut, *(i for t in tables for i in t.feeds), events=newest), draw(moments)
 
 
 def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
     """Every table as a run leaves it: loaded to the cut, or failed for good."""
 
     def after_run(table: Watched) -> Watched:
-        lowest = min((i.min_lsn for i in table.instances if i.min_lsn), default=None)
+        lowest = min((i.min_lsn for i in table.feeds if i.min_lsn), default=None)
         stored = table.checkpoint or Checkpoint(Identity("db", "shop", table.name, "iceberg://lake/shop"))
         position = stored.position
         loadable = (
             lowest is not None and lowest <= cut and (position is None or lowest <= position.next() <= cut.next())
         )
         if loadable:
-            loaded = SinkState(cut, cut, feed=InstanceRef.of(table.instances[0]))
+            loaded = SinkState(cut, cut, feed=FeedRef.of(table.feeds[0]))
             stored = dataclasses.replace(stored, sinks={"mirror": loaded})
         else:
-            stored = stored.failing(["mirror"], Failure("no", NOW, fingerprint(table.instances)))
+            stored = stored.failing(["mirror"], Failure("no", NOW, fingerprint(table.feeds)))
         return dataclasses.replace(table, checkpoint=dataclasses.replace(stored, updated_at=NOW))
 
     return [after_run(table) for table in tables]
@@ -340,7 +338,7 @@ def test_it_wakes_for_all_events_of_healthy_tables_and_only_for_a_reason(
     called = reasons(wake)
     for table in tables:
         healthy = table.checkpoint is not None and table.checkpoint.failure() is None
-        has_events = any(i.name in seen.newest for i in table.instances)
+        has_events = any(i.name in seen.newest for i in table.feeds)
         if healthy and has_events:
             assert table.name.table in called
         if called.get(table.name.table) is Reason.EVENTS:
@@ -366,9 +364,9 @@ def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.d
     behind = [
         t
         for t in tables
-        if t.instances and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
+        if t.feeds and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
         # a failed table waits for what a load would wait for
-        if not t.checkpoint.failure() or ((low := t.instances[0].min_lsn) and low <= seen.cut)
+        if not t.checkpoint.failure() or ((low := t.feeds[0].min_lsn) and low <= seen.cut)
     ]
     later = NOW + MAX_IDLE
     wake = decide(tables, seen, RULES, now=later, waiting_since=NOW)
@@ -379,7 +377,7 @@ def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.d
 
 
 def wake_of(cut: int, **events: int) -> Wake:
-    return Wake(lsn(cut), {TableName("dbo", name): Call(Reason.EVENTS, lsn(at)) for name, at in events.items()})
+    return Wake(Cut.at(lsn(cut)), {TableName("dbo", name): Call(Reason.EVENTS, lsn(at)) for name, at in events.items()})
 
 
 def test_the_same_events_are_announced_once_however_far_the_cut_moves() -> None:
@@ -402,6 +400,6 @@ def test_what_no_load_reached_is_announced_again_after_max_idle() -> None:
 def test_a_second_failure_is_news() -> None:
     name = TableName("dbo", "a")
     announcer = Announcer(MAX_IDLE)
-    assert announcer.is_news(Wake(lsn(5), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
-    assert not announcer.is_news(Wake(lsn(6), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
-    assert announcer.is_news(Wake(lsn(6), {name: Call(Reason.RETRY, failed_at=NOW + HOUR)}), NOW)
+    assert announcer.is_news(Wake(Cut.at(lsn(5)), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
+    assert not announcer.is_news(Wake(Cut.at(lsn(6)), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
+    assert announcer.is_news(Wake(Cut.at(lsn(6)), {name: Call(Reason.RETRY, failed_at=NOW + HOUR)}), NOW)

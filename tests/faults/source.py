@@ -12,21 +12,21 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.database import (
+    ChangeTables,
     DatabaseStatus,
     Matches,
-    Probe,
     Snapshot,
     SourceTable,
     TimeOperator,
     Transaction,
 )
-from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, InstanceChangedError
-from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
+from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
-from airflow_provider_mssql_cdc.spark.source import SourceState
 
 if TYPE_CHECKING:
     from tests.faults.world import World
@@ -216,8 +216,8 @@ class Source:
         """The capture instances, as the catalogue tells them."""
         return [
             CaptureInstance(
-                i.name, i.object_id, name_of(table), 200 + TABLES.index(table), i.created, lsn(i.start),
-                lsn(self.low(i)), _WIDE if i.wide else _NARROW, index_key=("id",),
+                i.name, i.object_id, name_of(table), 200 + TABLES.index(table), i.created,
+                _WIDE if i.wide else _NARROW, ("id",), start_lsn=lsn(i.start), min_lsn=lsn(self.low(i)),
             )
             for i in self.alive(table)
         ]  # fmt: skip
@@ -237,7 +237,8 @@ class Hook:
             source.commits[mapped[-1]][0] if mapped else None, None, 60, START, 0, "", "16.0", "", 3, source.fork, None,
         )  # fmt: skip
         tables = tuple(SourceTable(name_of(t), 200 + n, tracked=True) for n, t in enumerate(TABLES) if t in listed)
-        matches = Matches(tables, named={f"dbo.{table}": name_of(table) for table in TABLES if table in listed})
+        places = {name_of(table): (place,) for place, table in enumerate(self._world.listed)}
+        matches = Matches(tables, by=places)
         return Snapshot(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
     def protection(self, _: Any) -> Protection:
@@ -247,7 +248,9 @@ class Hook:
     def lag(self, *_: Any) -> None:
         """The capture is in time."""
 
-    def probe(self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()) -> Probe:
+    def probe(
+        self, after: Mapping[str, Lsn], *, upto: Lsn | None = None, witnesses: Collection[Lsn] = ()
+    ) -> ChangeTables:
         self._world.at("plan")
         source, restores = self._source, len(self._source.before)
         below = [p for p in source.mapped() if upto is None or p <= number(upto)]
@@ -266,7 +269,7 @@ class Hook:
             # the connection was closed, and the hook asks once more
             return self.probe(after, upto=upto, witnesses=witnesses)
         mapped = source.mapped()
-        return Probe(
+        return ChangeTables(
             lsn(cut) if cut else None,
             newest,
             {i.object_id: lsn(source.low(i)) for table in TABLES for i in source.alive(table)},
@@ -304,22 +307,3 @@ class Hook:
     def transactions_between(self, after: Lsn, upto: Lsn, limit: int) -> list[Transaction]:
         found = [p for p in self._source.mapped() if number(after) < p <= number(upto)]
         return [Transaction(lsn(p), None, self._source.commits[p][0], b"") for p in found[:limit]]
-
-
-class JobSource:
-    """What a job asks the source."""
-
-    def __init__(self, world: World, *_: Any, sees_fork: bool) -> None:
-        self.world, self._source, self._sees_fork = world, world.source, sees_fork
-
-    def state(self, instance: CaptureInstance, lsns: Collection[Lsn] = ()) -> SourceState:
-        self.world.at("source")
-        source, mapped = self._source, self._source.mapped()
-        newest, oldest = (lsn(mapped[-1]), lsn(mapped[0])) if mapped else (None, None)
-        times = {known: source.commits[known][0] for known in mapped if known == mapped[-1] or lsn(known) in lsns}
-        fork = source.fork if self._sees_fork else None
-        history = LogHistory(newest, oldest, {lsn(known): time for known, time in times.items()}, fork)
-        for known in source.alive(instance.source.table):
-            if known.object_id == instance.object_id:
-                return SourceState(lsn(source.low(known)), history)
-        raise InstanceChangedError("was dropped since the run was planned.", table=str(instance.source))

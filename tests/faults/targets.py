@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.staging import Counts
 from airflow_provider_mssql_cdc.spark.targets import State
 from tests.faults.source import Commits, Event, events_of, fold, number

@@ -18,20 +18,22 @@ from unittest import mock
 from airflow_provider_mssql_cdc.cli import checkpoint as cli
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
-from airflow_provider_mssql_cdc.spark import job, load, replay, window_reading
-from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.spark import job, load, replay
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from tests.core.variables import Variables
-from tests.faults.source import TABLES, Event, Hook, JobSource, Source, fold, lsn, name_of, number
+from tests.faults.job_source import JobSource
+from tests.faults.source import TABLES, Hook, Source, fold, lsn, name_of, number
 from tests.faults.targets import (
     OPEN,
     SALTS,
@@ -43,7 +45,6 @@ from tests.faults.targets import (
     as_dict,
     as_rows,
     check,
-    hashed,
     next_versions,
     versions_anew,
 )
@@ -137,21 +138,14 @@ class World:
 
     def request(self, shapes: Sequence[str], *, resnapshot: bool = False, limit: int | None = None) -> Request:
         """What the DAG author asks for."""
-        hidden = [f"dbo.{table}" for table in self.listed if self.choices[table] == "hashed"]
-        few = [f"dbo.{table}" for table in self.listed if self.choices[table] == "few"]
+        said = {"few": {"where": [("id", "<", 3)]}, "hashed": {"mask": {"value": "hash"}}}
+        entries = [{"table": f"dbo.{table}", **said.get(self.choices[table], {})} for table in self.listed]
         return Request(
             connection="db",
-            patterns=("dbo.*",),
+            entries=read_entries(entries or "dbo.*", salted=True),
             exclude=(),
-            options=SinkOptions(_TARGET, tuple(shapes), "{schema}_{table}", resnapshot=resnapshot),
+            defaults=TableOptions(_TARGET, tuple(shapes), on_gap="resnapshot" if resnapshot else "fail"),
             max_transactions=limit,
-            choices=Choices.checked(
-                None,
-                {name: [("id", "<", 3)] for name in few},
-                None,
-                {name: {"value": "hash"} for name in hidden},
-                salted=True,
-            ),
             salt_check=salt_check(self.salt),
         )
 
@@ -161,13 +155,13 @@ class World:
         # before another salt may come
         chosen = {table: self.choice(table) for table in TABLES}
         with self._history():
-            plan = plan_load(hook, self.store, request, None if upto is None else lsn(upto))  # type: ignore[arg-type]
+            plan = plan_load(hook, self.store, request, None if upto is None else Cut.at(lsn(upto)))  # type: ignore[arg-type]
             for table in plan.specs:
                 self.loaded_as[table.name.table].add(chosen[table.name.table])
             outcome = self._outcome(plan)
             # every other time the checkpoints are so old that those of quiet tables are written too
             now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=self.source.clock % 2)
-            for written in outcome.checkpoints(request, now):
+            for written in outcome.checkpoints(now):
                 self.at("checkpoint")
                 self.store.save(written, plan.checkpoints.get(written.identity.table))
         return outcome.failures()
@@ -253,44 +247,6 @@ def _read(kind: type[T], text: str) -> T:
     return cast(T, text.value) if isinstance(text, Unwritten) else from_json(kind, text)
 
 
-def _read_window(source: JobSource, instance: Any, _: Any, __: Any, window: Any, **___: Any) -> Rows:
-    low, high = number(window.after), number(window.upto)
-    middle = (low + high) // 2
-    found = source.world.source.changes(instance.object_id, low, middle)
-    source.world.at("in mid-read")
-    return Rows([*found, *source.world.source.changes(instance.object_id, middle, high)])
-
-
-def _stage(
-    rows: Rows, _: Any, __: Any, windows: Any, *___: Any, selection: Any, salt: str | None, **____: Any
-) -> Staged:
-    return Staged(_chosen(rows, selection, salt), windows)
-
-
-def _copy(source: JobSource, table: Any, *_: Any, salt: str | None, **__: Any) -> Any:
-    world, name = source.world, table.name.table
-    database, before = world.source, source.state(table.instance)
-    low = load.low_position(table, before)
-    rows = {key: value for key, value in database.rows[name].items() if key % 2}
-    world.at("in mid-copy")
-    rows |= {key: value for key, value in database.rows[name].items() if not key % 2}
-    database.capture()
-    high = database.captured
-    copied = [(number(low), 0, "R", key, value) for key, value in rows.items()]
-    held = _chosen(copied, table.selection, salt)
-    seen = (*before.history.witnesses(), Witness(lsn(high), database.commits[high][0], before.history.recovery_fork))
-    return SimpleNamespace(low=low, high=lsn(high), rows_copied=len(held), held=held, witnesses=seen)
-
-
-def _chosen(events: Sequence[Event], selection: Any, salt: str | None) -> list[Event]:
-    """What is loaded of some events, hashed with the salt that the job was given."""
-    if selection.conditions:
-        events = [e for e in events if e[3] < 3]
-    if selection.masks:
-        events = [(*e[:4], hashed(e[4], SALTS.index(salt or ""))) for e in events]
-    return list(events)
-
-
 def _first_rows(
     shape: Any, sink: Any, window: Any, staged: Staged | None, copy: Any, held: Any, *, anew: bool, **_: Any
 ) -> Write:
@@ -334,7 +290,10 @@ def patched() -> Iterator[None]:
             target_credentials=lambda _: nobody,
             salt=lambda world: world.salt,
             table_session=lambda world: world,
-            Source=JobSource,
+            Jdbc=lambda world, *_: world,
+            sources=lambda job, world, connections, salt: (
+                lambda table, mappings: JobSource(world, table, salt, sees_fork=job.recovery_fork is not None)
+            ),
             _application_id=lambda _: "",
             to_json=lambda receipt: _written(receipt, receipt.spec_id),
             files=SimpleNamespace(
@@ -345,18 +304,11 @@ def patched() -> Iterator[None]:
         mock.patch.multiple(
             load,
             open_table=lambda world, job, shape, sink, name, connections: world.open_table(shape, sink, name),
-            copy_table=_copy,
             first_rows=_first_rows,
             next_window=_next_window,
             laid_out=lambda sink, write, layout: write,
             identified=_identified,
             F=SimpleNamespace(max=lambda name: name),
-        ),
-        mock.patch.multiple(
-            window_reading,
-            read_window=_read_window,
-            stage=_stage,
-            DataFrame=SimpleNamespace(unionAll=lambda one, other: Rows([*one, *other])),
         ),
         mock.patch.multiple(
             replay,
@@ -365,7 +317,7 @@ def patched() -> Iterator[None]:
             known_in_history=lambda *_: None,
             history_rows=lambda shape, sink, staged, window, known: staged.rows(window),
             Append=lambda rows: Write(lambda held: [*held, *rows]),
-            _within=Within,
+            within=Within,
             _missing=lambda events, held, window: [e for e in events if e not in held],
         ),
     ):

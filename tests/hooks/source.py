@@ -12,8 +12,9 @@ from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.core.checkpoint import Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from airflow_provider_mssql_cdc.hooks.errors import number_and_text
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -135,7 +136,7 @@ class Source:
         checkpoint = checkpoint_of(
             identity,
             {"mirror": SinkState(position, position)},
-            InstanceRef.of(instance),
+            FeedRef.of(instance),
             failed=failed,
             updated_at=datetime.datetime.now(datetime.UTC) - age,
         )

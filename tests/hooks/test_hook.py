@@ -16,8 +16,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SqlServerError,
     TableNotFoundError,
 )
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import Column, TableName
 from tests.hooks.source import Source
 
 ORDERS = TableName("sales", "orders")

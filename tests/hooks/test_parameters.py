@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, listed, patterns
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, listed
 
 TARGET = "iceberg://lake/shop"
 
@@ -30,9 +30,10 @@ def test_what_cannot_be_right_is_refused(tables: object, exclude: object, target
 @pytest.mark.parametrize("given", ["{{ params.x }}", "a.{{ params.x }}", "{% if x %}a{% endif %}", object()])
 def test_what_is_a_template_is_left_for_the_run(given: object) -> None:
     check_literals(given, given, given)
-    check_literals([given], ["a", given], given)
+    check_literals([given, {"table": given, "columns": given}], ["a", given], given)
 
 
 def test_a_single_text_is_a_list_of_one() -> None:
     assert listed("ab") == ("ab",)
-    assert patterns("a.*", ["b"]) == (("a.*",), ("b",))
+    assert excluded("a.*") == ("a.*",)
+    assert excluded(["a.*", "b"]) == ("a.*", "b")

@@ -10,8 +10,11 @@ import pytest
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
-from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.shared import look
 from tests.core.states import checkpoint_of
@@ -34,8 +37,9 @@ def watch(source: Source) -> Watch:
     with source.hook() as hook:
         for instance in hook.capture_instances([TableName("dbo", "a"), TableName("dbo", "b")]):
             sinks = {"mirror": SinkState(position, position)}
-            store.overwrite(checkpoint_of(source.identity(instance.source), sinks, InstanceRef.of(instance)))
-    return Watch(WatchRequest(CONN_ID, ("dbo.*",), (), TARGET, ("mirror",)), store)
+            store.overwrite(checkpoint_of(source.identity(instance.source), sinks, FeedRef.of(instance)))
+    entries, defaults = read_entries("dbo.*", salted=True), TableOptions(Target.parse(TARGET))
+    return Watch(WatchRequest(CONN_ID, entries, (), defaults), store)
 
 
 @pytest.fixture
@@ -56,18 +60,18 @@ def test_who_can_read_some_of_the_tables_watches_those(source: Source, watch: Wa
     source.sql(f"GRANT SELECT ON [cdc].[dbo_b_CT] TO [{hook.where.login}]")
     source.sql("INSERT INTO dbo.a VALUES (2); INSERT INTO dbo.b VALUES (2)")
     source.scan()
-    prober = Prober()
-    wake = watch.poll(hook, prober, NOW, NOW)
+    cdc = CdcSource(hook)
+    wake = watch.poll(cdc, NOW, NOW)
     assert wake is not None
-    assert (list(map(str, wake.calls)), list(prober.unreadable)) == (["dbo.b"], ["dbo_a"])
+    assert (list(map(str, wake.calls)), list(cdc.unreadable)) == (["dbo.b"], ["dbo_a"])
     hook.sent.clear()
-    watch.poll(hook, prober, NOW, NOW)
+    watch.poll(cdc, NOW, NOW)
     assert len(hook.sent) == 1
 
 
 def test_who_can_read_none_of_the_tables_is_told(watch: Watch, hook: CountingHook) -> None:
-    prober = Prober()
-    for attempt in (lambda: watch.poll(hook, prober, NOW, NOW), lambda: look(hook, prober, [watch], NOW)):
+    source = CdcSource(hook)
+    for attempt in (lambda: watch.poll(source, NOW, NOW), lambda: look(source, [watch], NOW)):
         with pytest.raises(CdcPermissionError, match=r"GRANT SELECT ON SCHEMA::\[cdc\]") as denied:
             attempt()
         assert denied.value.permanent

@@ -7,12 +7,14 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan
+from airflow_provider_mssql_cdc.operators.request import Request
 from tests.core.states import checkpoint_of
 from tests.core.variables import Variables
 from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
@@ -37,10 +39,15 @@ class Group:
             self.source.sql(f"INSERT INTO {table} (id) VALUES (1)")
         self.source.scan()
 
-    def request(self, *patterns: str, resnapshot: bool = False, **given: Any) -> Request:
+    def request(self, *tables: str | dict[str, Any], resnapshot: bool = False, **given: Any) -> Request:
         """What a load of this group would ask for."""
-        options = SinkOptions(Target.parse(TARGET), (self.shape,), "{schema}_{table}", resnapshot=resnapshot)
-        return Request(CONN_ID, patterns or ("dbo.*",), (), options, **given)
+        defaults = TableOptions(
+            Target.parse(TARGET),
+            (self.shape,),
+            on_gap="resnapshot" if resnapshot else "fail",
+            **{name: given.pop(name) for name in ("allow_masked", "key") if name in given},
+        )
+        return Request(CONN_ID, read_entries(tables or "dbo.*", salted=True), (), defaults, **given)
 
     def loaded(self, *tables: TableName, recovery_fork: str | None = None) -> Lsn:
         """Write the checkpoints of a load up to now; the position."""
@@ -54,7 +61,7 @@ class Group:
                     checkpoint_of(
                         self.source.identity(table),
                         {self.shape: SinkState(position, position, witness)},
-                        InstanceRef.of(instance),
+                        FeedRef.of(instance),
                         schema.hash,
                     )
                 )
@@ -82,6 +89,6 @@ class Group:
     def settle(self, plan: RunPlan, request: Request) -> dict[str, dict[str, Any]]:
         """Store what follows from a plan without a job; the summary's rows."""
         outcome = Outcome(plan)
-        for checkpoint in outcome.checkpoints(request, datetime.datetime.now(datetime.UTC)):
+        for checkpoint in outcome.checkpoints(datetime.datetime.now(datetime.UTC)):
             self.store.save(checkpoint)
         return {row["table"]: row for row in outcome.summary(0)["tables"]}

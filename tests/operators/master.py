@@ -17,7 +17,9 @@ from airflow.sdk.io import attach
 
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import (
     JobError,
     JobSpec,
@@ -27,7 +29,7 @@ from airflow_provider_mssql_cdc.core.spec import (
     TableReceipt,
     TableSpec,
 )
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
 
 DRIVER = "driver-20260301120000-0001"
@@ -113,19 +115,19 @@ def write_receipt(spec: JobSpec, *failed: TableName) -> None:
 
 def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
     marker = Marker(
-        position=spec.upto,
+        position=spec.upto.of(Lsn),
         witness=None,
         server=spec.source.server,
         database=spec.source.database,
         table=table.name,
-        feeds=(FeedSpan(InstanceRef.of(table.instance), spec.upto),),
+        feeds=(FeedSpan(FeedRef.of(table.feed), spec.upto.of(Lsn)),),
         schema_hash=table.schema.hash,
         window_after=sink.read_through,
         events={},
         spec_id=spec.id,
         asserted=sink.asserted,
     )
-    return SinkReceipt(sink.shape, sink.expects, marker, "loaded", spec.upto)
+    return SinkReceipt(sink.shape, sink.expects, marker, "loaded", spec.upto.of(Lsn))
 
 
 def properties(submission: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files
 from tests.core.variables import Variables

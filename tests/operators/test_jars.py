@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.operators import formats, jars
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
@@ -245,7 +245,7 @@ def test_eight_processes_start_cold_one_is_killed_in_mid_download_and_all_others
     assert sorted(path.suffix for path in home.iterdir()) == ["", ".lock"]
 
 
-SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Lsn(bytes(9) + b"\1"), "/work")
+SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Cut.at(Lsn(bytes(9) + b"\1")), "/work")
 
 
 def submitted(tmp_path: Path, **given) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from airflow.sdk.io import attach
 
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError, WorkDirError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.operators import job_files
 
@@ -22,7 +22,7 @@ def make_spec(work_dir, id="a1") -> JobSpec:
         id,
         SourceSpec("db:1433", "shop", "jdbc:sqlserver://;serverName={db}"),
         (),
-        Lsn(bytes(9) + b"\x01"),
+        Cut.at(Lsn(bytes(9) + b"\x01")),
         str(work_dir),
     )
 
@@ -69,7 +69,7 @@ def test_the_code_runs_where_the_package_is_not_installed(tmp_path):
     code = job_files.code_path(spec)
     with zipfile.ZipFile(code) as archive:
         names = archive.namelist()
-    assert "airflow_provider_mssql_cdc/core/lsn.py" in names
+    assert "airflow_provider_mssql_cdc/core/position.py" in names
     assert "airflow_provider_mssql_cdc/spark/job.py" in names
     assert not [name for name in names if "/hooks/" in name or "/sandbox/" in name]
     script = f"""

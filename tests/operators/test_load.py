@@ -330,7 +330,10 @@ def wait_for(condition, seconds: float = 120):
         ({"deletes": "maybe"}, "deletes='maybe'"),
         ({"changes": "some"}, "changes='some'"),
         ({"history_form": "wide", "changes": "net"}, "has the values before each change"),
-        ({"history_form": "wide", "partition_by": {"lab.a": ["id"]}}, "load it by a task of its own"),
+        (
+            {"history_form": "wide", "tables": [{"table": "lab.a", "partition_by": ["id"]}]},
+            "load it by a task of its own",
+        ),
         ({"operations": ["upsert"]}, "operations="),
         ({"operations": ["insert"], "shapes": ["mirror"]}, "belong to shapes"),
         ({"replay": True, "shapes": ["history"], "changes": "net"}, "a replay cannot tell"),
@@ -363,7 +366,10 @@ def wait_for(condition, seconds: float = 120):
             {"target": "postgresql://warehouse/shop", "shapes": ["scd2"]},
             'hold shapes=\\["mirror", "history", "transactions"\\] alone',
         ),
-        ({"target": "postgresql://warehouse/{{ ds }}", "partition_by": {"a.b": ["c"]}}, "have no partition_by"),
+        (
+            {"target": "postgresql://warehouse/{{ ds }}", "tables": {"table": "a.b", "partition_by": ["c"]}},
+            "have no partition_by",
+        ),
         ({"target": "postgresql://warehouse/shop", "table_properties": {"a": "b"}}, "have no table_properties"),
         ({"target": "postgresql://warehouse"}, "or postgresql://connection_id/schema"),
         ({"target": "postgresql://warehouse/" + "s" * 64}, "at most 63 bytes"),
@@ -374,8 +380,9 @@ def wait_for(condition, seconds: float = 120):
         ({"exclude": "[x"}, "table pattern"),
         ({"table_name": "{nope}"}, "table_name='{nope}'"),
         ({"replay": True, "shapes": ["history"], "target_suffix": "/x"}, "makes a path"),
-        ({"keys": {"lab.*": ["id"]}}, "is to name one table"),
-        ({"partition_by": {"lab.": ["id"]}}, "table pattern"),
+        ({"tables": [{"table": "lab.*", "key": []}]}, "at least one name"),
+        ({**REPLAY, "tables": [{"table": "a", "shapes": ["mirror"]}]}, "a replay needs"),
+        ({"tables": [{"table": "lab."}]}, "table pattern"),
         ({"application": "x.py"}, "application is the load's own"),
     ],
     ids=lambda value: str(value)[:40],
@@ -387,7 +394,7 @@ def test_arguments_that_make_no_sense_are_refused_when_the_dag_is_parsed(given, 
 
 def test_what_a_history_is_to_hold_comes_to_the_plan():
     given = {"changes": "all", "operations": ["delete", "insert"], "shapes": ["history", "transactions"]}
-    options = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})._request().options
+    options = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given}).request().defaults
     assert (options.shapes, options.history) == (
         ("history", "transactions"),
         HistoryOptions("all", "events", ("insert", "delete")),
@@ -398,17 +405,17 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
     given = {
         "deletes": "ignore",
         "table_properties": {"format-version": "2"},
-        "partition_by": {"lab.items": ("bucket(4, id)",)},
-        "keys": {"lab.items": ("id",)},
+        "tables": {"table": "lab.items", "partition_by": ("bucket(4, id)",), "key": ("id",)},
         "on_gap": "resnapshot",
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
     }
-    request = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given})._request()
-    options = request.options
-    assert (options.deletes, options.properties, options.resnapshot) == ("ignore", {"format-version": "2"}, True)
-    assert (request.partition_by, request.keys) == (given["partition_by"], given["keys"])
+    request = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given}).request()
+    (entry,) = request.entries
+    options = entry.options(request.defaults)
+    assert (options.deletes, options.table_properties, options.resnapshot) == ("ignore", {"format-version": "2"}, True)
+    assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
 
 

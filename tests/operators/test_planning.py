@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
-from airflow_provider_mssql_cdc.core.database import Probe
+from airflow_provider_mssql_cdc.core.database import ChangeTables
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CdcPermissionError,
@@ -21,9 +21,13 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SqlServerError,
     TargetError,
 )
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.core.wake import Reason, fingerprint
-from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
@@ -46,7 +50,7 @@ class Interrupted(CountingHook):
     happening: Callable[[], Any]
     probes = 0
 
-    def probe(self, *args: Any, **kwargs: Any) -> Probe:
+    def probe(self, *args: Any, **kwargs: Any) -> ChangeTables:
         self.probes += 1
         if self.probes == 2:
             self.happening()
@@ -79,7 +83,7 @@ def test_without_a_checkpoint_the_job_is_told_of_both_instances(group: Group) ->
     group.change("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
     with group.source.hook() as hook:
         plan = plan_load(hook, group.store, group.request(), None)
-    told = {str(s.name): (s.instance.name, [a.instance.name for a in s.alternatives]) for s in plan.specs}
+    told = {str(s.name): (s.feed.name, [a.feed.name for a in s.alternatives]) for s in plan.specs}
     assert told == {"dbo.a": ("second", ["dbo_a"]), "dbo.b": ("dbo_b", [])}
 
 
@@ -89,7 +93,7 @@ def test_a_limit_admits_the_first_transaction(group: Group) -> None:
     group.change("INSERT INTO dbo.a (id) VALUES (3)")
     plan = limited(group, lambda: None)
     assert ([spec.name for spec in plan.specs], list(plan.quiet), plan.failures) == ([A], [B], {})
-    assert plan.upto == first
+    assert plan.upto == Cut.at(first)
 
 
 def test_a_renamed_table_is_another_one(group: Group) -> None:
@@ -99,7 +103,7 @@ def test_a_renamed_table_is_another_one(group: Group) -> None:
     with group.source.hook() as hook:
         plan = plan_load(hook, group.store, group.request(), None)
     (spec,) = plan.specs
-    assert (spec.name, spec.instance.name) == (TableName("dbo", "c"), "dbo_a")
+    assert (spec.name, spec.feed.name) == (TableName("dbo", "c"), "dbo_a")
     assert [(sink.read_through, sink.table[-1]) for sink in spec.sinks] == [(None, "dbo_c")]
     assert (list(plan.quiet), plan.failures) == ([B], {})
     left = group.checkpoint(A)
@@ -124,7 +128,7 @@ def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: G
         return
     assert plan.specs == []
     assert isinstance(plan.failures[A], GapError)
-    assert (plan.failures[A].after, plan.failures[A].min_lsn) == (position, last)
+    assert (plan.failures[A].after, plan.failures[A].readable_from) == (position, last.previous())
 
 
 def test_an_instance_that_vanishes_between_the_two_looks_is_planned_again(group: Group) -> None:
@@ -134,7 +138,7 @@ def test_an_instance_that_vanishes_between_the_two_looks_is_planned_again(group:
     group.change("INSERT INTO dbo.a (id) VALUES (3)")
 
     class Vanishing(Interrupted):
-        def probe(self, *args: Any, **kwargs: Any) -> Probe:
+        def probe(self, *args: Any, **kwargs: Any) -> ChangeTables:
             probe = super().probe(*args, **kwargs)
             # between the two statements of one probe
             gone = {i.object_id for i in self.capture_instances([A])} if self.probes == 2 else set()
@@ -204,7 +208,9 @@ def test_a_table_that_cannot_be_enabled_fails_alone(group: Group) -> None:
         group.source.sql(statement)
     request = group.request("dbo.*", "x.*", "x_y.*", on_disabled="enable")
     # so that their target tables have names of their own
-    request = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="{schema}.{table}"))
+    request = dataclasses.replace(
+        request, defaults=dataclasses.replace(request.defaults, table_name="{schema}.{table}")
+    )
     with group.source.hook() as hook:
         plan = plan_load(hook, group.store, request, None)
     enabled = group.source.sql("SELECT OBJECT_NAME(source_object_id) FROM cdc.change_tables")
@@ -263,7 +269,7 @@ def test_a_change_table_that_is_dropped_while_a_run_is_planned_fails_alone(group
     class Dropping(CountingHook):
         looks = 0
 
-        def probe(self, *args: Any, **kwargs: Any) -> Probe:
+        def probe(self, *args: Any, **kwargs: Any) -> ChangeTables:
             self.looks += 1
             if self.looks == look:
                 group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
@@ -302,7 +308,7 @@ def test_a_run_without_events_takes_over_the_new_instance_at_once(group: Group, 
     group.settle(plan, group.request())
     after = group.checkpoint(A)
     assert after is not None
-    assert (after.sinks["mirror"].feed, after.position) == (InstanceRef.of(instance), group.source.max_lsn())
+    assert (after.sinks["mirror"].feed, after.position) == (FeedRef.of(instance), group.source.max_lsn())
     assert called(group) == {}
 
 
@@ -321,15 +327,16 @@ def test_a_position_that_was_named_is_watched_where_a_load_would_read(group: Gro
     group.settle(plan, group.request())
     after = group.checkpoint(A)
     assert after is not None
-    assert after.sinks["mirror"].feed == InstanceRef.of(instance)
+    assert after.sinks["mirror"].feed == FeedRef.of(instance)
     assert called(group) == {}
 
 
 def called(group: Group) -> dict[TableName, Reason]:
     """The tables for which a sensor would call, and why."""
-    watch, now = Watch(WatchRequest(CONN_ID, ("dbo.*",), (), TARGET, ("mirror",)), group.store), utc_now()
+    entries, defaults = read_entries("dbo.*", salted=True), TableOptions(Target.parse(TARGET))
+    watch, now = Watch(WatchRequest(CONN_ID, entries, (), defaults), group.store), utc_now()
     with group.source.hook() as hook:
-        wake = watch.poll(hook, Prober(), now, now)
+        wake = watch.poll(CdcSource(hook), now, now)
     return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
 
 
@@ -353,8 +360,10 @@ ODD = TableName("odd.Name", "a ]Table")
 
 
 @pytest.mark.parametrize("written", ["[odd.Name].[a ]]Table]", "[ODD.name].[A ]]TABLE]", '"odd.name"."a ]table"'])
-def test_keys_and_partitions_name_tables_as_patterns_do(keyless: Group, written: str) -> None:
-    request = keyless.request("*.*", keys={written: ("id",)}, partition_by={"A": ("id",), written: ("v",)})
+def test_entries_name_tables_as_patterns_do(keyless: Group, written: str) -> None:
+    request = keyless.request(
+        "*.*", {"table": "A", "partition_by": "id"}, {"table": written, "key": "id", "partition_by": ["v"]}
+    )
     with keyless.source.hook() as hook:
         plan = plan_load(hook, keyless.store, request, None)
     assert plan.failures == {}
@@ -362,25 +371,38 @@ def test_keys_and_partitions_name_tables_as_patterns_do(keyless: Group, written:
     assert found == {A: (("id",), ("id",)), ODD: (("Id",), ("v",))}
 
 
-@pytest.mark.parametrize("parameter", ["keys", "partition_by"])
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("entries", "said"),
     [
-        (["dbo.aa"], r"names 'dbo\.aa', which is none of this run's tables: dbo\.a, odd\.Name\.a \]Table\."),
-        (["dbo.b"], r"names 'dbo\.b', which is none"),
-        (["odd.Name.a"], "table pattern"),
-        (["a", "DBO.A"], r"names dbo\.a twice"),
+        (("a", "DBO.A"), "'a' and 'DBO.A' of tables, two entries without"),
+        (({"table": "*.*", "key": "id"}, {"table": "dbo.*", "key": "id"}), "two entries with"),
+        (("*.*", {"table": "a", "key": "nope"}), "key names nope, and the table has no such column"),
+        (("*.*", {"table": "a", "columns": ["nope"]}), "columns names 'nope'"),
     ],
 )
-def test_a_name_that_means_no_table_of_the_run_stops_it(
-    keyless: Group, parameter: str, names: list[str], message: str
+def test_a_table_of_which_its_entries_leave_open_what_holds_fails_alone(
+    keyless: Group, entries: tuple[Any, ...], said: str
 ) -> None:
-    keyless.source.sql("CREATE TABLE dbo.b (id int NOT NULL PRIMARY KEY)")
-    request = keyless.request("*.*", **{parameter: dict.fromkeys(names, ("id",))})
-    request = dataclasses.replace(request, exclude=("dbo.b",))
-    with keyless.source.hook() as hook, pytest.raises(ParameterError, match=message) as refused:
-        plan_load(hook, keyless.store, request, None)
-    assert refused.value.permanent
+    odd = {"table": "[odd.Name].[a ]]Table]", "key": ["id"]}
+    with keyless.source.hook() as hook:
+        plan = plan_load(hook, keyless.store, keyless.request(*entries, odd), None)
+    assert list(plan.failures) == [A]
+    assert said in str(plan.failures[A])
+    assert plan.failures[A].permanent
+    assert [spec.name for spec in plan.specs] == [ODD]
+
+
+def test_tables_of_one_run_may_have_shapes_and_names_of_their_own(group: Group) -> None:
+    group.source.sql("INSERT INTO dbo.a (id) VALUES (2); INSERT INTO dbo.b (id) VALUES (2)")
+    group.source.scan()
+    request = group.request("dbo.*", {"table": "dbo.b", "shapes": ["history"], "table_name": "all_of_{table}"})
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, request, None)
+    assert [(spec.name, [sink.table[-1] for sink in spec.sinks]) for spec in plan.specs] == [
+        (A, ["dbo_a"]),
+        (B, ["all_of_b_history"]),
+    ]
+    assert plan.identity(B).name == "all_of_b"
 
 
 def test_a_table_whose_name_would_be_a_path_fails_alone(group: Group) -> None:
@@ -394,14 +416,14 @@ def test_a_table_whose_name_would_be_a_path_fails_alone(group: Group) -> None:
         assert isinstance(plan.failures[name], TargetError)
         assert "'dbo_in/out' is a path" in str(plan.failures[name])
         request = group.request("[in/out]")
-        named = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="in_out"))
+        named = dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, table_name="in_out"))
         plan = plan_load(hook, group.store, named, None)
     assert (plan.failures, [spec.sinks[0].table[-1] for spec in plan.specs]) == ({}, ["in_out"])
 
 
 def test_loads_of_a_table_by_two_names_do_not_take_each_others_positions(group: Group) -> None:
     request = group.request()
-    other = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="{table}_too"))
+    other = dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, table_name="{table}_too"))
     cut = group.loaded(A, B)
     with group.source.hook() as hook:
         assert plan_load(hook, group.store, request, None).specs == []
@@ -410,14 +432,14 @@ def test_loads_of_a_table_by_two_names_do_not_take_each_others_positions(group: 
         (A, "a_too", None),
         (B, "b_too", None),
     ]
-    identities = [each.identity(plan.database, A) for each in (request, other)]
+    identities = [each.identity(plan.database, A, each.defaults) for each in (request, other)]
     group.store.overwrite(Checkpoint(identities[1]))
     assert [group.store.load(identity).position for identity in identities] == [cut, None]
 
 
 def test_two_tables_onto_one_name_stop_the_run_for_good(group: Group) -> None:
     request = group.request()
-    request = dataclasses.replace(request, options=dataclasses.replace(request.options, table_name="all"))
+    request = dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, table_name="all"))
     with group.source.hook() as hook, pytest.raises(ParameterError, match="would both be loaded") as refused:
         plan_load(hook, group.store, request, None)
     assert refused.value.permanent
@@ -456,25 +478,24 @@ def test_an_instance_that_was_not_probed_does_not_make_its_table_a_quiet_one(
             " @supports_net_changes = 0"
         )
         group.change("INSERT INTO dbo.b (id) VALUES (2); DELETE FROM dbo.b WHERE id = 2")
-    find = Prober.probe
+    find = CdcSource.probe
 
-    def reaching_back(prober: Prober, hook: Any, *given: Any, **named: Any) -> Any:
-        (third,) = (each.object_id for each in hook.capture_instances([A]) if each.name == "third")
-        probe = find(prober, hook, *given, **named)
-        return dataclasses.replace(probe, min_lsns={**probe.min_lsns, third: position})
+    def reaching_back(source: CdcSource, *given: Any, **named: Any) -> Any:
+        (third,) = (each.object_id for each in source.hook.capture_instances([A]) if each.name == "third")
+        probe = find(source, *given, **named)
+        return dataclasses.replace(probe, readable_from={**probe.readable_from, third: position})
 
     with group.source.hook() as hook:
         plan = plan_load(hook, group.store, group.request(), None)
-        assert [(spec.name, spec.instance.name) for spec in plan.specs] == [(A, "second"), (B, "dbo_b")]
-        monkeypatch.setattr(Prober, "probe", reaching_back)
+        assert [(spec.name, spec.feed.name) for spec in plan.specs] == [(A, "second"), (B, "dbo_b")]
+        monkeypatch.setattr(CdcSource, "probe", reaching_back)
         plan = plan_load(hook, group.store, group.request(), None)
     assert [spec.name for spec in plan.specs] == [B]
     assert "changed while the run was planned" in str(plan.failures[A])
 
 
 def test_an_instance_that_reaches_back_to_one_shape_goes_on_with_that(group: Group) -> None:
-    options = group.request(resnapshot=True).options
-    request = dataclasses.replace(group.request(), options=dataclasses.replace(options, shapes=("mirror", "history")))
+    request = group.request({"table": "dbo.*", "shapes": ["mirror", "history"]}, resnapshot=True)
     group.loaded(A, B)
     group.change("INSERT INTO dbo.a (id) VALUES (2)")
     group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")
@@ -495,7 +516,7 @@ def test_an_instance_that_reaches_back_to_one_shape_goes_on_with_that(group: Gro
         ("mirror", ahead, None),
         ("history", None, behind.position),
     ]
-    assert plan.upto == cut
+    assert plan.upto == Cut.at(cut)
 
 
 def test_another_recovery_fork_stops_the_tables(group: Group, request: pytest.FixtureRequest) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.exceptions import MaskedError
-from airflow_provider_mssql_cdc.operators.planning import RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.hooks.source import Source
 from tests.operators.group import A, B, Group
@@ -48,9 +49,9 @@ def group(still: Sandbox) -> Iterator[Group]:
     source.close()
 
 
-def plan(group: Group, **given: object) -> RunPlan:
+def plan(group: Group, *entries: dict[str, Any], **given: Any) -> RunPlan:
     with group.source.hook(LOGIN, PASSWORD) as hook:
-        return plan_load(hook, group.store, group.request(**given), None)
+        return plan_load(hook, group.store, group.request("dbo.*", *entries, **given), None)
 
 
 def test_a_masked_column_fails_its_table_alone(still: Sandbox, group: Group) -> None:
@@ -60,7 +61,7 @@ def test_a_masked_column_fails_its_table_alone(still: Sandbox, group: Group) -> 
     assert isinstance(found.failures[A], MaskedError)
     assert str(found.failures[A]) == (
         "dbo.a: loader reads masks in place of the values of v, w. GRANT UNMASK TO [loader]; shows it the values, or "
-        "leave these columns out (columns=..). allow_masked=True loads what it reads."
+        "leave these columns out (columns). allow_masked=True loads what it reads."
     )
     allowed = plan(group, allow_masked=True)
     assert list(allowed.candidates) == [A, B]
@@ -94,10 +95,10 @@ def test_who_may_unmask_reads_what_the_table_holds(
 
 def test_only_what_is_loaded_or_filtered_by_counts(still: Sandbox, group: Group) -> None:
     still.protect("dbo.a", masked=["w"], database=DATABASE)
-    assert not plan(group, choices=Choices(masks={"dbo.a": {"w": "redact"}})).failures
-    assert not plan(group, choices=Choices(columns={"dbo.a": ("id", "v")})).failures
-    filtered = Choices(columns={"dbo.a": ("id", "v")}, row_filters={"dbo.a": (("w", "=", "x"),)})
-    assert A in plan(group, choices=filtered).failures
+    assert not plan(group, {"table": "dbo.a", "mask": {"w": "redact"}}).failures
+    assert not plan(group, {"table": "dbo.a", "columns": ("id", "v")}).failures
+    filtered = {"table": "dbo.a", "columns": ("id", "v"), "where": [("w", "=", "x")]}
+    assert A in plan(group, filtered).failures
 
 
 def test_an_enabled_policy_that_filters_rows_fails_its_table(still: Sandbox, group: Group) -> None:
@@ -137,7 +138,7 @@ def test_encrypted_columns_are_bytes_and_told(still: Sandbox, group: Group) -> N
         "column w is encrypted (Always Encrypted), and loaded as the bytes of its ciphertext",
     )
     assert found.candidates[B].schema.column("w").type == "nvarchar"
-    assert plan(group, choices=Choices(columns={"dbo.a": ("id",)})).candidates[A].warnings == ()
+    assert plan(group, {"table": "dbo.a", "columns": "id"}).candidates[A].warnings == ()
 
 
 def test_an_administrator_reads_all(still: Sandbox, group: Group) -> None:

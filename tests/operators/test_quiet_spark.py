@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
-SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Lsn(bytes(9) + b"\1"), "/work")
+SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Cut.at(Lsn(bytes(9) + b"\1")), "/work")
 LOCAL, REMOTE = '{"conn_type": "spark", "host": "local[1]"}', '{"conn_type": "spark", "host": "spark://master:7077"}'
 
 

@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
     SchemaChangedError,
 )
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.operators.planning import RunPlan
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.hooks.source import Source

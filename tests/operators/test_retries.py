@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.wake import fingerprint
 from airflow_provider_mssql_cdc.operators import job_files
@@ -112,7 +113,7 @@ def test_a_running_job_is_waited_for(task: Task) -> None:
     spec = task.submitted(A)
     task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
     assert task.run()["upto"] == str(spec.upto)
-    assert (task.position(A), task.master.submissions) == (spec.upto, [])
+    assert (task.position(A), task.master.submissions) == (spec.upto.of(Lsn), [])
     assert not {JOB_ID, SPEC, POD} & set(task.state)
 
 
@@ -134,16 +135,16 @@ def test_what_tells_that_the_database_was_restored_goes_with_the_job_and_into_th
     spec = told[0]
     with task.group.source.hook() as hook:
         fork = hook.database_status().recovery_fork_guid
-        expected = dataclasses.replace(hook.witness(spec.upto), recovery_fork=fork)
+        expected = dataclasses.replace(hook.witness(spec.upto.of(Lsn)), recovery_fork=fork)
     assert spec.recovery_fork == (None if running else fork)
-    assert (expected.lsn, spec.witness, task.sinks(A)["mirror"].witness) == (spec.upto, expected, expected)
+    assert (expected.lsn, spec.witness, task.sinks(A)["mirror"].witness) == (spec.upto.of(Lsn), expected, expected)
 
 
 def test_a_running_job_is_settled_though_cdc_is_off_by_now(task: Task) -> None:
     spec = task.submitted(A)
     task.group.source.sql("EXEC sys.sp_cdc_disable_db")
     assert task.run()["upto"] == str(spec.upto)
-    assert (task.position(A), task.master.submissions) == (spec.upto, [])
+    assert (task.position(A), task.master.submissions) == (spec.upto.of(Lsn), [])
 
 
 def test_a_running_job_that_fails_a_table_keeps_what_is_loaded_and_notes_its_instances(task: Task) -> None:
@@ -167,7 +168,7 @@ def test_a_running_job_that_fails_a_table_keeps_what_is_loaded_and_notes_its_ins
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"version": 99}'], ids=["missing", "empty", "damaged", "newer"])
 def test_a_job_that_ended_without_a_readable_receipt_is_repeated(task: Task, text: str | None) -> None:
-    cut = task.submitted(A).upto
+    cut = task.submitted(A).upto.of(Lsn)
     task.state[CUT] = str(cut)
 
     def damaged(spec: JobSpec) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_mssql_cdc.core.choice import Choices
 from airflow_provider_mssql_cdc.core.codec import to_json
-from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from airflow_provider_mssql_cdc.operators.planning import RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from tests.hooks.source import TARGET, Source
 from tests.operators.group import A, B, Group
@@ -32,9 +31,9 @@ def group(source: Source) -> Group:
     return made
 
 
-def plan(group: Group, choices: Choices) -> RunPlan:
+def plan(group: Group, *entries: dict[str, Any]) -> RunPlan:
     with group.source.hook() as hook:
-        return plan_load(hook, group.store, group.request(choices=choices), None)
+        return plan_load(hook, group.store, group.request("dbo.*", *entries), None)
 
 
 def test_the_salt_goes_by_the_properties_file_alone(
@@ -49,7 +48,9 @@ def test_the_salt_goes_by_the_properties_file_alone(
 
     task.master.job = job
     task.group.store.delete(task.group.source.identity(A))
-    summary = task.run(masks={"dbo.a": {"ID": "hash"}}, renames={"dbo.a": {"v": "value"}}, salt_conn_id="pepper")
+    summary = task.run(
+        tables=["dbo.*", {"table": "dbo.a", "mask": {"ID": "hash"}, "rename": {"v": "value"}}], salt_conn_id="pepper"
+    )
 
     spec, told_by_file = told[0]
     (table,) = spec.tables
@@ -69,14 +70,14 @@ def test_a_connection_without_a_good_salt_fails_for_good(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PEPPER", json.dumps({"conn_type": "generic", "password": password}))
     with pytest.raises(AirflowFailException, match=message):
-        task.run(masks={"dbo.a": {"id": "hash"}}, salt_conn_id="pepper")
+        task.run(tables=[{"table": "dbo.a", "mask": {"id": "hash"}}], salt_conn_id="pepper")
     assert task.master.submissions == []
 
 
 def test_another_choice_fails_its_table_alone_though_it_is_quiet(group: Group) -> None:
     group.loaded(A, B)
 
-    planned = plan(group, Choices(columns={"dbo.a": ("id",)}))
+    planned = plan(group, {"table": "dbo.a", "columns": "id"})
 
     assert list(planned.failures) == [A]
     assert "new: columns id" in str(planned.failures[A])
@@ -85,7 +86,7 @@ def test_another_choice_fails_its_table_alone_though_it_is_quiet(group: Group) -
 
 
 def test_a_choice_that_a_table_cannot_have_fails_it_alone(group: Group) -> None:
-    planned = plan(group, Choices(columns={"dbo.a": ("v",)}, row_filters={"b": (("v", ">", 1),)}))
+    planned = plan(group, {"table": "dbo.a", "columns": ["v"]}, {"table": "b", "where": [("v", ">", 1)]})
 
     assert list(planned.failures) == [A]
     (spec,) = planned.specs
@@ -93,36 +94,25 @@ def test_a_choice_that_a_table_cannot_have_fails_it_alone(group: Group) -> None:
 
 
 def test_the_sensor_takes_the_same() -> None:
-    group: dict[str, Any] = {
-        "tables": ["sales.*"],
-        "target": TARGET,
-        "columns": {"sales.a": ["id"]},
-        "row_filters": {"a": [("id", "<", 5)]},
-        "renames": {"sales.a": {"id": "x"}},
-        "masks": {"sales.a": {"id": "hash"}},
-        "salt_conn_id": "pepper",
-    }
+    entry = {"table": "sales.a", "columns": ["id"], "where": [("id", "<", 5)], "mask": {"id": "hash"}}
+    group: dict[str, Any] = {"tables": ["sales.*", entry], "target": TARGET, "salt_conn_id": "pepper"}
 
-    MsSqlCdcSensor(task_id="wait", **group)
+    wait = MsSqlCdcSensor(task_id="wait", **group)
     load = MsSqlCdcLoadOperator(task_id="load", **group)
 
-    assert load.row_filters == {"a": (("id", "<", 5),)}
-
-
-def test_a_table_that_is_none_of_the_runs_is_refused(group: Group) -> None:
-    with pytest.raises(ParameterError, match=r"masks names 'dbo\.c', which is none"):
-        plan(group, Choices(masks={"dbo.c": {"v": "drop"}}))
+    assert [entry.text for entry in wait._request().entries] == ["sales.*", "sales.a"]
+    assert load.tables == group["tables"]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("entry", "message"),
     [
-        ({"masks": {"dbo.a": {"v": "hash"}}}, "salt_conn_id"),
-        ({"row_filters": {"dbo.a": [("v", "between", 1)]}}, "'between' is none of"),
-        ({"columns": {"dbo.a": []}}, "at least one"),
-        ({"renames": {"a.b.c.d.e": {"v": "w"}}}, "a.b.c.d.e"),
+        ({"mask": {"v": "hash"}}, "salt_conn_id"),
+        ({"where": [("v", "between", 1)]}, "'between' is none of"),
+        ({"columns": []}, "at least one"),
+        ({"masks": {"v": "drop"}}, "did you mean mask"),
     ],
 )
-def test_what_cannot_be_right_is_refused_when_the_dag_is_parsed(given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_right_is_refused_when_the_dag_is_parsed(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        MsSqlCdcLoadOperator(task_id="load", tables=["dbo.*"], target=TARGET, **given)
+        MsSqlCdcLoadOperator(task_id="load", tables=["dbo.*", {"table": "dbo.a", **entry}], target=TARGET)

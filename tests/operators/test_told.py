@@ -89,7 +89,7 @@ def test_the_log_says_what_became_of_each_table_and_shape(task: Task, capsys: py
 
 
 def test_a_named_table_that_is_not_there_fails_alone_and_is_remembered(task: Task) -> None:
-    told = failed(task, tables=["dbo.a", "dbo.Ax", "dbo.z*"], keys={"dbo.ax": ["id"]})
+    told = failed(task, tables=["dbo.a", {"table": "dbo.Ax", "key": ["id"]}, "dbo.z*"])
     source = task.group.source
     user = source.sql("SELECT USER_NAME()")[0][0]
     assert told == (

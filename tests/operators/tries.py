@@ -9,7 +9,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
@@ -151,8 +151,10 @@ class Lake:
             assert sink.expects is not None
             commits = self.commits.setdefault(table.name, [])
             marker = commits[-1][1] if commits else sink.expects
-            if marker < spec.upto:
-                commits.append((marker, spec.upto))
+            upto = spec.upto.of(Lsn)
+            assert upto is not None
+            if marker < upto:
+                commits.append((marker, upto))
         write_receipt(spec)
 
 

@@ -1,4 +1,4 @@
-"""The fixture, and the example of the README that uses it."""
+"""The fixture, and the example of the documentation that uses it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from airflow_provider_mssql_cdc.sandbox.fixtures import mssql_sandbox  # noqa: F401
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "sandbox.md"
 
 
 def test_the_example_of_the_readme(mssql_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    section = README.read_text().partition("## Try it without a SQL Server")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("## Try it without a SQL Server")[2].partition("\n## ")[0]
     (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     names: dict[str, Any] = {}
-    exec(compile(example, str(README), "exec"), names)
+    exec(compile(example, str(PAGE), "exec"), names)
     names["test_orders"](mssql_sandbox, monkeypatch)
 
 

@@ -14,11 +14,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSki
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.codec import to_json
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableName
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import MISSING, Reason, fingerprint
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
-from airflow_provider_mssql_cdc.hooks.probing import Prober
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
@@ -174,7 +175,7 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
     assert wait._watch is not None
     now = datetime.datetime.now(datetime.UTC)
     with shop.hook() as hook:
-        wake = wait._watch.poll(hook, Prober(), now, now)
+        wake = wait._watch.poll(CdcSource(hook), now, now)
     assert wake is not None
     assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
 

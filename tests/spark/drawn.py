@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.spark.reader import raw_schema
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import raw_schema
 from tests.spark import model
 from tests.spark.rows import local
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_mssql_cdc.spark import files, job, load, staging
+from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
@@ -30,7 +31,7 @@ class Point:
     call: int = 1
 
 
-COPIED = Point(load, "copy_table", AFTER)
+COPIED = Point(CapturedTable, "copy", AFTER)
 AFTER_PLAN = Point(load.TableLoad, "stage_windows", BEFORE)
 READING = Point(staging, "write_rows", DURING)
 READ = Point(staging, "write_rows", AFTER)

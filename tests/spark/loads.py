@@ -13,13 +13,16 @@ from airflow.models.connection import Connection
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.core.test_checkpoint import Variables
@@ -42,9 +45,9 @@ class Loads:
         place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
             connection="lab",
-            patterns=(),
+            entries=(),
             exclude=(),
-            options=SinkOptions(Target.parse(origin.format + place), shapes, "{schema}_{table}"),
+            defaults=TableOptions(Target.parse(origin.format + place), shapes),
         )
         self.take(*tables)
         self.connection = Connection(
@@ -60,7 +63,8 @@ class Loads:
     def take(self, *tables: str) -> None:
         """Change the list of tables that are loaded."""
         self.tables = tables
-        self.request = dataclasses.replace(self.request, patterns=tuple(f"lab.{table}" for table in tables))
+        entries = read_entries([f"lab.{table}" for table in tables], salted=True)
+        self.request = dataclasses.replace(self.request, entries=entries)
 
     def load(
         self, max_transactions: int | None = None, *, checkpoint: bool = True, failing: tuple[str, ...] = ()
@@ -82,7 +86,7 @@ class Loads:
                 if table.sinks:
                     self.begun.setdefault(table.name.table, str(max(sink.read_through for sink in table.sinks)))
         if checkpoint:
-            for written in Outcome(plan, spec, receipt).checkpoints(request, datetime.datetime.now(datetime.UTC)):
+            for written in Outcome(plan, spec, receipt).checkpoints(datetime.datetime.now(datetime.UTC)):
                 self.store.save(written)
         return spec, receipt
 
@@ -91,7 +95,7 @@ class Loads:
         plan = self.look(request)
         assert plan.failures == {}
         assert plan.upto is not None
-        return plan, self.origin.spec(*plan.specs, upto=plan.upto) if plan.specs else None
+        return plan, self.origin.spec(*plan.specs, upto=plan.upto.of(Lsn)) if plan.specs else None
 
     def look(self, request: Request | None = None) -> RunPlan:
         """Plan a run, whatever fails."""
@@ -103,7 +107,7 @@ class Loads:
 
     def position(self, table: str) -> str:
         """The position to which a table is loaded, as its checkpoint has it."""
-        identity = self.request.identity(self.origin.database, TableName("lab", table))
+        identity = self.request.identity(self.origin.database, TableName("lab", table), self.request.defaults)
         return str(self.store.load(identity).position)
 
     def mirror(self, table: str) -> list[tuple]:

@@ -7,9 +7,10 @@ import datetime
 import itertools
 from random import Random
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 
 COLUMNS = (
     Column(1, 1, "h", "int", nullable=False),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec, SourceSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
 from tests.spark.postgres import Postgres
@@ -181,7 +182,7 @@ class Origin:
             "recovery_fork": self.recovery_fork,
             **options,
         }
-        spec = JobSpec(uuid.uuid4().hex[:12], source, tables, upto, str(self.work_dir), **chosen)
+        spec = JobSpec(uuid.uuid4().hex[:12], source, tables, Cut.at(upto), str(self.work_dir), **chosen)
         return from_json(JobSpec, to_json(spec))
 
     def load(self, *tables: TableSpec, upto: Lsn | None = None, **options):

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
-from airflow_provider_mssql_cdc.core.table import InstanceRef, TableName
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.targets import Append, State
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
@@ -34,7 +35,7 @@ def marker(position: int) -> Marker:
         server="db:1433",
         database="shop",
         table=TableName("dbo", "t"),
-        feeds=(FeedSpan(InstanceRef("dbo_t", 1), None),),
+        feeds=(FeedSpan(FeedRef("dbo_t", 1), None),),
         schema_hash="1:abc",
         window_after=None,
         events={"inserted": 1},

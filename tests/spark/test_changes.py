@@ -11,13 +11,13 @@ from airflow_provider_mssql_cdc.core.changes import CHANGES, HistoryOptions
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, identified, known_in_history, seen_as
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
-from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.targets import Append
 from airflow_provider_mssql_cdc.spark.writes import laid_out
 from tests.spark import model

@@ -5,18 +5,12 @@ import dataclasses
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import GapError, SchemaChangedError, TargetError
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
-from airflow_provider_mssql_cdc.core.table import InstanceRef
-from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.decide import (
-    Done,
-    FirstLoad,
-    Load,
-    check_origin,
-    decide,
-    other_instance,
-)
+from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, table_steps
+from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
 from airflow_provider_mssql_cdc.spark.targets import State
 from tests.spark.model import lsn, table_spec
 
@@ -25,7 +19,7 @@ TABLE = table_spec()
 
 
 def feeds(name="dbo_t", object_id=100, create_date=None):
-    return (FeedSpan(InstanceRef(name, object_id, create_date), None),)
+    return (FeedSpan(FeedRef(name, object_id, create_date), None),)
 
 
 def marker(position, **changes):
@@ -38,9 +32,16 @@ def sink(read_through=None, expects=None, lost_after=None, asserted=None):
     return SinkSpec("mirror", ("lake", "n", "t"), *positions, asserted=asserted)
 
 
-def decided(sink, found, cut=50, min_lsn=1, is_empty=False, **state):
+def decided(sink, found, cut=50, readable_from=0, is_empty=False, **state):
+    """What is done with a sink, as its marker says."""
     held = State(**{"exists": True, "snapshot": 1, "marker": found, "is_empty": is_empty, **state})
-    return decide(TABLE, sink, held, cut=lsn(cut), min_lsn=None if min_lsn is None else lsn(min_lsn))
+    stand = stand_of(TABLE, sink, held)
+    from_here = None if readable_from is None else lsn(readable_from)
+    table = dataclasses.replace(TABLE, sinks=(sink,))
+    steps = table_steps(table, {sink.shape: stand}, cut=lsn(cut), readable_from=from_here)
+    if steps.lost:
+        raise gap(table, steps.lost[sink.shape], from_here, None if stand.word else found)
+    return steps.of(sink.shape)
 
 
 @pytest.mark.parametrize(
@@ -56,26 +57,26 @@ def decided(sink, found, cut=50, min_lsn=1, is_empty=False, **state):
     ],
 )
 def test_a_load_starts_where_marker_and_checkpoint_agree(sink_, position, after):
-    assert decided(sink_, marker(position)) == Load(Window(lsn(after), lsn(50)), marker(position))
+    assert decided(sink_, marker(position)) == SinkSteps(window=Window(lsn(after), lsn(50)))
 
 
 @pytest.mark.parametrize(
     ("sink_", "position", "done"),
     [
-        pytest.param(sink(10, 10), 50, Done(marker(50), "already", lsn(50)), id="at the cut"),
-        pytest.param(sink(10, 10), 80, Done(marker(80), "already", lsn(80)), id="past the cut"),
-        pytest.param(sink(90, 10), 80, Done(marker(80), "already", lsn(90)), id="past the cut, proven further"),
-        pytest.param(sink(90, 85), 80, Done(marker(80), "already", lsn(80)), id="past the cut, rolled back: unproven"),
-        pytest.param(sink(60, 10), 10, Done(marker(10), "empty", lsn(60)), id="the cut lies in what is proven empty"),
-        pytest.param(sink(), 80, Done(marker(80), "already", lsn(80)), id="no checkpoint"),
+        pytest.param(sink(10, 10), 50, Done("already", lsn(50)), id="at the cut"),
+        pytest.param(sink(10, 10), 80, Done("already", lsn(80)), id="past the cut"),
+        pytest.param(sink(90, 10), 80, Done("already", lsn(90)), id="past the cut, proven further"),
+        pytest.param(sink(90, 85), 80, Done("already", lsn(80)), id="past the cut, rolled back: unproven"),
+        pytest.param(sink(60, 10), 10, Done("empty", lsn(60)), id="the cut lies in what is proven empty"),
+        pytest.param(sink(), 80, Done("already", lsn(80)), id="no checkpoint"),
     ],
 )
 def test_nothing_is_done_where_all_is_there(sink_, position, done):
-    assert decided(sink_, marker(position)) == done
+    assert decided(sink_, marker(position)) == SinkSteps(done=done)
 
 
 def test_an_empty_target_without_checkpoint_is_loaded_for_the_first_time():
-    assert decided(sink(), None, is_empty=True) == FirstLoad()
+    assert decided(sink(), None, is_empty=True) == SinkSteps()
 
 
 @pytest.mark.parametrize(
@@ -99,21 +100,21 @@ def test_the_marker_of_another_source_is_refused(changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"name": "dbo_t_v2"}, {"object_id": 7}, {"create_date": TABLE.instance.create_date.replace(day=2)}],
+    [{"name": "dbo_t_v2"}, {"object_id": 7}, {"create_date": TABLE.feed.create_date.replace(day=2)}],
 )
 def test_another_instance_goes_on_from_a_marker_without_a_gap_and_that_is_said(changes):
     found = marker(10, feeds=feeds(**changes))
 
-    assert decided(sink(10, 10), found, min_lsn=11) == Load(Window(lsn(10), lsn(50)), found)
+    assert decided(sink(10, 10), found, readable_from=10) == SinkSteps(window=Window(lsn(10), lsn(50)))
     assert other_instance(TABLE, found) == (
         f"was loaded from capture instance {found.feed.name} (change table {found.feed.object_id}); "
         "this run reads dbo_t (100)"
     )
     with pytest.raises(GapError, match=f"was loaded from capture instance {found.feed.name}"):
-        decided(sink(10, 10), found, min_lsn=12)
+        decided(sink(10, 10), found, readable_from=11)
 
 
-@pytest.mark.parametrize("create_date", [None, TABLE.instance.create_date])
+@pytest.mark.parametrize("create_date", [None, TABLE.feed.create_date])
 def test_the_instance_of_the_marker_is_nothing_to_speak_of(create_date):
     assert other_instance(TABLE, marker(10, feeds=feeds(create_date=create_date))) is None
 
@@ -127,31 +128,31 @@ def test_the_marker_of_this_source_is_accepted():
     check_origin(SOURCE, TABLE, sink(), marker(10))
 
 
-@pytest.mark.parametrize(("min_lsn", "lost"), [(10, False), (11, False), (12, True), (None, True)])
-def test_a_gap_is_what_lies_between_the_start_and_what_can_be_read(min_lsn, lost):
+@pytest.mark.parametrize(("readable_from", "lost"), [(9, False), (10, False), (11, True), (None, True)])
+def test_a_gap_is_what_lies_between_the_start_and_what_can_be_read(readable_from, lost):
     if lost:
         with pytest.raises(GapError) as caught:
-            decided(sink(10, 10), marker(10), min_lsn=min_lsn)
+            decided(sink(10, 10), marker(10), readable_from=readable_from)
         assert caught.value.after == lsn(10)
     else:
-        assert isinstance(decided(sink(10, 10), marker(10), min_lsn=min_lsn), Load)
+        assert decided(sink(10, 10), marker(10), readable_from=readable_from).window
 
 
 def test_a_gap_behind_which_nothing_is_to_be_loaded_is_none():
-    assert isinstance(decided(sink(60, 10), marker(10), min_lsn=30), Done)
-    assert isinstance(decided(sink(40, 10), marker(10), min_lsn=30), Load)
+    assert decided(sink(60, 10), marker(10), readable_from=29).done
+    assert decided(sink(40, 10), marker(10), readable_from=29).window
 
 
 def test_a_gap_is_closed_by_a_new_copy_where_that_is_asked_for():
-    assert decided(sink(lost_after=10), marker(10), min_lsn=30) == FirstLoad(marker(10), lost_after=lsn(10))
+    assert decided(sink(lost_after=10), marker(10), readable_from=29) == SinkSteps(lost_after=lsn(10))
     # it was rolled back since: what had been loaded behind its marker is lost, too
-    assert decided(sink(lost_after=20), marker(10), min_lsn=30) == FirstLoad(marker(10), lost_after=lsn(10))
+    assert decided(sink(lost_after=20), marker(10), readable_from=29) == SinkSteps(lost_after=lsn(10))
 
 
 def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
     with pytest.raises(TargetError, match="have expired"):
         decided(sink(20, 20), marker(10), from_property=True)
-    assert isinstance(decided(sink(10, 10), marker(10), from_property=True), Load)
+    assert decided(sink(10, 10), marker(10), from_property=True).window
 
 
 @pytest.mark.parametrize(("was", "is_now"), [("ignore", "hard"), ("hard", "ignore"), ("soft", "hard")])
@@ -184,25 +185,25 @@ def test_a_memory_in_doubt_is_refused():
     ],
 )
 def test_a_persons_word_stands_in_for_a_marker(found, state):
-    assert decided(sink(10, 10, asserted="word"), found, **state) == Load(
-        Window(lsn(10), lsn(50)), found, asserted=True
+    assert decided(sink(10, 10, asserted="word"), found, **state) == SinkSteps(
+        word=True, window=Window(lsn(10), lsn(50))
     )
 
 
 def test_a_persons_word_counts_until_a_load_has_committed_on_it():
     found = marker(30, asserted="word")
-    assert decided(sink(10, 10, asserted="word"), found) == Load(Window(lsn(30), lsn(50)), found)
-    assert decided(sink(10, 10), found) == Load(Window(lsn(30), lsn(50)), found)
+    assert decided(sink(10, 10, asserted="word"), found) == SinkSteps(window=Window(lsn(30), lsn(50)))
+    assert decided(sink(10, 10), found) == SinkSteps(window=Window(lsn(30), lsn(50)))
 
 
 def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
-    assert decided(sink(50, 50, asserted="word"), marker(5)) == Done(None, "empty", lsn(50))
+    assert decided(sink(50, 50, asserted="word"), marker(5)) == SinkSteps(word=True, done=Done("empty", lsn(50)))
 
 
 @pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
 def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
     word = sink(lost_after=10, asserted="word")
-    assert decided(word, found, cut=100, min_lsn=40) == FirstLoad(found, asserted=True, lost_after=lsn(10))
+    assert decided(word, found, cut=100, readable_from=39) == SinkSteps(word=True, lost_after=lsn(10))
     with pytest.raises(TargetError, match="is missing, although"):
         decided(word, None, exists=False, is_empty=True)
 
@@ -211,5 +212,5 @@ def test_a_persons_word_makes_up_neither_for_a_missing_table_nor_for_purged_chan
     with pytest.raises(TargetError, match="is missing, although"):
         decided(sink(10, 10, asserted="word"), None, exists=False, is_empty=True)
     with pytest.raises(GapError) as caught:
-        decided(sink(10, 10, asserted="word"), None, min_lsn=20)
-    assert (caught.value.after, caught.value.min_lsn) == (lsn(10), lsn(20))
+        decided(sink(10, 10, asserted="word"), None, readable_from=19)
+    assert (caught.value.after, caught.value.readable_from) == (lsn(10), lsn(19))

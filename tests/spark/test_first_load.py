@@ -8,8 +8,9 @@ import sqlite3
 import pytest
 
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.spark.first_load import has_passed, key_bound, range_clauses
-from airflow_provider_mssql_cdc.spark.source import CaptureProgress
+from airflow_provider_mssql_cdc.spark.copying import key_bound, range_clauses
+from airflow_provider_mssql_cdc.spark.sources.cdc.capture import has_passed
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import CaptureProgress
 from tests.spark.model import lsn
 
 VALUES = ["", "a", "A", "ä", "b", "B", "c", "é", "z", "Z", "-a", "a-b", "ab", None, "O'Hara", "ж", "日"]

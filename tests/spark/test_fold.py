@@ -7,12 +7,12 @@ from hypothesis import given
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.reader import RAW_COLUMNS, raw_schema
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
-from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import RAW_COLUMNS, raw_schema
 from tests.spark import model
 from tests.spark.drawn import MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
 from tests.spark.rows import local

@@ -11,10 +11,11 @@ from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format, to_json
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, TargetError, UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
-from airflow_provider_mssql_cdc.core.table import Column, InstanceRef
+from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
@@ -89,7 +90,7 @@ def test_a_load_hands_on_what_it_only_keeps_and_names_its_run_and_feed(orders: O
     run = TaskRun("shop", "load", "scheduled__1", 2)
     first = orders.load(orders.table("dbo.orders"), run=run)
     found = marker_of(orders, "history")
-    feed = InstanceRef.of(orders.instance("dbo.orders"))
+    feed = FeedRef.of(orders.instance("dbo.orders"))
     assert (found.run, found.feed, found.schema_kept) == (run, feed, True)
     schema = orders.table("dbo.orders").schema
     assert target(orders, "history").kept_schema(found.schema_hash) == KeptSchema.of(schema)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
 from tests.spark.kill_points import ABOUT_TO_COMMIT
 from tests.spark.origin import Origin

@@ -16,18 +16,20 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
-from airflow_provider_mssql_cdc.core.lsn import Lsn
 from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import files
-from airflow_provider_mssql_cdc.spark.first_load import copy_table
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from airflow_provider_mssql_cdc.spark.reader import read_slices
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.source import Credentials, Source
+from airflow_provider_mssql_cdc.spark.sources.cdc import capture
+from airflow_provider_mssql_cdc.spark.sources.cdc import table as captured_table
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_slices
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress, read_state
+from airflow_provider_mssql_cdc.spark.sources.registry import sources
 from tests.lake import catalog
 from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
@@ -313,9 +315,9 @@ def test_a_large_transaction_is_read_in_parts_and_numbered_as_one(orders):
     spec = orders.table("dbo.orders", at=positions(first))
     job = orders.spec(spec, upto=orders.max_lsn())
     session = table_session(orders.spark)
-    source = Source(session, job.source, credentials(session))
+    jdbc = Jdbc(session, job.source, credentials(session))
 
-    parts = read_slices(source, spec.instance, Window(positions(first)["mirror"][0], job.upto), 50, 2)
+    parts = read_slices(jdbc, spec.feed, Window(positions(first)["mirror"][0], job.upto.of(Lsn)), 50, 2)
     orders.load(spec)
 
     assert sum(part.command_upto is not None for part in parts) > 1
@@ -337,9 +339,8 @@ def test_attempts_of_one_job_do_not_touch_each_others_rows(spark, orders):
     orders.sql("UPDATE dbo.orders SET note = N'x' WHERE id < 50")
     orders.wait_captured()
     job = orders.spec(orders.table("dbo.orders", at=first), upto=orders.max_lsn())
-    session, window = table_session(spark), Window(first["mirror"][0], job.upto)
-    source = Source(session, job.source, credentials(session))
-    other = TableLoad(session, job, job.tables[0], source, connections=2).stage_windows([window])
+    session, window = table_session(spark), Window(first["mirror"][0], job.upto.of(Lsn))
+    other = TableLoad(session, job, job.tables[0], opened(session, job), connections=2).stage_windows([window])
 
     receipt = run(spark, job)
 
@@ -358,8 +359,7 @@ def test_several_windows_are_read_with_no_more_connections_than_one(spark, order
         cuts.append(orders.max_lsn())
     job = orders.spec(orders.table("dbo.orders"), upto=cuts[-1])
     session = table_session(spark)
-    source = Source(session, job.source, credentials(session))
-    load = TableLoad(session, job, job.tables[0], source, connections=2)
+    load = TableLoad(session, job, job.tables[0], opened(session, job), connections=2)
 
     staged = load.stage_windows([Window(start, cuts[0]), Window(cuts[0].next(), cuts[2])])
 
@@ -526,9 +526,9 @@ def test_a_table_is_copied_by_several_connections_and_each_row_once(spark, live,
     live.wait_captured()
     table = live.table("dbo.wide", shapes=["history"], key=["k", "n"])
     session, job = table_session(spark), live.spec(table, upto=live.max_lsn())
-    source, mappings = Source(session, job.source, credentials(session)), map_columns(table.name, table.schema)
+    source = opened(session, job, connections=3)(table, map_columns(table.name, table.schema))
 
-    copy = copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=3, capture_timeout=60)
+    copy = source.copy(str(tmp_path / "copy"), timeout=60)
 
     assert len(copy.files.files) == 3
     found = [(row["k"], row["n"]) for row in copy.rows().collect()]
@@ -687,13 +687,13 @@ def test_what_tells_that_a_database_was_restored(spark, orders):
     orders.wait_captured()
     spec = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
     session = table_session(spark)
-    source, instance = Source(session, spec.source, credentials(session)), spec.tables[0].instance
+    jdbc, instance = Jdbc(session, spec.source, credentials(session)), spec.tables[0].feed
     mapped = {Lsn(r["start_lsn"]): r["tran_end_time"] for r in orders.sql("SELECT * FROM cdc.lsn_time_mapping")}
     first, newest = min(mapped), max(mapped)
 
-    seen = Source(session, spec.source, credentials(session), sees_fork=True).state(instance).history
-    history = source.state(instance).history
-    asked = source.state(instance, [first, first.next()]).history
+    seen = read_state(jdbc, instance, sees_fork=True).lineage
+    history = read_state(jdbc, instance).lineage
+    asked = read_state(jdbc, instance, [first, first.next()]).lineage
 
     assert history == LogHistory(newest, first, {newest: mapped[newest]})
     assert asked == LogHistory(newest, first, {newest: mapped[newest], first: mapped[first]})
@@ -707,9 +707,9 @@ def test_what_a_login_may_not_see_is_not_known(spark, orders):
     orders.sql(f"CREATE USER {login}; GRANT SELECT ON SCHEMA::cdc TO {login}")
     job = orders.spec(orders.table("dbo.orders"), upto=orders.max_lsn())
     session = table_session(spark)
-    seen = Source(session, job.source, credentials(session)).progress()
+    seen = read_progress(Jdbc(session, job.source, credentials(session)))
 
-    unseen = Source(session, job.source, Credentials(login, "Secret-1")).progress()
+    unseen = read_progress(Jdbc(session, job.source, Credentials(login, "Secret-1")))
 
     assert seen.empty_scans is not None
     assert unseen.empty_scans is None
@@ -845,25 +845,14 @@ def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_
         job = origin.spec(origin.table("dbo.t"), upto=newest)
         session = table_session(spark)
 
-        found = Source(session, job.source, credentials(session)).progress()
+        found = read_progress(Jdbc(session, job.source, credentials(session)))
 
     assert (found.now, found.max_lsn, found.max_time) == (clock[0], newest, clock[0])
 
 
-class Meanwhile(Source):
-    """Something is done to the table after it was copied, while the first load waits for the capture."""
-
-    origin: Origin
-    statement: str
-    looks = 0
-
-    def progress(self):
-        found = super().progress()
-        self.looks += 1
-        if self.looks == 2:
-            self.origin.sql(self.statement)
-        self.origin.scan()
-        return found
+def opened(session, job, login=None, connections=2):
+    """What makes the sources of a job's tables."""
+    return sources(job, Jdbc(session, job.source, login or credentials(session)), connections)
 
 
 def login_of(origin) -> Credentials:
@@ -886,19 +875,29 @@ def login_of(origin) -> Credentials:
         ("ALTER TABLE dbo.t ALTER COLUMN v bigint", SchemaChangedError, "now: .* v bigint"),
     ],
 )
-def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_path, statement, kind, said):
+def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_path, monkeypatch, statement, kind, said):
     login = login_of(origin)
     origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, v int)")
     origin.enable("dbo.t")
     origin.sql("INSERT INTO dbo.t VALUES (1, 10)")
     table = origin.table("dbo.t")
     job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
-    source = Meanwhile(session, job.source, login)
-    source.origin, source.statement = origin, statement
-    mappings = map_columns(table.name, table.schema)
+    source = opened(session, job, login, connections=1)(table, map_columns(table.name, table.schema))
+    looks = []
 
+    def progress(jdbc):
+        found = read_progress(jdbc)
+        looks.append(found)
+        # after the table was copied, while the first load waits for the capture
+        if len(looks) == 2:
+            origin.sql(statement)
+        origin.scan()
+        return found
+
+    monkeypatch.setattr(captured_table, "read_progress", progress)
+    monkeypatch.setattr(capture, "read_progress", progress)
     with pytest.raises(kind, match=said):
-        copy_table(source, table, mappings, str(tmp_path / "copy"), slice_rows=50, connections=1, capture_timeout=3)
+        source.copy(str(tmp_path / "copy"), timeout=3)
 
 
 def test_a_login_outside_of_the_gating_role_loads(spark, live):
@@ -913,7 +912,7 @@ def test_a_login_outside_of_the_gating_role_loads(spark, live):
     def load(**at):
         table, session = live.table("dbo.t", shapes=["mirror"], **at), table_session(spark)
         job = live.spec(table, upto=live.max_lsn())
-        loading = TableLoad(session, job, table, Source(session, job.source, login), connections=1)
+        loading = TableLoad(session, job, table, opened(session, job, login), connections=1)
         loading.run()
         return loading.receipt()
 
@@ -975,7 +974,7 @@ def test_the_password_appears_nowhere(spark, orders, capfd):
 
 def _failure(session, source):
     with pytest.raises(Exception, match="Login failed") as caught:
-        Source(session, source, credentials(session)).rows("SELECT 1 AS one", "one INT")
+        Jdbc(session, source, credentials(session)).rows("SELECT 1 AS one", "one INT")
     return caught.value
 
 
@@ -985,8 +984,7 @@ class OthersFirst(TableLoad):
     def _settle(self, sink, target, state, decision):
         if not self._sinks:
             job, session = dataclasses.replace(self._job, id="other"), table_session(self._session)
-            source = Source(session, job.source, credentials(session))
-            TableLoad(session, job, self._table, source, connections=1).run()
+            TableLoad(session, job, self._table, opened(session, job), connections=1).run()
         return super()._settle(sink, target, state, decision)
 
 
@@ -1001,7 +999,7 @@ def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     table = orders.table("dbo.orders", at=at)
     job = orders.spec(table, upto=orders.max_lsn())
     session = table_session(spark)
-    load = OthersFirst(session, job, table, Source(session, job.source, credentials(session)), connections=2)
+    load = OthersFirst(session, job, table, opened(session, job), connections=2)
 
     load.run()
 
@@ -1036,13 +1034,13 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
         job, session = orders.spec(table, upto=orders.max_lsn()), table_session(spark)
         if id_ == 2:
             receipt = run(spark, job)
-    load = RolledBackMeanwhile(session, job, table, Source(session, job.source, credentials(session)), connections=1)
+    load = RolledBackMeanwhile(session, job, table, opened(session, job), connections=1)
     load.snapshot = snapshot
 
     with pytest.raises(MarkerMovedError) as caught:
         load.run()
 
-    missing = Window(positions(first)["mirror"][0], job.upto)
+    missing = Window(positions(first)["mirror"][0], job.upto.of(Lsn))
     assert str(caught.value).startswith(
         f"dbo.orders: {'.'.join(orders.target('dbo.orders', 'mirror'))} was changed so that {missing} is missing, "
         "which this run has not read as a whole; last changed by delete of application local-"

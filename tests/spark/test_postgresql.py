@@ -17,8 +17,8 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.source import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Append, Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
@@ -320,7 +320,7 @@ import sys
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
-from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable

@@ -15,13 +15,12 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ParameterError,
     SchemaChangedError,
 )
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.window import Window
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
 from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -155,7 +154,7 @@ def test_the_rows_are_read_once_and_are_those_of_the_callers_session(items: Orig
 
 def test_the_example_of_the_readme_runs(items: Origin) -> None:
     first, _, third = work(items)
-    section = README.read_text().partition("of your own the same changes are a DataFrame:\n\n```python\n")[2]
+    section = PAGE.read_text().partition("of your own the same changes are a DataFrame:\n\n```python\n")[2]
     example = section.partition("```")[0]
     url = f"jdbc:sqlserver://{items.sandbox.host}:{items.sandbox.port};trustServerCertificate=true;databaseName="
     for placeholder, value in {
@@ -170,7 +169,7 @@ def test_the_example_of_the_readme_runs(items: Origin) -> None:
         example = example.replace(placeholder, value)
     names = {"spark": items.spark, "password": SPARK_PASSWORD}
 
-    exec(compile(example, str(README), "exec"), names)
+    exec(compile(example, str(PAGE), "exec"), names)
 
     window = Window(first, third)
     rows = [(r["_op"], r["_lsn"], tuple(r[name] for name in COLUMNS)) for r in names["changes"].collect()]
@@ -193,7 +192,7 @@ def test_a_row_that_leaves_the_filter_has_what_the_update_left_as_it_was(origin:
         "UPDATE dbo.items SET n = 0 WHERE id < 3; UPDATE dbo.items SET n = 0, doc = N'other', old = N'new' WHERE id = 3"
     )
 
-    rows = read(origin, Window(after, origin.scan()), row_filter=[("n", ">", 0)]).collect()
+    rows = read(origin, Window(after, origin.scan()), where=[("n", ">", 0)]).collect()
 
     assert sorted((r["_op"], r["id"], r["n"], r["doc"], r["old"], r["_unknown"]) for r in rows) == [
         ("D", 1, 1, "one", "old", []),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
-from airflow_provider_mssql_cdc.spark import first_load
+from airflow_provider_mssql_cdc.spark import copying
 from tests.spark.kill_points import AFTER, AFTER_PLAN, COPIED, READ, Point
 from tests.spark.origin import positions
 from tests.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
-WRITTEN = Point(first_load, "write_rows", AFTER)
+WRITTEN = Point(copying, "write_rows", AFTER)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given as drawn_from
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.choice import Choice, Choices, choose
+from airflow_provider_mssql_cdc.core.choice import choose
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.conditions import (
     EQUALITIES,
@@ -27,9 +27,10 @@ from airflow_provider_mssql_cdc.core.conditions import (
 )
 from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
 from airflow_provider_mssql_cdc.spark.selecting import fulfils
-from airflow_provider_mssql_cdc.spark.source import Credentials, Source
 from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER
 from tests.spark import judged
 from tests.spark.drawn import few, seeds
@@ -38,16 +39,16 @@ from tests.spark.origin import Origin, positions
 pytestmark = pytest.mark.xdist_group(__name__)
 
 SHAPES = ("mirror", "history", "scd2", "transactions")
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "choosing-columns.md"
 
 
 def example() -> Choice:
-    """What the README chooses."""
-    section = README.read_text().partition("### What of a row")[2].partition("```python\n")[2]
+    """What the documentation chooses."""
+    section = PAGE.read_text().partition("```python\n")[2]
     names: dict = {}
-    exec(compile(section.partition("```")[0], str(README), "exec"), names)
-    parts = (names["shop"][name] for name in ("columns", "row_filters", "renames", "masks"))
-    return Choices.checked(*parts, salted="salt_conn_id" in names["shop"]).of("sales.people")
+    exec(compile(section.partition("```")[0], str(PAGE), "exec"), names)
+    _, people = read_entries(names["shop"]["tables"], salted="salt_conn_id" in names["shop"])
+    return Choice(**people.said)
 
 
 CHOICE = example()
@@ -100,7 +101,7 @@ def current(origin: Origin) -> list[tuple]:
 
 def test_columns_that_are_dropped_are_judged_and_not_loaded(people: Origin) -> None:
     masks = dict.fromkeys(("email", "status", "note"), "drop")
-    choice = dataclasses.replace(CHOICE, columns=(), renames={}, masks=masks)
+    choice = dataclasses.replace(CHOICE, columns=(), rename={}, mask=masks)
     first = people.load(table(people, choice=choice))
     people.sql(
         "BEGIN TRAN; UPDATE dbo.people SET status = N'draft' WHERE id = 1; UPDATE dbo.people SET status = N'open',"
@@ -121,8 +122,8 @@ def test_columns_that_are_dropped_are_judged_and_not_loaded(people: Origin) -> N
 
 def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, monkeypatch) -> None:
     asked: list[str] = []
-    frame = Source.frame
-    monkeypatch.setattr(Source, "frame", lambda self, query, schema: asked.append(query) or frame(self, query, schema))
+    frame = Jdbc.frame
+    monkeypatch.setattr(Jdbc, "frame", lambda self, query, schema: asked.append(query) or frame(self, query, schema))
 
     first = people.load(table(people))
 
@@ -176,7 +177,7 @@ def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, mo
     assert sent == {1: 3, 2: 3, 3: 3, 4: 3}
 
     at = positions(second)
-    other = dataclasses.replace(CHOICE, row_filter=(("amount", ">", 0),))
+    other = dataclasses.replace(CHOICE, where=(("amount", ">", 0),))
     people.sql("UPDATE dbo.people SET amount = 9 WHERE id = 8")
     people.wait_captured()
     refused = [
@@ -270,9 +271,9 @@ def test_changes_are_read_as_chosen(people: Origin) -> None:
         password=SPARK_PASSWORD,
         options={"encrypt": "true", "trustServerCertificate": "true"},
         columns=CHOICE.columns,
-        row_filter=CHOICE.row_filter,
-        renames=CHOICE.renames,
-        masks=CHOICE.masks,
+        where=CHOICE.where,
+        rename=CHOICE.rename,
+        mask=CHOICE.mask,
         salt=SALT,
     )
 
@@ -295,7 +296,7 @@ def asked_first(table, held, rows) -> dict[Column, list[tuple[Condition, str, se
         filters += [((name, "is null"), {len(rows) - 1}), ((name, "is not null"), set(range(len(rows) - 1)))]
         column = table.schema.column(name)
         for row_filter, expected in filters:
-            (made,) = choose(table.name, table.schema, Choice(row_filter=(row_filter,)), check=None).conditions
+            (made,) = choose(table.name, table.schema, Choice(where=(row_filter,)), check=None).conditions
             query = pushed(column, made)
             if query is not None:
                 asked.setdefault(column, []).append((made, query, expected))
@@ -325,8 +326,8 @@ def test_what_the_server_judges_first_leaves_out_nothing_that_fulfils_the_filter
     asked = asked_first(table, held, rows)
     mappings = map_columns(table.name, table.schema)
     read = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in mappings)
-    source = Source(spark, origin.spec(table, upto=origin.max_lsn()).source, Credentials(SPARK_USER, SPARK_PASSWORD))
-    frame = source.frame(
+    jdbc = Jdbc(spark, origin.spec(table, upto=origin.max_lsn()).source, Credentials(SPARK_USER, SPARK_PASSWORD))
+    frame = jdbc.frame(
         f"SELECT {read} FROM dbo.judged", ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in mappings)
     )
     judgements = [
@@ -382,9 +383,7 @@ def test_the_server_understands_what_it_judges_first(origin: Origin) -> None:
     asked = []
     for name, (_, _, conditions) in values.items():
         for operator, *given in conditions:
-            (made,) = choose(
-                instance.source, schema, Choice(row_filter=((name, operator, *given),)), check=None
-            ).conditions
+            (made,) = choose(instance.source, schema, Choice(where=((name, operator, *given),)), check=None).conditions
             query = pushed(schema.column(name), made)
             assert query is not None
             asked.append(query)

@@ -14,14 +14,15 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.choice import Choice, choose
 from airflow_provider_mssql_cdc.core.columns import map_column, map_columns
 from airflow_provider_mssql_cdc.core.conditions import ORDERS, condition
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.core.window import Slice, Window
-from airflow_provider_mssql_cdc.spark.reader import slice_sql
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes import TableShape
-from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
+from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
 from airflow_provider_mssql_cdc.spark.versions import next_versions
 from tests.logins import SALT
 from tests.spark import model
@@ -185,11 +186,11 @@ def test_a_mirror_becomes_what_the_filter_leaves_at_the_cut(spark, tmp_path_fact
 
 
 def test_only_what_is_shown_or_judged_is_read_from_the_change_table():
-    choice = Choice(("id", "h", "doc"), (("name", "is not null"),), masks={"doc": "redact"})
+    choice = Choice(("id", "h", "doc"), (("name", "is not null"),), mask={"doc": "redact"})
     spec, mappings, _ = chosen(choice)
     part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
 
-    query = slice_sql(spec.instance, spec.schema, mappings, part, history=False, selection=spec.selection)
+    query = slice_sql(spec.feed, spec.schema, mappings, part, history=False, selection=spec.selection)
 
     assert query.count("[h]") == query.count("[id]") == 2
     assert query.count("[name]") == 3

@@ -17,8 +17,9 @@ import pymssql
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError, ServerUnreachableError
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from airflow_provider_mssql_cdc.spark import first_load, staging
+from airflow_provider_mssql_cdc.spark import copying, staging
 from airflow_provider_mssql_cdc.spark.job import run
 from tests import histories
 from tests.logins import SPARK_PASSWORD, SPARK_USER
@@ -156,7 +157,7 @@ def test_a_killed_server_leaves_all_as_it_was_and_another_one_is_not_taken_for_i
     # as far as before and further, so that its positions do not tell
     write(remote, others, rng, 60)
     remote.wait_captured()
-    assert remote.max_lsn() > planned.upto
+    assert remote.max_lsn() > planned.upto.of(Lsn)
     # the job that was planned before, and a new plan
     (table,) = run(remote.spark, planned).tables
     assert (table.error.kind, table.sinks) == ("InstanceChangedError", ())
@@ -174,7 +175,7 @@ def test_a_load_goes_on_when_the_server_is_there_again(wired, monkeypatch):
     prepare(wired)
     write(wired, models, rng, 20)
     loads = Loads(wired, tables=("items",))
-    for point in (Point(first_load, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
+    for point in (Point(copying, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
         write(wired, models, rng, 15)
         wired.wait_captured()
         with monkeypatch.context() as patched:

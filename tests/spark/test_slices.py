@@ -5,9 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.window import Window
-from airflow_provider_mssql_cdc.spark.slices import (
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
+from airflow_provider_mssql_cdc.spark.sources.cdc.slices import (
     Bucket,
     CommandBucket,
     bucket_rows,

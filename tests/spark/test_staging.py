@@ -9,12 +9,13 @@ import pytest
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.core.window import Slice, Window
-from airflow_provider_mssql_cdc.spark.reader import raw_schema, slice_sql
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import raw_schema, slice_sql
+from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
 from tests.spark import model
 from tests.spark.rows import local
 
@@ -49,7 +50,7 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
     spec = model.table_spec(columns=columns, key=("c1", "c3", "c9", "c17"))
     part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
 
-    query = slice_sql(spec.instance, spec.schema, map_columns(spec.name, spec.schema), part, history=False)
+    query = slice_sql(spec.feed, spec.schema, map_columns(spec.name, spec.schema), part, history=False)
 
     mask = "[__$update_mask]"
     byte = f"CONVERT(int, SUBSTRING({mask}, DATALENGTH({mask})"
@@ -61,7 +62,7 @@ def test_the_server_is_asked_for_the_key_bits_of_the_right_bytes():
 
 def test_rows_of_a_change_table_without_command_ids_are_ordered_by_what_there_is():
     spec = model.table_spec()
-    instance = dataclasses.replace(spec.instance, has_command_id=False)
+    instance = dataclasses.replace(spec.feed, has_command_id=False)
     part = Slice(Window(model.lsn(1), model.lsn(2)), 0)
 
     query = slice_sql(instance, spec.schema, map_columns(spec.name, spec.schema), part, history=True)
@@ -119,7 +120,7 @@ def test_the_first_part_of_a_transaction_has_no_lower_bound(after, upto, conditi
     spec = model.table_spec()
     part = Slice(Window(model.lsn(1), model.lsn(2)), 0, after, upto)
 
-    query = slice_sql(spec.instance, spec.schema, map_columns(spec.name, spec.schema), part, history=True)
+    query = slice_sql(spec.feed, spec.schema, map_columns(spec.name, spec.schema), part, history=True)
 
     bounds = f"WHERE [__$start_lsn] > {model.lsn(1)} AND [__$start_lsn] <= {model.lsn(2)}{condition}) w"
     assert bounds in query

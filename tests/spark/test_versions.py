@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from pyspark.errors import PySparkException
 
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.core.window import Window
 from airflow_provider_mssql_cdc.spark.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.staging import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versions, still_open, versions_anew
 from airflow_provider_mssql_cdc.spark.writes import first_rows
 from tests.spark import model

@@ -8,10 +8,12 @@ import datetime
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.database import Probe
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.hooks.probing import Prober
+from airflow_provider_mssql_cdc.core.feed import Probe
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, look
@@ -33,7 +35,9 @@ def tick(cut: int) -> Tick:
 
 
 def subscription() -> Subscription:
-    request = WatchRequest("db", ("dbo.*",), (), "iceberg://lake/shop", ("mirror",))
+    request = WatchRequest(
+        "db", read_entries("dbo.*", salted=True), (), TableOptions(Target.parse("iceberg://lake/shop"))
+    )
     return Subscription(Watch(request, CheckpointStore(NoVariables())), 0.1)
 
 
@@ -86,20 +90,21 @@ def test_a_watch_that_cannot_refresh_costs_no_statement_until_it_is_old(source: 
     source.enable("dbo.a")
     store = CheckpointStore(NoVariables())
     good, bad = (
-        Watch(WatchRequest(CONN_ID, (pattern,), (), TARGET, ("mirror",)), store) for pattern in ("dbo.*", "nothing.*")
+        Watch(WatchRequest(CONN_ID, read_entries(pattern, salted=True), (), TableOptions(Target.parse(TARGET))), store)
+        for pattern in ("dbo.*", "nothing.*")
     )
     now, second = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC), datetime.timedelta(seconds=1)
     with source.hook() as hook:
-        look(hook, Prober(), [good, bad], now)
+        look(CdcSource(hook), [good, bad], now)
         assert isinstance(bad.trouble, TableNotFoundError)
         source.enable("dbo.b")
-        look(hook, Prober(), [good, bad], now + second)
+        look(CdcSource(hook), [good, bad], now + second)
         assert isinstance(bad.trouble, TableNotFoundError)
         for number in range(2, 5):
             hook.sent.clear()
-            look(hook, Prober(), [good, bad], now + number * second)
+            look(CdcSource(hook), [good, bad], now + number * second)
             assert len(hook.sent) == 1
         source.sql("CREATE SCHEMA nothing")
         source.sql("CREATE TABLE nothing.more (id int)")
-        look(hook, Prober(), [good, bad], now + REFRESH + second)
+        look(CdcSource(hook), [good, bad], now + REFRESH + second)
     assert bad.trouble is None

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
-from airflow_provider_mssql_cdc.core.choice import Choices
-from airflow_provider_mssql_cdc.core.plan import SinkOptions
 from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
-from airflow_provider_mssql_cdc.operators.planning import Request
+from airflow_provider_mssql_cdc.operators.request import Request
 from tests.logins import SALT
 
 DATABASE, CONNECTION = "upgrades", "upgrades"
@@ -40,7 +39,7 @@ class Case:
     :param formats: in which the case is made
     :param primary_key: whether the source table has one; else the load names its key
     :param options: of the sinks
-    :param choice: what of the rows is loaded, by the parameters of ``Choices.checked``
+    :param choice: what of the rows is loaded, by the keys of an entry of ``tables``
     """
 
     name: str
@@ -78,17 +77,12 @@ class Case:
             given.pop("changes", "all_old"), given.pop("history_form", "events"), ("insert", "update", "delete"),
             shapes=shapes,
         )  # fmt: skip
-        chosen = {part: {self.table: value} for part, value in self.choice.items()}
-        choices = Choices.checked(
-            *(chosen.get(part) for part in ("columns", "row_filters", "renames", "masks")), salted=True
-        )
+        key = {} if self.primary_key else {"key": ["id"]}
         return Request(
             connection=CONNECTION,
-            patterns=(self.table,),
+            entries=read_entries({"table": self.table, **key, **self.choice}, salted=True),
             exclude=(),
-            options=SinkOptions(Target.parse(address), shapes, "{schema}_{table}", history=history, **given),
-            keys={} if self.primary_key else {self.table: ("id",)},
-            choices=choices,
+            defaults=TableOptions(Target.parse(address), shapes, history=history, **given),
             salt_check=salt_check(SALT),
         )
 
@@ -103,9 +97,9 @@ CASES = (
         (MIRROR, HISTORY),
         choice={
             "columns": ("id", "name", "amount", "email"),
-            "row_filters": (("amount", ">", 0),),
-            "renames": {"email": "mail"},
-            "masks": {"id": "hash", "email": "hash"},
+            "where": (("amount", ">", 0),),
+            "rename": {"email": "mail"},
+            "mask": {"id": "hash", "email": "hash"},
         },
     ),
     Case("chosen", (HISTORY,), primary_key=False),
@@ -124,4 +118,4 @@ BY_NAME = {case.name: case for case in CASES}
 
 def with_gap_closed(request: Request) -> Request:
     """The same with ``on_gap="resnapshot"``."""
-    return dataclasses.replace(request, options=dataclasses.replace(request.options, resnapshot=True))
+    return dataclasses.replace(request, defaults=dataclasses.replace(request.defaults, on_gap="resnapshot"))

@@ -14,11 +14,13 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
-from airflow_provider_mssql_cdc.operators.planning import Request, RunPlan, plan_load
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
@@ -72,7 +74,7 @@ class Loads:
         found = {}
         with self.hook() as hook:
             for name, request in requests.items():
-                found[name] = plan_load(hook, self.store, request, upto)
+                found[name] = plan_load(hook, self.store, request, Cut.at(upto))
                 assert found[name].failures == {}
                 assert [spec.name.table for spec in found[name].specs] == [name]
         return found
@@ -91,7 +93,7 @@ class Loads:
             uuid.uuid4().hex[:12],
             source,
             tuple(spec for each in plans.values() for spec in each.specs),
-            upto,
+            Cut.at(upto),
             f"{FOLDER}/work",
             connections=4,
             capture_timeout=60.0,
@@ -105,10 +107,10 @@ class Loads:
     ) -> None:
         """Store what follows for the checkpoint of each table."""
         now = datetime.datetime.now(datetime.UTC)
-        for name, request in requests.items():
+        for name in requests:
             own = dataclasses.replace(spec, tables=tuple(t for t in spec.tables if t.name.table == name))
             answer = dataclasses.replace(receipt, tables=tuple(t for t in receipt.tables if t.name.table == name))
-            for checkpoint in Outcome(plans[name], own, answer).checkpoints(request, now):
+            for checkpoint in Outcome(plans[name], own, answer).checkpoints(now):
                 assert self.store.save(checkpoint, plans[name].checkpoints[checkpoint.identity.table])
 
     @contextlib.contextmanager

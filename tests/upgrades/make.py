@@ -18,7 +18,7 @@ from typing import Any
 from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests import conftest

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 from tests.spark import postgres

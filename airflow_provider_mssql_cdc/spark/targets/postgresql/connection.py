@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
-from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.targets.postgresql.errors import of_driver, of_spark
 
 if TYPE_CHECKING:

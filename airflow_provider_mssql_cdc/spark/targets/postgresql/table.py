@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import display_name
-from airflow_provider_mssql_cdc.spark.source import Credentials
+from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.targets import Merge, Replace, State, Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging, drop_old, new_name

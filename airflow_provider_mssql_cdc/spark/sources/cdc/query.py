@@ -9,20 +9,21 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
-from airflow_provider_mssql_cdc.core.lsn import Lsn
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
-from airflow_provider_mssql_cdc.core.table import CaptureInstance, TableSchema, quote
-from airflow_provider_mssql_cdc.core.window import Slice, Window
-from airflow_provider_mssql_cdc.spark.slices import (
+from airflow_provider_mssql_cdc.core.table import TableSchema, lsn_literal, quote
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.cdc.slices import (
     Bucket,
     CommandBucket,
+    Slice,
     bucket_rows,
     count_commands_sql,
     count_sql,
     large_transactions,
     plan_slices,
 )
-from airflow_provider_mssql_cdc.spark.source import Source
 
 RAW_COLUMNS = {
     "start_lsn": "BINARY",
@@ -47,7 +48,7 @@ def raw_schema(mappings: Iterable[ColumnMapping]) -> str:
 
 
 def read_window(
-    source: Source,
+    jdbc: Jdbc,
     instance: CaptureInstance,
     schema: TableSchema,
     mappings: Sequence[ColumnMapping],
@@ -64,9 +65,9 @@ def read_window(
         column, or one that the row filter judges, and no times
     :param selection: has the row filter: inserts and deletes of rows that cannot fulfil it are not read
     """
-    slices = read_slices(source, instance, window, slice_rows, connections)
+    slices = read_slices(jdbc, instance, window, slice_rows, connections)
     frames = [
-        source.frame(
+        jdbc.frame(
             slice_sql(instance, schema, mappings, part, history=history, selection=selection), raw_schema(mappings)
         )
         for part in slices
@@ -77,7 +78,7 @@ def read_window(
 
 
 def read_slices(
-    source: Source, instance: CaptureInstance, window: Window, slice_rows: int, connections: int
+    jdbc: Jdbc, instance: CaptureInstance, window: Window, slice_rows: int, connections: int
 ) -> tuple[Slice, ...]:
     """Ask the server how many rows lie where, and divide the window."""
     if connections == 1:
@@ -85,13 +86,13 @@ def read_slices(
     grain = bucket_rows(slice_rows)
     buckets = [
         Bucket(Lsn(bytes(row["last_lsn"])), row["row_count"], bool(row["big"]))
-        for row in source.rows(count_sql(instance, window, grain), "last_lsn BINARY, row_count BIGINT, big INT")
+        for row in jdbc.rows(count_sql(instance, window, grain), "last_lsn BINARY, row_count BIGINT, big INT")
     ]
     commands = {}
     if instance.has_command_id:
         for transaction in large_transactions(buckets, slice_rows, connections):
             query = count_commands_sql(instance, transaction, grain)
-            rows = source.rows(query, "last_command_id INT, row_count BIGINT")
+            rows = jdbc.rows(query, "last_command_id INT, row_count BIGINT")
             commands[transaction] = [CommandBucket(row["last_command_id"], row["row_count"]) for row in rows]
     return plan_slices(window, buckets, commands, slice_rows=slice_rows, connections=connections)
 
@@ -113,7 +114,8 @@ def slice_sql(
     command_id = "[__$command_id]" if instance.has_command_id else "CAST(NULL AS int)"
     order = f"{'[__$command_id], ' if instance.has_command_id else ''}[__$seqval], [__$operation]"
     number = f"ROW_NUMBER() OVER (PARTITION BY [__$start_lsn] ORDER BY {order})"
-    bounds = f"[__$start_lsn] > {part.window.after} AND [__$start_lsn] <= {part.window.upto}"
+    after, upto = lsn_literal(part.window.after), lsn_literal(part.window.upto)
+    bounds = f"[__$start_lsn] > {after} AND [__$start_lsn] <= {upto}"
     if part.command_upto is not None:
         bounds += f" AND [__$command_id] <= {part.command_upto}"
         bounds += f" AND [__$command_id] > {part.command_after}" if part.command_after is not None else ""

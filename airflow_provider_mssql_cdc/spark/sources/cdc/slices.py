@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.lsn import Lsn
-from airflow_provider_mssql_cdc.core.table import CaptureInstance
-from airflow_provider_mssql_cdc.core.window import Slice, Window
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
+from airflow_provider_mssql_cdc.core.table import lsn_literal
 
 _GRAIN = 8
 """Counted parts per slice: enough for even slices, few enough to fetch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a window that one connection reads: whole transactions, or a range of one large transaction.
+
+    :param window: the commit LSNs of this slice
+    :param command_after: with ``command_upto``: only the commands (command_after, command_upto] of the window's
+        single transaction; None where that alone is given: all commands up to it
+    :param rows: change rows in this slice
+    :param seq_offset: rows of the same transaction in earlier slices, added to the row numbers counted within this one
+    """
+
+    window: Window
+    rows: int
+    command_after: int | None = None
+    command_upto: int | None = None
+    seq_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +72,7 @@ def count_sql(instance: CaptureInstance, window: Window, rows: int) -> str:
         f" FROM (SELECT lsn, n, CASE WHEN n > {rows} THEN 1 ELSE 0 END AS big,"
         f" (SUM(n) OVER (ORDER BY lsn ROWS UNBOUNDED PRECEDING) - 1) / {rows} AS bucket"
         f" FROM (SELECT [__$start_lsn] AS lsn, COUNT_BIG(*) AS n FROM {instance.change_table}"
-        f" WHERE [__$start_lsn] > {window.after} AND [__$start_lsn] <= {window.upto}"
+        f" WHERE [__$start_lsn] > {lsn_literal(window.after)} AND [__$start_lsn] <= {lsn_literal(window.upto)}"
         " GROUP BY [__$start_lsn]) g) b GROUP BY bucket, big"
     )
 

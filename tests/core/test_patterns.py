@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.hooks.patterns import PatternError, TablePattern, literal, parse_name, parse_pattern
+from airflow_provider_mssql_cdc.core.patterns import PatternError, TablePattern, literal, parse_name, parse_pattern
 
 
 def like(pattern: str, text: str) -> bool:

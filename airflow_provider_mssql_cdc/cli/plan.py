@@ -1,0 +1,111 @@
+"""``mssql-cdc plan``: what a load would do now, without doing anything."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
+from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, ParameterError
+from airflow_provider_mssql_cdc.core.patterns import matches, parse_name
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import is_said
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.operators.finding import RunPlan
+    from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+
+_OF_TABLES = ("tables", "exclude", "target")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the steps of each table. Nothing is written anywhere, and nothing is enabled.
+
+    :raises CommandError: where DAG, task or database cannot be asked
+    """
+    # Airflow logs to standard output, which is for the plan alone
+    with contextlib.redirect_stdout(sys.stderr):
+        task = _task(arguments)
+        try:
+            wanted = None if arguments.table is None else parse_name(arguments.table)
+            plan, enables = _plan(task)
+        except (MsSqlCdcError, ParameterError) as error:
+            raise CommandError(str(error)) from error
+    shown = [
+        (name, line)
+        for name, line in _lines(plan, enables=enables)
+        if wanted is None or matches(wanted, name.schema, name.table)
+    ]
+    if not shown:
+        raise CommandError(f"{arguments.table} is none of the task's tables")
+    print(f"to {plan.upto or 'nothing: no change is captured yet'}")
+    for name, line in shown:
+        print(f"{name}: {line}")
+    print("A marker in a target may shorten this: the job goes on from there, and loads nothing twice.")
+    return EXIT_OK
+
+
+def _task(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
+    from airflow.dag_processing.dagbag import DagBag
+
+    from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+
+    bag = DagBag(arguments.dags_folder)
+    dag = bag.dags.get(arguments.dag)
+    if dag is None:
+        errors = "".join(f"; {file}: {error.strip().splitlines()[-1]}" for file, error in bag.import_errors.items())
+        raise CommandError(f"there is no DAG {arguments.dag} in {bag.dag_folder}{errors}")
+    if not dag.has_task(arguments.task):
+        raise CommandError(f"DAG {arguments.dag} has no task {arguments.task}: {', '.join(dag.task_ids)}")
+    task = dag.get_task(arguments.task)
+    if not isinstance(task, MsSqlCdcLoadOperator):
+        raise CommandError(f"task {arguments.task} is no MsSqlCdcLoadOperator")
+    if task.replay:
+        raise CommandError(f"task {arguments.task} replays: its window follows from the data interval of its run")
+    if templates := [name for name in _OF_TABLES if not is_said(getattr(task, name))]:
+        raise CommandError(f"{', '.join(templates)} of task {arguments.task} is said by its run alone (a template)")
+    return task
+
+
+def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
+    """The plan to the newest position, and whether a run would enable change data capture.
+
+    :raises MsSqlCdcError: if nothing can be planned at all
+    """
+    from airflow.models import Connection
+
+    from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+    from airflow_provider_mssql_cdc.operators.planning import plan_load
+
+    try:
+        connection: Any = Connection.get_connection_from_secrets(task.mssql_conn_id)
+    except Exception as error:
+        raise CommandError(f"connection {task.mssql_conn_id}: {error}") from error
+    request = task.request()
+    enables = request.on_disabled == "enable"
+    if enables:
+        request = dataclasses.replace(request, on_disabled="skip")
+    with contextlib.closing(MsSqlCdcHook(task.mssql_conn_id, connection=connection)) as hook:
+        return plan_load(hook, CheckpointStore(MetadataVariables()), request, None), enables
+
+
+def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
+    said: dict[TableName, list[str]] = {}
+    for name, steps in plan.steps.items():
+        said[name] = [str(commit) for commit in steps.commits] or ["nothing to do"]
+    for waiting in plan.waiting:
+        said[waiting.name] = [f"waits: {waiting.reason}"]
+    for name in plan.skipped:
+        then = "a run enables it" if enables else "left out"
+        said[name] = [f"change data capture is off: {then}"]
+    for name, error in plan.failures.items():
+        said[name] = [f"fails: {error}"]
+    for name, lines in sorted(said.items()):
+        for line in lines:
+            yield name, line

@@ -1,0 +1,175 @@
+"""What a table's changes are read by, and what that can do."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, Column, TableName, quote
+from airflow_provider_mssql_cdc.core.target import SHAPES
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a kind of feeds can do.
+
+    :param shapes: that can be loaded from it
+    :param exact_cut: a window ends at the cut; otherwise at the position that its rows prove, at or above the cut
+    :param before_images: it has the values before an update
+    :param replay: a window can be read again, and has the same rows
+    :param limits: a window can be ended after so many transactions or rows
+    """
+
+    shapes: tuple[str, ...] = SHAPES
+    exact_cut: bool = True
+    before_images: bool = True
+    replay: bool = True
+    limits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a table's changes are read by; each kind is a class of its own.
+
+    :param object_id: identifies the feed, together with its name and ``create_date``
+    :param columns: that it has
+    :param index_key: columns of the unique index that identifies rows in it, in key order
+    :param primary_key: columns of the source table's primary key, in key order
+    :param uncaptured: columns of the source table that it does not have
+    """
+
+    name: str
+    object_id: int
+    source: TableName
+    source_object_id: int
+    create_date: datetime.datetime
+    columns: tuple[Column, ...]
+    index_key: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    uncaptured: tuple[str, ...] = ()
+
+    KIND: ClassVar[str]
+    WORD: ClassVar[str]
+    """For people, before its name."""
+    POSITION: ClassVar[type[Position]]
+    CAN: ClassVar[Abilities] = Abilities()
+
+    KINDS: ClassVar[dict[str, type[Any]]] = {}
+    """All kinds of feeds by their name; a source adds its own."""
+
+    @property
+    def readable_from(self) -> Position | None:
+        """The position behind which all changes can be read; None while that is not known."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"{self.WORD} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInstance(Feed):
+    """One row of ``cdc.change_tables`` with what ``captured_columns`` and ``index_columns`` say of it.
+
+    ``object_id`` is the change table's.
+
+    :param min_lsn: ``sys.fn_cdc_get_min_lsn``: None while it is NULL or ten zero bytes
+    :param has_command_id: whether the change table has ``__$command_id`` (builds before KB3030352 lack it)
+    :param index_name: of the unique index that identifies rows; None where there is none
+    :param filegroup: of the change table; None for the database's default one
+    :param partition_switch: whether ALTER TABLE .. SWITCH is allowed, whose rows are not captured
+    :param drop_pending: whether the instance is about to be dropped
+    :param end_lsn: up to where changes are captured; NULL in all versions so far (docs: cdc.change_tables)
+    """
+
+    start_lsn: Lsn | None = None
+    min_lsn: Lsn | None = None
+    supports_net_changes: bool = False
+    role: str | None = None
+    has_command_id: bool = True
+    index_name: str | None = None
+    filegroup: str | None = None
+    partition_switch: bool = True
+    drop_pending: bool = False
+    end_lsn: Lsn | None = None
+
+    KIND: ClassVar[str] = "capture_instance"
+    WORD: ClassVar[str] = "capture instance"
+    POSITION: ClassVar[type[Position]] = Lsn
+
+    @property
+    def readable_from(self) -> Lsn | None:
+        """The position before min LSN."""
+        return self.min_lsn.previous() if self.min_lsn is not None else None
+
+    @property
+    def change_table(self) -> str:
+        """The change table's name in T-SQL."""
+        return f"[cdc].{quote(self.name + '_CT')}"
+
+
+Feed.KINDS[CaptureInstance.KIND] = CaptureInstance
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRef:
+    """What identifies a feed. ``start_lsn`` of a capture instance moves with cleanup and says nothing.
+
+    :param create_date: None in markers of versions that did not keep it
+    """
+
+    name: str
+    object_id: int
+    create_date: datetime.datetime | None = None
+    kind: str = CaptureInstance.KIND
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, feed: Feed) -> FeedRef:
+        """The reference to this feed."""
+        return cls(feed.name, feed.object_id, feed.create_date, feed.KIND)
+
+    def is_same(self, other: Feed | FeedRef) -> bool:
+        """Whether this is the feed, as far as is known."""
+        kind = other.kind if isinstance(other, FeedRef) else other.KIND
+        if (self.kind, self.name, self.object_id) != (kind, other.name, other.object_id):
+            return False
+        if self.create_date is None or other.create_date is None:
+            return True
+        return abs(self.create_date - other.create_date) < SAME_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one look at the feeds of a source found.
+
+    :param cut: the position up to which it looked; None where none was given and nothing is captured
+    :param newest: feed to its newest event within (after, cut]; a feed without events is absent
+    :param readable_from: object_id of each feed of the database to the position behind which all its changes can be
+        read, asked for after the events: what is purged meanwhile counts as purged
+    :param witness: of the cut; None where there is none
+    :param lineage: by which positions of before are judged
+    """
+
+    cut: Position | None
+    newest: Mapping[str, Position]
+    readable_from: Mapping[int, Position | None]
+    witness: Witness | None = None
+    lineage: Lineage = field(default_factory=lambda: LogHistory(None, None))
+
+
+@dataclass(frozen=True, slots=True)
+class DdlChange:
+    """One row of ``cdc.ddl_history`` (docs: cdc.ddl_history).
+
+    :param requires_column_update: the ALTER changed the type of a captured column
+    """
+
+    capture_instance: str
+    command: str
+    lsn: Lsn
+    time: datetime.datetime | None
+    requires_column_update: bool

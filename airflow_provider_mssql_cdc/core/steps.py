@@ -1,0 +1,203 @@
+"""What a run does with a table: steps, made by one function from facts, in the operator and in the job.
+
+The operator makes them from the checkpoint, to show them; the job makes them anew from the markers, and does those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Load the changes of a window.
+
+    :param windows: sink's shape to its window; None where that begins at the low of the copy in the same commit
+    """
+
+    windows: Mapping[str, Window | None]
+
+    def __str__(self) -> str:
+        return f"read {_listed(self.windows, 'from the copy on, to the cut')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the table's rows.
+
+    :param after: sink's shape to the position up to which its rows of before are complete; None where there are none
+    """
+
+    after: Mapping[str, Position | None]
+
+    def __str__(self) -> str:
+        said = {shape: after and f"again, lost after {after}" for shape, after in self.after.items()}
+        return f"copy {_listed(said, 'for the first time')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evolve:
+    """Give the target's columns the form of another schema. It is done when they have it, and may be repeated.
+
+    :param shapes: of the sinks
+    """
+
+    shapes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"change the columns of {', '.join(self.shapes)}"
+
+
+Step = Read | Copy | Evolve
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Steps that are made visible at once, in each sink by a commit of its own."""
+
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return ", then ".join(map(str, self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing is to be done with a sink.
+
+    :param outcome: ``already`` (it is at or past the cut) or ``empty`` (what lies before the cut was proven empty)
+    :param read_through: everything up to here is loaded or was proven empty
+    """
+
+    outcome: str
+    read_through: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where a sink stands.
+
+    :param position: everything up to here is in it, as its marker says or, in the operator, its checkpoint; None
+        before its first load
+    :param word: a person's word counts in the place of that
+    """
+
+    position: Position | None
+    word: bool = False
+
+    @classmethod
+    def expected(cls, sink: SinkSpec) -> Stand:
+        """Where the checkpoint says that a sink stands."""
+        return cls(sink.expects or sink.lost_after, word=sink.asserted is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSteps:
+    """What a run does with one sink: it is done, or is copied, or goes on by a window.
+
+    :param word: it goes on from where a person said, not from where its marker says
+    :param lost_after: of one that is copied: its rows of before are complete up to here; None where there are none
+    """
+
+    word: bool = False
+    done: Done | None = None
+    window: Window | None = None
+    lost_after: Position | None = None
+
+    @property
+    def copies(self) -> bool:
+        """Whether it is copied."""
+        return self.done is None and self.window is None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSteps:
+    """What a run does with a table.
+
+    :param done: shape to why there is nothing to do
+    :param lost: shape to the position after which changes were purged that it needs, without a way on
+    :param words: shapes that go on from where a person said
+    """
+
+    commits: tuple[Commit, ...] = ()
+    done: Mapping[str, Done] = field(default_factory=dict)
+    lost: Mapping[str, Position] = field(default_factory=dict)
+    words: frozenset[str] = frozenset()
+
+    @property
+    def copies(self) -> dict[str, Position | None]:
+        """The sinks that are copied, as ``Copy.after`` has them."""
+        return {s: a for c in self.commits for step in c.steps if isinstance(step, Copy) for s, a in step.after.items()}
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        """The windows of the sinks that go on from where they are."""
+        read = (step for commit in self.commits for step in commit.steps if isinstance(step, Read))
+        return {shape: window for step in read for shape, window in step.windows.items() if window is not None}
+
+    def of(self, shape: str) -> SinkSteps:
+        """What is done with one sink that has not lost anything.
+
+        :raises KeyError: for one that was not asked for, or has
+        """
+        word = shape in self.words
+        if shape in self.done:
+            return SinkSteps(word, done=self.done[shape])
+        if shape in self.windows:
+            return SinkSteps(word, window=self.windows[shape])
+        return SinkSteps(word, lost_after=self.copies[shape])
+
+
+def table_steps(
+    table: TableSpec, stands: Mapping[str, Stand], *, cut: Position, readable_from: Position | None
+) -> TableSteps:
+    """The steps of a table: the least that the run does, since a copy goes on to where its events end.
+
+    :param stands: shape to where the sink stands, of those that are asked for
+    :param readable_from: of the feed
+    """
+    copies: dict[str, Position | None] = {}
+    windows: dict[str, Window] = {}
+    done: dict[str, Done] = {}
+    lost: dict[str, Position] = {}
+    for sink in table.sinks:
+        if sink.shape in stands:
+            start = _start(sink, stands[sink.shape])
+            if start is None or (stands[sink.shape].word and sink.read_through is None):
+                copies[sink.shape] = start
+            elif start >= cut:
+                done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
+            elif not is_gap(start, readable_from):
+                windows[sink.shape] = Window(start, cut)
+            elif sink.lost_after is not None:
+                copies[sink.shape] = start
+            else:
+                lost[sink.shape] = start
+    commits = []
+    if copies:
+        commits.append(Commit((Copy(copies), Read(dict.fromkeys(copies)))))
+    if windows:
+        commits.append(Commit((Read(windows),)))
+    return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.word))
+
+
+def _start(sink: SinkSpec, stand: Stand) -> Position | None:
+    """From where a sink is to be loaded; None for a first load."""
+    if stand.word:
+        return sink.read_through or sink.lost_after
+    if stand.position is None or sink.read_through is None or sink.expects is None or stand.position < sink.expects:
+        # behind what was expected: it was rolled back, and nothing is proven of what lies behind
+        return stand.position
+    return max(stand.position, sink.read_through)
+
+
+def _why(stand: Stand, cut: Position) -> str:
+    return "already" if not stand.word and stand.position is not None and stand.position >= cut else "empty"
+
+
+def _listed(sinks: Mapping[str, object], otherwise: str) -> str:
+    return ", ".join(f"{shape} {otherwise if what is None else what}" for shape, what in sinks.items())

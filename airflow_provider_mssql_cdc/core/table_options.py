@@ -1,0 +1,372 @@
+"""What a DAG author says of tables: entries of ``tables``, and the one record that each table gets of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import difflib
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Required, TypedDict
+
+from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
+from airflow_provider_mssql_cdc.core.conditions import LISTS, NULLS, OPERATORS, operator_of
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
+from airflow_provider_mssql_cdc.core.selection import HASH, MASKS
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.target import (
+    DELETES,
+    HARD,
+    KEYLESS,
+    MIRROR,
+    SHAPES,
+    TABLE_NAME,
+    Target,
+    check_format,
+    check_shapes,
+    check_template,
+)
+
+FAIL, RESNAPSHOT = "fail", "resnapshot"
+ON_GAP = (FAIL, RESNAPSHOT)
+"""What to do when changes were purged before they were loaded."""
+
+
+class TableEntry(TypedDict, total=False):
+    """An entry of ``tables``. The last six keys have the parameters of the same names as defaults.
+
+    :param table: a pattern, such as ``sales.people`` or ``sales.*``
+    :param columns: to be loaded; by default all
+    :param where: conditions that a row must fulfil, all of them: ``("status", "<>", "draft")``, with ``=``, ``<>``,
+        ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, or without a value ``is null``, ``is not null``. Texts are
+        compared exactly, as binary collations do
+    :param rename: column to another name
+    :param mask: column to ``hash`` (SHA-256 of salt and value), ``redact`` (the same for all rows: ``redacted``, or
+        NULL where it is no text) or ``drop``
+    :param key: columns that identify a row, for a table without primary key or unique index
+    :param partition_by: Spark partition expressions for tables that the load creates; Delta takes columns alone
+    """
+
+    table: Required[str]
+    columns: Sequence[str]
+    where: Sequence[Sequence[Any]]
+    rename: Mapping[str, str]
+    mask: Mapping[str, str]
+    key: Sequence[str]
+    partition_by: Sequence[str]
+    shapes: Sequence[str]
+    deletes: str
+    table_name: str
+    table_properties: Mapping[str, str]
+    on_gap: str
+    allow_masked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of a table's rows is to be loaded; names are those of the source, in any case if only one column can be
+    meant.
+
+    :param columns: to be loaded; all if empty
+    :param where: (column, operator) or (column, operator, value), all to be fulfilled
+    :param rename: column to its name in the targets
+    :param mask: column to one of ``MASKS``
+    """
+
+    columns: tuple[str, ...] = ()
+    where: tuple[tuple[Any, ...], ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    mask: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """All that a DAG author says of a table.
+
+    :param deletes: what a mirror does with deleted rows
+    :param history: what a history holds
+    :param on_gap: one of ``ON_GAP``
+    :param allow_masked: load what the login reads masked or filtered
+    :param key: the user's; empty for the table's own
+    :param partition_by: Spark SQL partition expressions for tables that the load creates
+    :param table_properties: for tables that the load creates
+    :param choice: of its rows
+    """
+
+    target: Target
+    shapes: tuple[str, ...] = (MIRROR,)
+    table_name: str = TABLE_NAME
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    on_gap: str = FAIL
+    deletes: str = HARD
+    history: HistoryOptions = DEFAULT
+    allow_masked: bool = False
+    key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    choice: Choice = field(default_factory=Choice)
+
+    @property
+    def resnapshot(self) -> bool:
+        """Whether a gap is closed by a new copy."""
+        return self.on_gap == RESNAPSHOT
+
+    def check(self) -> TableOptions:
+        """The record, unless parts of it do not go together.
+
+        :raises ParameterError: saying which
+        """
+        check_format(
+            self.target.address, self.shapes, partition_by=self.partition_by, table_properties=self.table_properties
+        )
+        check_partitions(self.history.form, self.shapes, self.partition_by)
+        return self
+
+
+def check_partitions(history_form: str, shapes: Iterable[str], partition_by: object) -> None:
+    """Refuse partitions by columns that a wide history does not have.
+
+    :raises ParameterError: if there are such
+    """
+    if history_form == WIDE and partition_by and not set(shapes) <= KEYLESS:
+        raise ParameterError(
+            "partition_by names columns that a wide history does not have: load it by a task of its own"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of ``tables`` that was read.
+
+    :param said: keys of ``TableEntry`` to their values; None for a pattern alone, which says nothing else
+    """
+
+    pattern: TablePattern
+    said: Mapping[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """The pattern as the author wrote it."""
+        return self.pattern.text
+
+    def options(self, defaults: TableOptions) -> TableOptions:
+        """The record of a table that this entry decides.
+
+        :raises ParameterError: if parts of it do not go together
+        """
+        if self.said is None:
+            return defaults
+        own = {name: value for name, value in self.said.items() if name not in _OF_ROWS}
+        rows = {name: value for name, value in self.said.items() if name in _OF_ROWS}
+        return dataclasses.replace(defaults, **own, choice=Choice(**rows)).check()
+
+
+def read_entries(tables: object, *, salted: bool) -> tuple[Entry, ...]:
+    """Read ``tables``: a pattern, an entry, or several of both.
+
+    :param salted: whether there is a salt for hashes
+    :raises ParameterError: for what is none, and for what cannot be right whatever the tables are
+    :raises PatternError: if a pattern cannot be read
+    """
+    given = [tables] if isinstance(tables, str | Mapping) else tables
+    if not isinstance(given, Iterable) or not (given := list(given)):
+        raise ParameterError('tables is empty: name at least one pattern, such as "sales.*"')
+    return tuple(_entry(each, salted=salted) for each in given)
+
+
+def check_entries(tables: object, *, salted: bool) -> tuple[Entry, ...]:
+    """Refuse entries that cannot be right. What is a template, or another task's output, is left for the run to check.
+
+    :param salted: whether there is a salt for hashes
+    :return: those of which all is known
+    :raises ParameterError: for what is no entry
+    :raises PatternError: if a pattern cannot be read
+    """
+    if isinstance(tables, str | Mapping):
+        tables = [tables]
+    if not isinstance(tables, list | tuple):
+        return ()
+    if is_said(tables):
+        return read_entries(tables, salted=salted)
+    known = [each for each in tables if is_said(each)]
+    for each in tables:
+        if isinstance(each, Mapping) and not is_said(each):
+            # a value that is said elsewhere may be right; so may the table
+            said = {name: value for name, value in each.items() if is_said(value)}
+            read_entries({"table": "*", **said}, salted=salted)
+    return read_entries(known, salted=salted) if known else ()
+
+
+def is_said(value: object) -> bool:
+    """Whether a value is known when the DAG is parsed: no part is a template or another task's output."""
+    if isinstance(value, str):
+        return "{{" not in value and "{%" not in value
+    if isinstance(value, Mapping):
+        return all(is_said(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(is_said, value))
+    return isinstance(value, int | float | Decimal | datetime.date | uuid.UUID | None)
+
+
+def watched(tables: Any) -> Any:
+    """The same entries with what tells whether there is something to load, and without all else: no values of rows."""
+    if isinstance(tables, Mapping):
+        tables = [tables]
+    if isinstance(tables, str) or not isinstance(tables, Iterable):
+        return tables
+    return [
+        {name: each[name] for name in each if name not in _READ or name in ("shapes", "table_name")}
+        if isinstance(each, Mapping)
+        else each
+        for each in tables
+    ]
+
+
+def hashes(entries: Iterable[Entry]) -> bool:
+    """Whether some column is hashed."""
+    return any(HASH in (entry.said or {}).get("mask", {}).values() for entry in entries)
+
+
+def shapes_said(tables: object, shapes: Iterable[str]) -> set[str]:
+    """All shapes that some table may have, as far as that is known when the DAG is parsed.
+
+    :param shapes: the default
+    """
+    entries = [tables] if isinstance(tables, str | Mapping) else tables
+    if not isinstance(entries, list | tuple):
+        return {*SHAPES}
+    own = [entry["shapes"] for entry in entries if isinstance(entry, Mapping) and "shapes" in entry]
+    return {*SHAPES} if not all(map(is_said, own)) else {*shapes, *(shape for each in own for shape in each)}
+
+
+def deciding(name: TableName, entries: Sequence[Entry]) -> Entry:
+    """The entry that decides of a table: one without ``*``, else the only one with options, else any.
+
+    :param entries: those that match the table
+    :raises ParameterError: if two decide
+    """
+    named = [entry for entry in entries if entry.pattern.names_one]
+    wide = [entry for entry in entries if not entry.pattern.names_one and entry.said is not None]
+    for found, kind in ((named, "without *"), (wide, "with * and options")):
+        if len(found) > 1:
+            both = " and ".join(repr(entry.text) for entry in found[:2])
+            raise ParameterError(f"{both} of tables, two entries {kind}, both match {name}: which one counts?")
+        if found:
+            return found[0]
+    return entries[0]
+
+
+def _entry(given: object, *, salted: bool) -> Entry:
+    if isinstance(given, str):
+        return Entry(parse_pattern(given))
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"tables has {given!r}: expected a pattern, or a mapping with the key table")
+    table = given.get("table")
+    if not isinstance(table, str):
+        raise ParameterError(f"tables has {dict(given)!r}: its key table is to name a pattern")
+    for name in given:
+        if name not in _READ and name != "table":
+            near = difflib.get_close_matches(str(name), [*_READ, "table"], n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are table, {', '.join(_READ)}"
+            raise ParameterError(f"the entry of {table} has an unknown key {name!r}: {hint}")
+    said = {name: _READ[name](table, value) for name, value in given.items() if name != "table"}
+    if HASH in said.get("mask", {}).values() and not salted:
+        raise ParameterError(
+            f"mask of {table} hashes {', '.join(c for c, m in said['mask'].items() if m == HASH)}, and without a salt "
+            "whoever can guess a value finds its hash: name by salt_conn_id the Airflow connection whose password is "
+            "the salt"
+        )
+    return Entry(parse_pattern(table), said)
+
+
+def _names(key: str) -> Callable[[str, Any], tuple[str, ...]]:
+    def read(table: str, given: Any) -> tuple[str, ...]:
+        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise ParameterError(f"{key} of {table}: {given!r}: expected at least one name, or no {key} at all")
+        return names
+
+    return read
+
+
+def _texts(key: str) -> Callable[[str, Any], dict[str, str]]:
+    def read(table: str, given: Any) -> dict[str, str]:
+        texts = [part for pair in given.items() for part in pair] if isinstance(given, Mapping) else [None]
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ParameterError(f"{key} of {table}: {given!r}: expected a mapping of names to texts")
+        return dict(given)
+
+    return read
+
+
+def _mask(table: str, given: Any) -> dict[str, str]:
+    found = _texts("mask")(table, given)
+    for column, mask in found.items():
+        if mask not in MASKS:
+            raise ParameterError(f"mask of {table}: {mask!r} for {column}: expected one of {list(MASKS)}")
+    return found
+
+
+def _one_of(key: str, known: Sequence[Any]) -> Callable[[str, Any], Any]:
+    def read(table: str, given: Any) -> Any:
+        if given not in known:
+            raise ParameterError(f"{key}={given!r} of {table}: expected one of {', '.join(map(repr, known))}")
+        return given
+
+    return read
+
+
+def _template(table: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ParameterError(f"table_name of {table}: {given!r}: expected a text")
+    check_template(given)
+    return given
+
+
+def _where(table: str, given: Any) -> tuple[tuple[Any, ...], ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterError(f'where of {table}: {given!r}: expected conditions, as in [("status", "<>", "draft")]')
+    return tuple(_condition(table, each) for each in given)
+
+
+def _condition(table: str, given: Any) -> tuple[Any, ...]:
+    text = f"where of {table}: {given!r}"
+    is_row = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_row or not 2 <= len(given) <= 3 or not isinstance(given[0], str):
+        raise ParameterError(f'{text}: expected (column, operator, value), as in ("status", "<>", "draft")')
+    operator = operator_of(given[1])
+    if operator is None:
+        raise ParameterError(f"{text}: {given[1]!r} is none of {', '.join(OPERATORS)}")
+    if (operator in NULLS) != (len(given) == 2):
+        raise ParameterError(f"{text}: {operator!r} takes {'no' if operator in NULLS else 'a'} value")
+    if operator in NULLS:
+        return (given[0], operator)
+    value = given[2]
+    if operator in LISTS:
+        value = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+        if not value:
+            raise ParameterError(f"{text}: {operator!r} takes a list of values")
+    if value is None or (operator in LISTS and None in value):
+        raise ParameterError(f'{text}: NULL is not compared with; use "is null" or "is not null"')
+    return (given[0], operator, value)
+
+
+_OF_ROWS = ("columns", "where", "rename", "mask")
+
+_READ: dict[str, Callable[[str, Any], Any]] = {
+    "columns": _names("columns"),
+    "where": _where,
+    "rename": _texts("rename"),
+    "mask": _mask,
+    "key": _names("key"),
+    "partition_by": _names("partition_by"),
+    "shapes": lambda _, given: check_shapes((given,) if isinstance(given, str) else given),
+    "deletes": _one_of("deletes", DELETES),
+    "table_name": _template,
+    "table_properties": _texts("table_properties"),
+    "on_gap": _one_of("on_gap", ON_GAP),
+    "allow_masked": _one_of("allow_masked", (True, False)),
+}
+"""How the value of each key is read, for the entry of a table."""

@@ -1,0 +1,274 @@
+"""Finds the tables of a run, what they are read by, and their checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Snapshot, SourceTable
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CdcDisabledError,
+    CheckpointError,
+    MsSqlCdcError,
+    ParameterError,
+    TableNotFoundError,
+    TargetError,
+)
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.lag import Lag
+from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.patterns import matches, parse_pattern
+from airflow_provider_mssql_cdc.core.plan import (
+    Candidate,
+    NotYet,
+)
+from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
+from airflow_provider_mssql_cdc.core.selection import Selection
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.steps import TableSteps
+from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, deciding
+from airflow_provider_mssql_cdc.core.target import check_name, check_names
+from airflow_provider_mssql_cdc.core.wake import without_absence
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.request import Request
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RunPlan:
+    """What a run has to do.
+
+    :param upto: the cut; None while nothing at all is captured
+    :param witness: of the cut; None where its commit is no longer known
+    :param recovery_fork: of the database; None where the login does not see it
+    :param retention: of the change tables; None where unknown
+    :param specs: tables that the Spark job has to load
+    :param quiet: checkpoints of tables without events, moved to the cut
+    :param waiting: tables that the capture has not reached yet
+    :param skipped: tables without CDC, left out on request
+    :param failures: tables that cannot be loaded
+    :param steps: of each table that can be loaded, as its checkpoint says
+    :param candidates: what was found out of each table that can be loaded
+    :param alternatives: the same by other capture instances, for tables without a checkpoint
+    :param checkpoints: of each table whose checkpoint can be read; None for one that has none
+    :param feeds: of each matched table that has any
+    :param options: the record of each table, also of those that are not there
+    :param lag: of the capture; None where it is in time
+    :param user: database user of the login
+    :param protection: what keeps it from reading what the tables hold
+    :param missing: named tables that are not there, or cannot be seen; they are among the failures
+    :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
+    :param kept: schemas by their hash
+    """
+
+    connection: str
+    database: str
+    upto: Cut | None = None
+    retention: datetime.timedelta | None = None
+    witness: Witness | None = None
+    recovery_fork: str | None = None
+    specs: list[TableSpec] = field(default_factory=list)
+    quiet: dict[TableName, Checkpoint] = field(default_factory=dict)
+    waiting: list[NotYet] = field(default_factory=list)
+    skipped: list[TableName] = field(default_factory=list)
+    failures: dict[TableName, MsSqlCdcError] = field(default_factory=dict)
+    steps: dict[TableName, TableSteps] = field(default_factory=dict)
+    candidates: dict[TableName, Candidate] = field(default_factory=dict)
+    alternatives: dict[TableName, list[Candidate]] = field(default_factory=dict)
+    checkpoints: dict[TableName, Checkpoint | None] = field(default_factory=dict)
+    feeds: dict[TableName, Sequence[Feed]] = field(default_factory=dict)
+    options: dict[TableName, TableOptions] = field(default_factory=dict)
+    replay: ReplaySpec | None = None
+    warnings: list[str] = field(default_factory=list)
+    lag: Lag | None = None
+    user: str = ""
+    protection: Protection = field(default_factory=Protection)
+    missing: set[TableName] = field(default_factory=set)
+    found_again: list[TableName] = field(default_factory=list)
+    kept: KeptSchemas = unknown_schema
+
+    def identity(self, name: TableName) -> Identity:
+        """The identity of a table's checkpoint."""
+        options = self.options[name]
+        return Identity.of(self.connection, self.database, name, options.target.address, options.table_name)
+
+    def witness_of(self, probe: Probe) -> Witness | None:
+        """What tells later whether the cut of a probe still belongs to this lineage."""
+        return probe.witness and dataclasses.replace(probe.witness, recovery_fork=self.recovery_fork)
+
+    def keep_witness(self, probe: Probe) -> None:
+        """Keep the witness of the cut, if it has one."""
+        self.witness = self.witness_of(probe) or self.witness
+
+    def warn_of_masks(self, instance: Feed, selection: Selection, *, allowed: bool) -> None:
+        """Prove that the login reads what the table holds, or warn of it where that is enough.
+
+        :raises MaskedError: if it does not
+        """
+        if warning := check_protection(self.protection, instance, selection, self.user, allowed=allowed):
+            self.warnings.append(f"{instance.source}: {warning}")
+
+
+def look(
+    hook: MsSqlCdcHook, store: CheckpointStore, request: Request, sources: Sequence[ChangeSource]
+) -> tuple[DatabaseStatus, RunPlan, dict[TableName, Sequence[Feed]]]:
+    """Find the tables, what they are read by, and their checkpoints.
+
+    :param sources: of two that have feeds of a table the first one counts
+    :return: with the feeds of the tables that can be planned for
+    """
+    snapshot, failures = _enabled(hook, hook.snapshot(request.patterns, request.exclude), request)
+    feeds: dict[TableName, Sequence[Feed]] = {}
+    for source in reversed(sources):
+        feeds.update(source.discover(snapshot))
+    failures = {name: error for name, error in failures.items() if name not in feeds}
+    minutes = snapshot.status.retention_minutes
+    plan = RunPlan(
+        request.connection,
+        snapshot.status.name,
+        retention=None if minutes is None else datetime.timedelta(minutes=minutes),
+        recovery_fork=snapshot.status.recovery_fork_guid,
+        kept=SchemaStore(store.variables).find,
+        failures=failures,
+    )
+    plan.warnings += [
+        f"pattern {pattern!r} matches no table"
+        for pattern in snapshot.matches.empty_patterns
+        if not parse_pattern(pattern).names_one
+    ]
+    for name in snapshot.missing:
+        plan.options[name] = request.options(name)
+        plan.failures[name] = _not_there(hook, name, snapshot.status)
+    tables = [table.name for table in snapshot.matches.tables]
+    for name in tables:
+        try:
+            entry = deciding(name, [request.entries[n] for n in snapshot.matches.by[name]])
+            plan.options[name] = entry.options(request.defaults)
+        except ParameterError as error:
+            error.table, plan.options[name] = str(name), request.defaults
+            plan.failures[name] = error
+    check_names(
+        ((name, shape), plan.options[name].target.table(plan.options[name].table_name, name, shape))
+        for name in tables
+        for shape in plan.options[name].shapes
+    )
+    for table in snapshot.matches.tables:
+        if table.name in feeds:
+            plan.feeds[table.name] = feeds[table.name]
+        elif request.on_disabled == "skip":
+            plan.skipped.append(table.name)
+        else:
+            plan.failures.setdefault(table.name, _not_tracked(table, snapshot.status))
+        if table.name not in plan.skipped:
+            try:
+                check_name(plan.options[table.name].table_name, table.name)
+            except TargetError as error:
+                plan.failures[table.name] = error
+    plan.user = snapshot.status.user
+    plan.protection = hook.protection({i.source_object_id for group in plan.feeds.values() for i in group})
+    if not plan.protection.known:
+        log.info(
+            "%s has no VIEW DEFINITION in %s, so whether row-level security hides rows from it cannot be known",
+            plan.user,
+            plan.database,
+        )
+    read_checkpoints(plan, [*tables, *snapshot.missing], store)
+    plan.missing = set(snapshot.missing)
+    _find_again(plan, tables, store, request)
+    return (
+        snapshot.status,
+        plan,
+        {name: group for name, group in plan.feeds.items() if name not in plan.failures},
+    )
+
+
+def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: CheckpointStore) -> None:
+    """Read the tables' checkpoints; one that cannot be read fails its table."""
+    for name in tables:
+        try:
+            plan.checkpoints[name] = store.load(plan.identity(name))
+        except CheckpointError as error:
+            plan.failures[name] = error
+
+
+def _enabled(
+    hook: MsSqlCdcHook, snapshot: Snapshot, request: Request
+) -> tuple[Snapshot, dict[TableName, MsSqlCdcError]]:
+    """Enable change data capture where that is asked for; the new state, and the tables for which that failed."""
+    if not snapshot.status.cdc_enabled and request.on_disabled != "enable":
+        raise CdcDisabledError(
+            f"change data capture is off in database {snapshot.status.name}.",
+            advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
+        )
+    if request.on_disabled != "enable":
+        return snapshot, {}
+    untracked = [table for table in snapshot.matches.tables if not table.tracked]
+    if not untracked and snapshot.status.cdc_enabled:
+        return snapshot, {}
+    hook.enable_database()
+    failures: dict[TableName, MsSqlCdcError] = {}
+    for table in untracked:
+        log.info("enabling change data capture for %s", table.name)
+        try:
+            hook.enable_table(table.name)
+        except MsSqlCdcError as error:
+            failures[table.name] = error
+    return hook.snapshot(request.patterns, request.exclude), failures
+
+
+def _not_there(hook: MsSqlCdcHook, name: TableName, status: DatabaseStatus) -> TableNotFoundError:
+    near = ", ".join(map(str, hook.similar_tables(name)))
+    return TableNotFoundError(
+        f"it does not exist in {status.name}, or {status.user} may not see it.",
+        table=str(name),
+        advice=(f"It sees {near}. " if near else "It sees no table of a name that is near. ")
+        + "Correct tables, or GRANT SELECT on it; a pattern with * may match nothing.",
+    )
+
+
+def _find_again(plan: RunPlan, tables: Collection[TableName], store: CheckpointStore, request: Request) -> None:
+    """Note the checkpoints that say nothing but that a table was not there, and that now is, under this spelling or
+    that of the database."""
+    spelled = {
+        TableName(pattern.parts[0] or table.schema, pattern.parts[1])
+        for pattern in (entry.pattern for entry in request.entries)
+        for table in tables
+        if pattern.names_one and matches(pattern, table.schema, table.table)
+    }
+    for name in {*tables, *spelled}:
+        stored = plan.checkpoints.get(name)
+        if name not in tables:
+            with suppress(CheckpointError):
+                stored = store.load(request.identity(plan.database, name, request.options(name)))
+        if stored is not None and without_absence(stored) is None:
+            plan.found_again.append(name)
+            if name in plan.checkpoints:
+                plan.checkpoints[name] = None
+
+
+def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError:
+    if table.tracked:
+        return CdcDisabledError(
+            f"{status.user!r} sees none of its capture instances.",
+            table=str(table.name),
+            advice=f"GRANT SELECT ON SCHEMA::[cdc] TO {quote(status.user)}; lets it see them and their change tables; "
+            'on_disabled="skip" leaves the table out.',
+        )
+    return CdcDisabledError(
+        "change data capture is off for this table.",
+        table=str(table.name),
+        advice=f"EXEC sys.sp_cdc_enable_table @source_schema = {literal(table.name.schema)}, "
+        f"@source_name = {literal(table.name.table)}, @role_name = NULL switches it on; "
+        'on_disabled="enable" does that, on_disabled="skip" leaves the table out.',
+    )

@@ -1,0 +1,70 @@
+"""What a DAG author asks of a load."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.checkpoint import Identity
+from airflow_provider_mssql_cdc.core.exceptions import CutError, ParameterError
+from airflow_provider_mssql_cdc.core.lag import MAX_LAG
+from airflow_provider_mssql_cdc.core.patterns import matches
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the DAG author asked for.
+
+    :param defaults: of what entries do not say
+    :param on_disabled: ``fail``, ``skip`` or ``enable``
+    :param salt_check: ``core.selection.salt_check`` of the salt; None where there is none
+    :param max_lag: how late the capture may be
+    """
+
+    connection: str
+    entries: tuple[Entry, ...]
+    exclude: tuple[str, ...]
+    defaults: TableOptions
+    on_disabled: str = "fail"
+    max_transactions: int | None = None
+    max_rows: int | None = None
+    salt_check: str | None = None
+    max_lag: datetime.timedelta = MAX_LAG
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Of the entries, in their order."""
+        return tuple(entry.text for entry in self.entries)
+
+    def options(self, name: TableName) -> TableOptions:
+        """The record of a table whose name the server did not compare: one that is not there, or was there before."""
+        found = [entry for entry in self.entries if matches(entry.pattern, name.schema, name.table)]
+        try:
+            return deciding(name, found).options(self.defaults) if found else self.defaults
+        except ParameterError:
+            return self.defaults
+
+    def identity(self, database: str, table: TableName, options: TableOptions) -> Identity:
+        """The identity of a table's checkpoint."""
+        return Identity.of(self.connection, database, table, options.target.address, options.table_name)
+
+
+def cut_given(upto: object) -> Cut:
+    """The cut that the DAG names.
+
+    :raises CutError: if it is none
+    """
+    try:
+        found = Cut.parse(str(upto))
+        if any(isinstance(position, Lsn) and position.is_zero for position in found):
+            raise ValueError("zeros stand for no position")
+        return found
+    except ValueError as error:
+        raise CutError(
+            f"upto={upto!r} is no position.",
+            advice="Pass the sensor's upto=wait.output: a template would make the text 'None' of a sensor that was "
+            "skipped or had no cut. Without upto the newest position is taken.",
+        ) from error

@@ -1,0 +1,1 @@
+"""What changes are read from: a module or folder for each kind of feeds."""

@@ -1,0 +1,62 @@
+"""What a load asks a table's source in the job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.staging import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What a source says of a table's feed now.
+
+    :param readable_from: behind this position all changes can be read; None while that is not known
+    :param lineage: with what became of the witnesses that were asked for, and the newest position
+    """
+
+    readable_from: Position | None
+    lineage: Lineage
+
+    @property
+    def newest(self) -> Position | None:
+        """The newest position; None while nothing is captured."""
+        return self.lineage.newest
+
+
+class TableSource(Protocol):
+    """One table's changes and rows, by its feed."""
+
+    def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
+        """Read the state, and prove that the feed is still the planned one.
+
+        :param witnesses: by which positions of before are judged
+        :raises InstanceChangedError: if it was dropped or made anew
+        """
+
+    def low(self, state: SourceState) -> Position:
+        """The position before what begins now: all that changes later comes after it.
+
+        :raises CaptureLagError: while there is none
+        """
+
+    def read(self, windows: Sequence[Window], folder: str, *, before_images: bool) -> Staged:
+        """Stage windows, each change once.
+
+        :param folder: for the rows; must not exist yet
+        :param before_images: with all of them, and the times of commits
+        """
+
+    def copy(self, folder: str, timeout: float) -> Copy:
+        """Copy the table's rows, and wait until the changes of meanwhile can be read.
+
+        :param folder: for the rows; must not exist yet
+        :param timeout: seconds to wait
+        :raises CaptureLagError: if that is not enough
+        :raises SchemaChangedError: if columns were changed meanwhile
+        """

@@ -1,0 +1,1 @@
+"""Change data capture: change tables, read in slices in LSN order."""

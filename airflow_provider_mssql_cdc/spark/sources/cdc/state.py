@@ -1,0 +1,173 @@
+"""What SQL Server says of a capture instance and of its log: bounds, mapping, recovery fork, captured columns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+
+from airflow_provider_mssql_cdc.core import catalog
+from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.lineage import LogHistory
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+
+_PARTS = (
+    "kind INT, object_id INT, ordinal INT, name STRING, column_id INT, type_name STRING, max_length INT,"
+    " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
+    " encryption_type INT"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """How far the capture is, by the server's own clock.
+
+    :param now: the server's local time
+    :param max_lsn: newest mapped LSN
+    :param max_time: its ``tran_end_time``
+    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them
+    """
+
+    now: datetime.datetime
+    max_lsn: Lsn | None
+    max_time: datetime.datetime | None
+    empty_scans: int | None
+
+
+def read_state(
+    jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn] = (), *, sees_fork: bool = False
+) -> SourceState:
+    """Read the bounds of the instance, and prove that it is still the planned instance.
+
+    :param lsns: whose times are wanted too, beside that of the newest one
+    :param sees_fork: whether the login is known to see the database's recovery fork
+    :raises InstanceChangedError: if the instance was dropped or enabled anew
+    """
+    row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
+    history = _history(row, lsns)
+    if any(lsn not in history.mapped for lsn in lsns if history.min_mapped is None or lsn >= history.min_mapped):
+        # a cleanup may have removed it after the smallest one was read
+        row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
+        history = _history(row, lsns)
+    min_lsn = _lsn(row["min_lsn"])
+    return SourceState(None if min_lsn is None or min_lsn.is_zero else min_lsn.previous(), history)
+
+
+def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_fork: bool) -> Row:
+    times = "".join(
+        f", (SELECT {_text_of('tran_end_time')} FROM cdc.lsn_time_mapping"
+        f" WHERE start_lsn = {lsn_literal(lsn)}) AS time_{n}"
+        for n, lsn in enumerate(lsns)
+    )
+    fork = "CAST(NULL AS varchar(36))"
+    if sees_fork:
+        fork = (
+            "(SELECT UPPER(CONVERT(varchar(36), recovery_fork_guid)) FROM sys.database_recovery_status"
+            " WHERE database_id = DB_ID())"
+        )
+    rows = jdbc.rows(
+        f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date, {fork} AS fork,"
+        # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
+        f" t.start_lsn AS min_lsn, n.start_lsn AS max_lsn, {_text_of('n.tran_end_time')} AS max_time,"
+        f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS min_mapped{times} FROM cdc.change_tables t"
+        # at once: of two reads in one statement, the second may see what was captured in between
+        " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
+        f" ON 1 = 1 WHERE t.capture_instance = {literal(instance.name)}",
+        "object_id INT, create_date STRING, fork STRING, min_lsn BINARY, max_lsn BINARY, max_time STRING,"
+        " min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
+    )
+    if len(rows) != 1 or not _same_instance(instance, rows[0]):
+        raise InstanceChangedError(
+            f"capture instance {instance.name} was dropped, or enabled anew, since the run was planned.",
+            table=str(instance.source),
+            advice="Run the task again.",
+        )
+    return rows[0]
+
+
+def read_parts(jdbc: Jdbc, tables: str) -> list[Row]:
+    """Return what the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
+
+    :param tables: T-SQL behind ``source_object_id``: which source tables are meant
+    """
+    return jdbc.rows(catalog.columns(tables), _PARTS)
+
+
+def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
+    """Prove that the captured columns are still those that were planned.
+
+    :raises SchemaChangedError: with both column lists; what was captured since a column was dropped from the
+        source is NULL there (docs: sys.sp_cdc_enable_table)
+    """
+    feed, planned = table.feed, table.schema
+    parts = [p for p in read_parts(jdbc, f"= {feed.source_object_id}") if p["object_id"] == feed.object_id]
+    now = TableSchema(catalog.captured_columns(parts), planned.key)
+    if now.hash != planned.hash:
+        raise SchemaChangedError(
+            "captured columns were changed while the table was copied.\n"
+            f"  planned: {', '.join(planned.describe())}\n  now:     {', '.join(now.describe())}\n",
+            table=str(table.name),
+            advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
+        )
+
+
+def read_progress(jdbc: Jdbc) -> CaptureProgress:
+    """Return how far the capture is."""
+    row = jdbc.rows(
+        f"SELECT {_text_of('GETDATE()')} AS now, n.max_lsn, {_text_of('m.tran_end_time')} AS max_time"
+        " FROM (SELECT MAX(start_lsn) AS max_lsn FROM cdc.lsn_time_mapping) n"
+        " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn",
+        "now STRING, max_lsn BINARY, max_time STRING",
+    )[0]
+    return CaptureProgress(
+        _moment(row["now"]),
+        _lsn(row["max_lsn"]),
+        _moment(row["max_time"]) if row["max_time"] else None,
+        _empty_scans(jdbc),
+    )
+
+
+def _empty_scans(jdbc: Jdbc) -> int | None:
+    # session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
+    rows = jdbc.rows_if_allowed(
+        "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0",
+        "empty_scan_count INT",
+    )
+    return rows[0]["empty_scan_count"] if rows else None
+
+
+def _history(row: Row, lsns: Sequence[Lsn]) -> LogHistory:
+    max_lsn = _lsn(row["max_lsn"])
+    times = {lsn: row[f"time_{n}"] for n, lsn in enumerate(lsns)}
+    if max_lsn is not None:
+        times[max_lsn] = row["max_time"]
+    mapped = {lsn: _moment(time) for lsn, time in times.items() if time is not None}
+    return LogHistory(max_lsn, _lsn(row["min_mapped"]), mapped, row["fork"])
+
+
+def _text_of(moment: str) -> str:
+    return f"CONVERT(varchar(23), {moment}, 121)"
+
+
+def _lsn(value: bytearray | None) -> Lsn | None:
+    return None if value is None else Lsn(bytes(value))
+
+
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+def _same_instance(instance: CaptureInstance, row: Row) -> bool:
+    created = _moment(row["create_date"]) if row["create_date"] else None
+    return bool(
+        row["object_id"] == instance.object_id
+        and created is not None
+        and abs(created - instance.create_date) < SAME_TIME
+    )

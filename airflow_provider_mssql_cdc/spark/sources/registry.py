@@ -1,0 +1,43 @@
+"""Which source reads which kind of feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.base import TableSource
+from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
+
+Opened = Callable[[TableSpec, Sequence[ColumnMapping]], TableSource]
+
+
+def _captured(
+    job: JobSpec, jdbc: Jdbc, table: TableSpec, mappings: Sequence[ColumnMapping], connections: int, salt: str | None
+) -> TableSource:
+    return CapturedTable(
+        jdbc,
+        table,
+        mappings,
+        connections=connections,
+        slice_rows=job.slice_rows,
+        salt=salt,
+        sees_fork=job.recovery_fork is not None,
+    )
+
+
+SOURCES: dict[str, Callable[[JobSpec, Jdbc, TableSpec, Sequence[ColumnMapping], int, str | None], TableSource]] = {
+    CaptureInstance.KIND: _captured
+}
+"""What makes a table's source, by the kind of its feed."""
+
+
+def sources(job: JobSpec, jdbc: Jdbc, connections: int, salt: str | None = None) -> Opened:
+    """What makes the sources of a job's tables.
+
+    :param connections: JDBC connections that each may open at once
+    :param salt: of hashes
+    """
+    return lambda table, mappings: SOURCES[table.feed.KIND](job, jdbc, table, mappings, connections, salt)

@@ -1,0 +1,146 @@
+"""The task group, and the ways on which entries of tables come to a task."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import BaseSerialization
+
+from airflow_provider_mssql_cdc.core.choice import choose
+from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table_options import Entry, read_entries
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+from airflow_provider_mssql_cdc.operators.task_group import MsSqlCdcTaskGroup
+from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, _request
+
+TARGET = "iceberg://lake/shop"
+TABLES: list[Any] = [
+    "sales.*",
+    {
+        "table": "sales.people",
+        "columns": ("id", "email", "ssn", "born"),
+        "where": [("status", "<>", "draft"), ("born", "<", datetime.date(2000, 1, 1)), ("kind", "in", (1, 2))],
+        "rename": {"email": "mail"},
+        "mask": {"ssn": "hash"},
+        "key": ("id",),
+        "shapes": ("mirror", "scd2"),
+    },
+]
+PEOPLE = TableSchema(
+    (
+        Column(1, 1, "id", "int", nullable=False),
+        Column(2, 2, "email", "varchar", 40),
+        Column(3, 3, "ssn", "char", 11),
+        Column(4, 4, "born", "date"),
+        Column(5, 5, "status", "varchar", 9),
+        Column(6, 6, "kind", "tinyint"),
+    ),
+    ("id",),
+)
+
+
+def group(**given: Any) -> MsSqlCdcTaskGroup:
+    with DAG("shop"):
+        return MsSqlCdcTaskGroup("shop", **{"tables": TABLES, "target": TARGET, "salt_conn_id": "salt", **given})
+
+
+def test_sensor_and_load_are_made_from_one_set_of_parameters() -> None:
+    made = group(
+        shapes=["mirror", "history"],
+        exclude=["sales.log"],
+        on_disabled="skip",
+        max_rows=7,
+        tooltip="of the shop",
+        wait={"poll_interval": 5, "max_idle": 60},
+        load={"retries": 4},
+        spark={"conf": {"spark.a": "b"}, "conn_id": "spark_big"},
+    )
+    wait, load = made.wait, made.load
+    assert isinstance(wait, MsSqlCdcSensor)
+    assert (wait.task_id, load.task_id, load.upstream_task_ids) == ("shop.wait", "shop.load", {"shop.wait"})
+    for task in (wait, load):
+        assert (task.tables, task.target, task.exclude) == (TABLES, TARGET, ["sales.log"])
+        assert (task.shapes, task.on_disabled) == (("mirror", "history"), "skip")
+    assert load.upto.operator is wait  # type: ignore[attr-defined]
+    assert (wait.poll_interval, wait.max_idle) == (5, 60)
+    assert (load.max_rows, load.retries, load.conf, load._conn_id) == (7, 4, {"spark.a": "b"}, "spark_big")
+    assert made.tooltip == "of the shop"
+
+
+def test_without_a_sensor_each_run_loads() -> None:
+    made = group(wait=None, load={"upto": "{{ params.upto }}"})
+    assert (made.wait, made.load.upstream_task_ids, made.load.upto) == (None, set(), "{{ params.upto }}")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tables": [{"table": "t", "colums": ["a"]}]}, "did you mean columns"),
+        ({"salt_conn_id": None}, "salt_conn_id"),
+        ({"wait": {"poll_interval": 0}}, "poll_interval"),
+        ({"load": {"max_rows": 0}}, "max_rows"),
+        ({"poke_intervall": 5}, "poke_intervall"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_when_the_dag_is_parsed(given: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        group(**given)
+
+
+def chosen(entries: tuple[Entry, ...]) -> tuple[Any, ...]:
+    """What entries say, and the hash of what is chosen of the people."""
+    (people,) = (entry for entry in entries if entry.said is not None)
+    options = people.options(MsSqlCdcLoadOperator(task_id="x", tables="a", target=TARGET).request().defaults)
+    selection = choose(TableName("sales", "people"), PEOPLE, options.choice, check=salt_check("a salt of 16 letters"))
+    kept = dataclasses.replace(options, choice=type(options.choice)())
+    return [entry.text for entry in entries], kept, selection.hash
+
+
+def load(tables: Any) -> MsSqlCdcLoadOperator:
+    return MsSqlCdcLoadOperator(task_id="load", tables=tables, target=TARGET, salt_conn_id="salt")
+
+
+def test_entries_mean_the_same_on_each_way_to_a_task() -> None:
+    text = json.dumps(TABLES, default=str)
+    templated = json.loads(text)
+    templated[1]["where"][1][2] = "{{ params.day }}"
+    templated[1]["table"] = "{{ params.table }}"
+    rendered = load(templated)
+    rendered.render_template_fields({"params": {"day": "2000-01-01", "table": "sales.people"}})
+    with DAG("shop"):
+        mapped = MsSqlCdcLoadOperator.partial(task_id="load", target=TARGET, salt_conn_id="salt").expand(
+            tables=[TABLES]
+        )
+    unmapped = mapped.unmap({"tables": BaseSerialization.deserialize(BaseSerialization.serialize(TABLES))})
+    ways = {
+        "as it is": TABLES,
+        "tuples": tuple(TABLES),
+        "JSON": json.loads(text),
+        "YAML": yaml.safe_load(yaml.safe_dump(json.loads(text))),
+        "XCom": BaseSerialization.deserialize(BaseSerialization.serialize(json.loads(text))),
+        "Jinja": rendered.tables,
+        "mapped": unmapped.tables,
+    }
+    expected = chosen(read_entries(TABLES, salted=True))
+    for way, tables in ways.items():
+        assert chosen(read_entries(load(tables).tables, salted=True)) == expected, way
+
+
+def test_a_trigger_keeps_patterns_shapes_and_names_alone() -> None:
+    made = MsSqlCdcTrigger(tables=TABLES, target=TARGET, shapes=("mirror",), waiting_since=0.0)
+    _, arguments = made.serialize()
+    assert arguments["tables"] == ["sales.*", {"table": "sales.people", "shapes": ("mirror", "scd2")}]
+    again = MsSqlCdcTrigger(**BaseSerialization.deserialize(BaseSerialization.serialize(arguments)))
+    request = _request(again)
+    assert [request.options(TableName("sales", name)).shapes for name in ("people", "orders")] == [
+        ("mirror", "scd2"),
+        ("mirror",),
+    ]

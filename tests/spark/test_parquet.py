@@ -181,7 +181,7 @@ def test_what_is_missing_or_damaged_is_said(spark, table, folder):
     file.with_suffix(".away").rename(file)
 
     manifests[1].write_text(text.replace('"version": 2', '"version": 3', 1))
-    with pytest.raises(NewerFormatError, match=r"has version 3, .* Upgrade airflow-provider-mssql-cdc"):
+    with pytest.raises(NewerFormatError, match=r"has version 3, .* Upgrade the package"):
         table().state()
     for damaged in ("", "{}", text[: len(text) // 2]):
         manifests[1].write_text(damaged)

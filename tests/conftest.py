@@ -127,7 +127,8 @@ def spark_session(folder: Path) -> SparkSession:
 
 def spark_settings(folder: Path) -> dict[str, str]:
     """Return the settings of a Spark with catalogs whose tables lie in the folder."""
-    from airflow_provider_mssql_cdc.operators import formats, jars
+    from airflow_provider_mssql_cdc.core import formats
+    from airflow_provider_mssql_cdc.operators import jars
 
     packages = [package for needs in formats.FORMATS.values() for package in (*needs.packages, formats.JDBC_DRIVER)]
     return {

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_mssql_cdc.core.target import HISTORY, MIRROR, SCD2
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, MIRROR, SCD2
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source
 from tests.benchmarks.contents import compare

@@ -17,8 +17,9 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
 from airflow_provider_mssql_cdc.core.patterns import parse_name
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import SHAPES, Target, check_template
+from airflow_provider_mssql_cdc.core.target import Target, check_template
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, ParameterError
+from airflow_provider_mssql_cdc.core.shapes import HISTORY
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import HISTORY
 
 ALL, ALL_OLD = "all", "all_old"
 NET, NET_MASK, NET_MERGE = "net", "net_mask", "net_merge"

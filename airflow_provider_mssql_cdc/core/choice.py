@@ -20,9 +20,9 @@ from airflow_provider_mssql_cdc.core.selection import (
     same_selection,
     what_differs,
 )
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import Choice
-from airflow_provider_mssql_cdc.core.target import MIRROR
 
 
 def select(
@@ -37,7 +37,7 @@ def select(
     selection = choose(name, schema, choice, check=check)
     check_columns(name, schema, selection)
     lobs = [mapping.name for mapping in map_columns(name, schema, selection) if mapping.is_lob]
-    if selection.conditions and lobs and MIRROR in shapes:
+    if selection.conditions and lobs and any(SHAPES[shape].needs_values for shape in shapes):
         raise SelectionError(
             f"where and a mirror that holds {', '.join(lobs)}: of a row that comes to fulfil the filter, CDC may "
             "leave out the value of such a column, and no earlier row of the target has it.",

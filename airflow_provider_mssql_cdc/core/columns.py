@@ -7,55 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.position import KINDS
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
+from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, EVENT_COLUMNS, SHAPES
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
-from airflow_provider_mssql_cdc.core.target import HISTORY, TRANSACTIONS
 
 TEXT_SUFFIX = "__text"
 """Ends the name of the column that holds, as text, what the column beside it cannot."""
-
-EVENT_COLUMNS = {
-    "_op": "STRING",
-    "_lsn": "STRING",
-    "_command_id": "INT",
-    "_seqval": "STRING",
-    "_seq": "BIGINT",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "_changed": "ARRAY<STRING>",
-    "_unknown": "ARRAY<STRING>",
-}
-"""What a ``history`` table holds beside the data."""
-
-VERSION_COLUMNS = {
-    "_from_lsn": "STRING",
-    "_to_lsn": "STRING",
-    "_from_ts": "TIMESTAMP_NTZ",
-    "_to_ts": "TIMESTAMP_NTZ",
-    "_unknown": "ARRAY<STRING>",
-}
-"""What an ``scd2`` table holds beside the data: a version counts from one commit LSN up to, and without, another."""
-
-TRANSACTION_COLUMNS = {
-    "_lsn": "STRING",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "schema": "STRING",
-    "table": "STRING",
-    "events": "BIGINT",
-    "inserted": "BIGINT",
-    "updated": "BIGINT",
-    "deleted": "BIGINT",
-}
-"""What a ``transactions`` table holds: one row for each transaction that changed the source table."""
-
-_ADDED = {
-    2: {
-        HISTORY: {"_tran_id": "STRING", "_healed": "BOOLEAN"},
-        TRANSACTIONS: {"_tran_id": "STRING"},
-    },
-}
-"""Columns that later versions of the layout have added, by version and shape."""
 
 BEFORE, AFTER = "before_", "after_"
 """Begin the names of a wide history's data columns; none of its other columns begins so."""
@@ -63,15 +21,11 @@ BEFORE, AFTER = "before_", "after_"
 _WIDE_HEAD = {"type": "STRING", "schema": "STRING", "table": "STRING", "lsn": "STRING", "ts": "TIMESTAMP_NTZ"}
 _WIDE_TAIL = ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
 
-DELETED_AT = {"_deleted_at": "TIMESTAMP_NTZ"}
-"""What a ``mirror`` that keeps deleted rows holds beside the data."""
-
-RESERVED = frozenset(
-    {*EVENT_COLUMNS, *VERSION_COLUMNS, *DELETED_AT, "_n", "_moved"}
+_TAKEN = frozenset(
+    {*DELETED_AT, "_n", "_moved"}
     # Iceberg's metadata columns, which a real column of that name would hide
     | {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )
-"""Names that a captured column may not have, in lower case."""
 
 TEMPORARY = "_mssql_cdc_"
 """Begins the names of columns that exist only while a job computes; captured columns may not begin so."""
@@ -173,20 +127,10 @@ def check_columns(table: TableName, schema: TableSchema, selection: Selection = 
     _refuse_clashes(table, mappings)
 
 
-def added_columns(shape: str, layout: int) -> dict[str, str]:
-    """The system columns that a table has beside those of version 1, with their Spark SQL types.
-
-    ``_tran_id`` is the id of the transaction in ``cdc.lsn_time_mapping`` (``0x..``; NULL where that has none, and in
-    copied rows). ``_healed`` tells whether a row was made to close a gap.
-
-    :param layout: version of the table's system columns
-    """
-    return {
-        name: type_
-        for version, shapes in _ADDED.items()
-        if version <= layout
-        for name, type_ in shapes.get(shape, {}).items()
-    }
+def reserved() -> frozenset[str]:
+    """Names that a captured column may not have, in lower case."""
+    with_data = (shape for shape in SHAPES.values() if shape.has_data)
+    return _TAKEN.union(*(shape.system_columns(kind) for shape in with_data for kind in KINDS.values()))
 
 
 def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
@@ -213,11 +157,12 @@ def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple
 
 def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> None:
     taken: dict[str, Column] = {}
+    names = reserved()
     for mapping in mappings:
         for target in mapping.targets:
             # Spark compares names without regard to case
             name = target.name.lower()
-            if name in RESERVED or name.startswith(TEMPORARY) or name in taken:
+            if name in names or name.startswith(TEMPORARY) or name in taken:
                 other = f"the column {taken[name].name!r}" if name in taken else "a column of the load"
                 raise _unsupported(
                     table,

@@ -10,25 +10,28 @@ from typing import Any, ClassVar
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, Column, TableName, quote
-from airflow_provider_mssql_cdc.core.target import SHAPES
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
     """What a kind of feeds can do.
 
-    :param shapes: that can be loaded from it
+    :param shapes: that can be loaded from it; None: all
     :param exact_cut: a window ends at the cut; otherwise at the position that its rows prove, at or above the cut
     :param before_images: it has the values before an update
     :param replay: a window can be read again, and has the same rows
     :param limits: a window can be ended after so many transactions or rows
     """
 
-    shapes: tuple[str, ...] = SHAPES
+    shapes: tuple[str, ...] | None = None
     exact_cut: bool = True
     before_images: bool = True
     replay: bool = True
     limits: bool = True
+
+    def serves(self, shape: str) -> bool:
+        """Whether a shape can be loaded from it."""
+        return self.shapes is None or shape in self.shapes
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,20 +24,11 @@ from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
+from airflow_provider_mssql_cdc.core.shapes import HARD, IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant, same_schema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
-from airflow_provider_mssql_cdc.core.target import (
-    HARD,
-    HISTORY,
-    IGNORE,
-    KEYLESS,
-    MIRROR,
-    SCD2,
-    SHAPES,
-    TRANSACTIONS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +81,7 @@ def choose_feed(
     name: TableName,
     feeds: Sequence[Feed],
     checkpoint: Checkpoint | None,
-    shapes: Collection[str] = SHAPES,
+    shapes: Collection[str] = tuple(SHAPES),
     probe: Probe | None = None,
 ) -> Feed:
     """The feed to read: the checkpoint's while it exists, else one that continues it; for a table that is loaded for
@@ -178,7 +169,7 @@ def choose_key(
         )
     if meant:
         return tuple(dict.fromkeys(meant.values())), False
-    if needing := [shape for shape in shapes if shape not in KEYLESS]:
+    if needing := [shape for shape in shapes if SHAPES[shape].needs_key]:
         raise KeyRequiredError(
             f"{needing[0]} needs a key, and the table has neither a primary key nor a unique index in its capture "
             "instance.",
@@ -193,11 +184,12 @@ def check_abilities(name: TableName, feed: Feed, shapes: Iterable[str]) -> None:
 
     :raises FeedError: naming them
     """
-    if refused := [shape for shape in shapes if shape not in feed.CAN.shapes]:
+    if refused := [shape for shape in shapes if not feed.CAN.serves(shape)]:
         raise FeedError(
             f"{', '.join(refused)} cannot be loaded from {feed}.",
             table=str(name),
-            advice=f"It serves {', '.join(feed.CAN.shapes)}: load the table by a task of its own with these shapes.",
+            advice=f"It serves {', '.join(filter(feed.CAN.serves, SHAPES))}: load the table by a task of its own with "
+            "these shapes.",
         )
 
 
@@ -207,12 +199,14 @@ def check_key(name: TableName, options: TableOptions, key: Sequence[str], *, uni
     :param unique: whether the server enforces it
     :raises KeyRequiredError: for ``scd2``, for a mirror that ignores deletes, and for a history that needs such a key
     """
-    if HISTORY in options.shapes:
+    if any(SHAPES[shape].takes_history for shape in options.shapes):
         check_history_key(name, options.history, key=key, unique=unique)
-    if unique or set(options.shapes) <= KEYLESS:
+    if unique:
         return
-    kind = SCD2 if SCD2 in options.shapes else 'a mirror with deletes="ignore"' if options.deletes == IGNORE else None
-    if kind is not None:
+    refused = [shape for shape in options.shapes if SHAPES[shape].needs_enforced_key]
+    if options.deletes == IGNORE:
+        refused += [f'a {shape} with deletes="ignore"' for shape in options.shapes if SHAPES[shape].takes_deletes]
+    for kind in refused[:1]:
         raise KeyRequiredError(
             f"{kind} needs a key that SQL Server enforces: a primary key, or the unique index of the capture instance.",
             table=str(name),
@@ -371,11 +365,11 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 lost_after=candidate.lost_after.get(shape),
                 asserted=candidate.word(shape),
                 # it has none of the columns that the expressions are about
-                partition_by=() if shape == TRANSACTIONS else options.partition_by,
+                partition_by=options.partition_by if SHAPES[shape].has_data else (),
                 properties=dict(options.table_properties),
                 format=options.target.format,
-                deletes=options.deletes if shape == MIRROR else HARD,
-                history=options.history if shape == HISTORY else DEFAULT,
+                deletes=options.deletes if SHAPES[shape].takes_deletes else HARD,
+                history=options.history if SHAPES[shape].takes_history else DEFAULT,
             )
             for shape, state in candidate.sinks.items()
         ),

@@ -18,12 +18,14 @@ _P = TypeVar("_P", bound="Position")
 class Position:
     """How far the changes of a source are read. Positions of one kind have an order; comparing two kinds raises.
 
-    :cvar KIND: names the kind in JSON
+    :cvar KIND: names the kind in JSON, and the columns of such positions
+    :cvar COLUMN_TYPE: Spark SQL type of these columns
     """
 
     __slots__ = ()
 
     KIND: ClassVar[str]
+    COLUMN_TYPE: ClassVar[str]
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -79,6 +81,7 @@ class Lsn(Position):
 
     LENGTH: ClassVar[int] = 10
     KIND: ClassVar[str] = "lsn"
+    COLUMN_TYPE: ClassVar[str] = "STRING"
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes) or len(self.value) != self.LENGTH:

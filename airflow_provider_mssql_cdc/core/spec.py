@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed
+from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
+from airflow_provider_mssql_cdc.core.shapes import HARD
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
-from airflow_provider_mssql_cdc.core.target import HARD, ICEBERG, display_name
+from airflow_provider_mssql_cdc.core.target import display_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,12 @@ from typing import Any, Required, TypedDict
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
 from airflow_provider_mssql_cdc.core.conditions import LISTS, NULLS, OPERATORS, operator_of
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.formats import check_format
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
 from airflow_provider_mssql_cdc.core.selection import HASH, MASKS
+from airflow_provider_mssql_cdc.core.shapes import DELETES, HARD, MIRROR, SHAPES, check_shapes
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import (
-    DELETES,
-    HARD,
-    KEYLESS,
-    MIRROR,
-    SHAPES,
-    TABLE_NAME,
-    Target,
-    check_format,
-    check_shapes,
-    check_template,
-)
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 
 FAIL, RESNAPSHOT = "fail", "resnapshot"
 ON_GAP = (FAIL, RESNAPSHOT)
@@ -130,7 +121,7 @@ def check_partitions(history_form: str, shapes: Iterable[str], partition_by: obj
 
     :raises ParameterError: if there are such
     """
-    if history_form == WIDE and partition_by and not set(shapes) <= KEYLESS:
+    if history_form == WIDE and partition_by and not all(SHAPES[shape].only_adds for shape in shapes):
         raise ParameterError(
             "partition_by names columns that a wide history does not have: load it by a task of its own"
         )

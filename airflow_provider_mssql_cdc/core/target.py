@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from string import Formatter
-from urllib.parse import unquote
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError, TargetError
+from airflow_provider_mssql_cdc.core.formats import FORMATS, is_path
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
-
-MIRROR = "mirror"
-HISTORY = "history"
-SCD2 = "scd2"
-TRANSACTIONS = "transactions"
-SHAPES = (MIRROR, HISTORY, SCD2, TRANSACTIONS)
-
-KEYLESS = frozenset({HISTORY, TRANSACTIONS})
-"""The shapes to which rows are only added, so that they need no key."""
 
 TABLE_NAME = "{schema}_{table}"
 """How target tables are named unless the user says otherwise."""
-
-HARD, SOFT, IGNORE = "hard", "soft", "ignore"
-DELETES = (HARD, SOFT, IGNORE)
-"""What a mirror does with rows that were deleted: they go, they are marked by ``_deleted_at``, or they stay."""
-
-ICEBERG, DELTA, PARQUET, POSTGRESQL = "iceberg", "delta", "parquet", "postgresql"
-
-_CATALOG = re.compile(
-    r"(?P<format>iceberg|delta)://(?P<catalog>[A-Za-z_][A-Za-z0-9_]*)/(?P<namespace>[^/]+(?:/[^/]+)*)/?"
-)
-_FOLDER = re.compile(r"(?P<format>delta|parquet)\+(?P<folder>[a-z][a-z0-9]*://[^?#]*[^/?#])/*")
-_DATABASE = re.compile(r"(?P<format>postgresql)://(?P<connection>[\w.-]+)/(?P<schema>[^/]+)/?")
-
-FORMS = (
-    "iceberg://catalog/namespace, delta://catalog/namespace, delta+file:///folder, parquet+file:///folder or "
-    "postgresql://connection_id/schema"
-)
-"""How targets are written, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +22,7 @@ class Target:
     the Airflow connection that names the database.
 
     :param address: as the user wrote it
-    :param format: ``iceberg``, ``delta``, ``parquet`` or ``postgresql``
+    :param format: as ``core.formats`` names it
     :param place: what stands before the table's name: the catalog (``spark.sql.catalog.<name>``) and one or more
         levels of a namespace; or the URL of the folder; or the Airflow connection and the schema
     """
@@ -64,25 +37,11 @@ class Target:
 
         :raises ParameterError: if it is of none of these forms, or leads out of the catalog
         """
-        if match := _FOLDER.fullmatch(address):
-            if ".." in unquote(match["folder"]).split("/"):
-                raise ParameterError(f"target {address!r}: write the folder without '..'")
-            return cls(address.rstrip("/"), match["format"], (match["folder"],))
-        if match := _DATABASE.fullmatch(address):
-            if _is_too_long(match["schema"]):
-                raise ParameterError(f"target {address!r}: {_TOO_LONG}")
-            return cls(address.rstrip("/"), match["format"], (match["connection"], match["schema"]))
-        match = _CATALOG.fullmatch(address)
-        if not match:
-            raise ParameterError(f"target {address!r} is not of the form {FORMS}")
-        levels = tuple(match["namespace"].split("/"))
-        for level in levels:
-            if _is_path(level):
-                raise ParameterError(
-                    f"target {address!r}: {level!r} is no name of a namespace; a catalog of folders would write "
-                    "elsewhere."
-                )
-        return cls(address.rstrip("/"), match["format"], (match["catalog"], *levels))
+        for target in FORMATS.values():
+            if (place := target.place(address)) is not None:
+                return cls(address.rstrip("/"), target.name, place)
+        forms = [form for target in FORMATS.values() for form in target.forms]
+        raise ParameterError(f"target {address!r} is not of the form {', '.join(forms[:-1])} or {forms[-1]}")
 
     def table(self, template: str, source: TableName, shape: str, suffix: str = "") -> tuple[str, ...]:
         """Return the parts of a sink's table name: what ``place`` says, and the table.
@@ -92,7 +51,7 @@ class Target:
         :param suffix: added at the end
         """
         name = template.format(schema=source.schema, table=source.table)
-        return (*self.place, name + ("" if shape == MIRROR else "_" + shape) + suffix)
+        return (*self.place, name + SHAPES[shape].suffix + suffix)
 
 
 def in_folder(table: Sequence[str]) -> bool:
@@ -103,55 +62,6 @@ def in_folder(table: Sequence[str]) -> bool:
 def display_name(table: Sequence[str]) -> str:
     """Return a sink's table for people: ``catalog.namespace.table``, or a URL."""
     return "/".join(table) if in_folder(table) else ".".join(table)
-
-
-def _is_path(name: str) -> bool:
-    """Whether a catalog that makes folders of names would take this for a path, or for nothing."""
-    plain = unquote(name)
-    return plain.strip() in ("", ".", "..") or "/" in plain or "\\" in plain
-
-
-_TOO_LONG = "PostgreSQL's names have at most 63 bytes."
-_OF_THE_LOAD = "mssql_cdc_"
-_OF_EACH_TABLE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
-
-
-def check_identifiers(format_: str, table: Sequence[str], columns: Iterable[str], source: TableName) -> None:
-    """Refuse names that a target cannot hold as they are.
-
-    PostgreSQL cuts longer names (docs: Identifiers and Key Words), and has columns of its own in each table (docs:
-    System Columns).
-
-    :param format_: of the target
-    :param table: the target table, as ``Target.table`` names it
-    :param columns: of the target table
-    :param source: the source table, for the message
-    :raises TargetError: with the name, and what to do
-    """
-    if format_ != POSTGRESQL:
-        return
-    name, advice = table[-1], "Choose another table_name."
-    if _is_too_long(name):
-        raise TargetError(f"{name!r} is too long: {_TOO_LONG}", table=str(source), advice=advice)
-    if name.startswith(_OF_THE_LOAD):
-        raise TargetError(
-            f"names of target tables must not begin with {_OF_THE_LOAD}, as {name!r} does: tables of the load do.",
-            table=str(source),
-            advice=advice,
-        )
-    for column in columns:
-        problem = f"is too long: {_TOO_LONG}" if _is_too_long(column) else "is a column that each table has."
-        if _is_too_long(column) or column in _OF_EACH_TABLE:
-            raise TargetError(
-                f"column {column!r} {problem}",
-                table=str(source),
-                advice="Give it another name (rename), or leave it out of the capture instance "
-                "(@captured_column_list).",
-            )
-
-
-def _is_too_long(name: str) -> bool:
-    return len(name.encode()) > 63
 
 
 def check_template(template: str) -> None:
@@ -169,7 +79,7 @@ def check_template(template: str) -> None:
                 f"table_name={template!r}: the fields are {{schema}} and {{table}}, as in '{{schema}}_{{table}}', and "
                 "there are no other braces."
             )
-    if _is_path(template.format(schema="s", table="t")):
+    if is_path(template.format(schema="s", table="t")):
         raise ParameterError(f"table_name={template!r} makes a path, or nothing, not the name of a table.")
 
 
@@ -179,46 +89,12 @@ def check_name(template: str, source: TableName) -> None:
     :raises TargetError: with what to do
     """
     name = template.format(schema=source.schema, table=source.table)
-    if _is_path(name):
+    if is_path(name):
         raise TargetError(
             f"{name!r} is a path, not the name of a table.",
             table=str(source),
             advice="Load this table by a task of its own with another table_name, or leave it out with exclude.",
         )
-
-
-def check_format(target: str, shapes: Iterable[str], **made: object) -> None:
-    """Refuse what the format of a target does not have.
-
-    :param target: its address, which may be a template behind the format
-    :param made: what tables are to be made with: ``partition_by``, ``table_properties``
-    :raises ParameterError: for Parquet with shapes to which rows are not only added, for PostgreSQL with ``scd2``, and
-        for both with one of those
-    """
-    if target.startswith(f"{PARQUET}+"):
-        what, held = "Parquet files", set(KEYLESS)
-    elif target.startswith(f"{POSTGRESQL}:"):
-        what, held = "tables in PostgreSQL", {MIRROR, *KEYLESS}
-    else:
-        return
-    if not set(shapes) <= held:
-        alone = ", ".join(f'"{shape}"' for shape in SHAPES if shape in held)
-        raise ParameterError(f"target {target!r}: {what} hold shapes=[{alone}] alone")
-    for name, value in made.items():
-        if value:
-            raise ParameterError(f"target {target!r}: {what} have no {name}")
-
-
-def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:
-    """Return the shapes, each known and named once.
-
-    :raises ParameterError: otherwise, or if there is none
-    """
-    chosen = tuple(shapes)
-    unknown = [shape for shape in chosen if shape not in SHAPES]
-    if unknown or not chosen or len(set(chosen)) != len(chosen):
-        raise ParameterError(f"shapes={list(chosen)!r}: expected some of {list(SHAPES)}, each once")
-    return chosen
 
 
 def check_names(sinks: Iterable[tuple[tuple[TableName, str], Sequence[str]]]) -> None:

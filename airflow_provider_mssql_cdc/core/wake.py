@@ -13,8 +13,8 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.plan import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
+from airflow_provider_mssql_cdc.core.shapes import MIRROR
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
-from airflow_provider_mssql_cdc.core.target import MIRROR
 
 LONGEST_IDLE = datetime.timedelta(hours=6)
 IDLE_WHERE_RETENTION_IS_UNKNOWN = datetime.timedelta(hours=1)

@@ -26,9 +26,10 @@ from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.patterns import matches
 from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding, read_entries, watched
-from airflow_provider_mssql_cdc.core.target import Target, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import Target, check_template
 from airflow_provider_mssql_cdc.core.wake import (
     Wake,
     WakeRules,

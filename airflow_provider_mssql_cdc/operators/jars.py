@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
+from airflow_provider_mssql_cdc.core.formats import Package
 
 log = logging.getLogger(__name__)
 
@@ -39,20 +40,6 @@ _NETWORK = re.compile(r"Server access error|SERVER ERROR|FAILED DOWNLOADS|timed 
 _NO_JAVA = re.compile(r"JAVA_HOME is not set|java: (?:command )?not found")
 _REASONS = (r"Server access error.*", r"download failed: [^\]]*", r"unresolved dependency: [^\]]*", r"Exception.*")
 """What says why Ivy failed, the most telling first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A library, as Maven names it.
-
-    :param coordinate: ``group:artifact:version``
-    :param parts: all that it needs beside it, where Maven would bring more; None takes what Maven brings
-    :param without: what Maven would bring, as ``group:artifact``, with ``*`` for any letters
-    """
-
-    coordinate: str
-    parts: tuple[str, ...] | None = None
-    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

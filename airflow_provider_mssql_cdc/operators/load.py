@@ -24,6 +24,7 @@ from airflow.providers.common.compat.sdk import (
     mask_secret,
 )
 
+from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
@@ -44,6 +45,7 @@ from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.shapes import DELETES, HISTORY, check_shapes
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.summary import Summary
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -57,22 +59,13 @@ from airflow_provider_mssql_cdc.core.table_options import (
     read_entries,
     shapes_said,
 )
-from airflow_provider_mssql_cdc.core.target import (
-    DELETES,
-    HISTORY,
-    POSTGRESQL,
-    TABLE_NAME,
-    Target,
-    check_format,
-    check_shapes,
-    check_template,
-)
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed
-from airflow_provider_mssql_cdc.operators import formats, jars, job_files
+from airflow_provider_mssql_cdc.operators import jars, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -210,7 +203,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         history = HistoryOptions.checked(
             changes, history_form, operations, shapes=shapes_said(tables, shapes), replay=replay
         )
-        check_format(str(target), shapes, table_properties=table_properties)
+        formats.check_format(str(target), shapes, table_properties=table_properties)
         check_literals(tables, exclude, target, salted=salt_conn_id is not None)
         check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
         if deletes not in DELETES:
@@ -571,7 +564,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     def _database_connection(self) -> Connection | None:
         """Return the Airflow connection of the target, None where no connection names it."""
         target = Target.parse(self.target)
-        return MsSqlCdcHook.get_connection(target.place[0]) if target.format == POSTGRESQL else None
+        return MsSqlCdcHook.get_connection(target.place[0]) if formats.FORMATS[target.format].in_database else None
 
     def _database(self) -> DatabaseSpec | None:
         connection = self._database_connection()
@@ -703,7 +696,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             if ranges and isinstance(outlet, AssetAlias) and not outlet.name.endswith(OPERATIONS_ALIAS):
                 extra: dict[str, Any] = {"tables": ranges, "upto": plan.upto.text if plan.upto else None}
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
-                prefix = "x-" if self.target.startswith(f"{POSTGRESQL}:") else ""
+                prefix = "x-" if self.target.startswith(f"{formats.POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
 
 

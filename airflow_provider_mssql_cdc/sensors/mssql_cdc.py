@@ -19,8 +19,9 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
+from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
-from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_shapes, check_template
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, seconds, without_load_only

@@ -7,9 +7,9 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import TRANSACTION_COLUMNS
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.shapes import TRANSACTION_COLUMNS
 
 _NUMBERS = ("events", "inserted", "updated", "deleted")
 

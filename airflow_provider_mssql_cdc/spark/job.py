@@ -18,8 +18,8 @@ from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.parts import SparkParts
 from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.sources.registry import sources
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +62,11 @@ def _load(
     load = None
     try:
         session = table_session(spark)
-        jdbc, salt = Jdbc(session, job.source, secrets[0], job.fetch_size), secrets[2].password
-        opened = sources(job, jdbc, connections, salt)
-        load = TableLoad(session, job, table, opened, connections=connections, salt=salt)
+        jdbc = Jdbc(session, job.source, secrets[0], job.fetch_size)
+        parts = SparkParts(session, job, jdbc, connections, secrets[2].password)
+        load = TableLoad(job, table, parts)
         if (found := load.found_table()) is not table:
-            load = TableLoad(session, job, found, opened, connections=connections, salt=salt)
+            load = TableLoad(job, found, parts)
         if job.replay is None:
             load.run()
         else:

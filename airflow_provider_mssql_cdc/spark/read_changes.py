@@ -9,27 +9,27 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core import catalog
-from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, HistoryOptions, check_changes, check_history_key
+from airflow_provider_mssql_cdc.core.changes import ALL_OLD, HistoryOptions, check_changes, check_history_key
 from airflow_provider_mssql_cdc.core.choice import select
-from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, map_columns
+from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.lineage import check_unmoved
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
 from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.selection import salt_check
+from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS, HISTORY
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
-from airflow_provider_mssql_cdc.core.target import HISTORY
 from airflow_provider_mssql_cdc.spark import files
-from airflow_provider_mssql_cdc.spark.changes import seen_as
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
-from airflow_provider_mssql_cdc.spark.fold import column
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
+from airflow_provider_mssql_cdc.spark.shapes.history import history_events
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_parts
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
@@ -124,9 +124,9 @@ def read_changes(
     selection = select(instance.source, schema, choice, (HISTORY,), check=check)
     read = TableSpec(instance.source, instance, schema, (), unique, selection)
     place = folder.rstrip("/")
-    shape = TableShape(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")
+    of_table = TableRows(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")
     try:
-        source = CapturedTable(jdbc, read, shape.mappings, connections=connections, slice_rows=slice_rows, salt=salt)
+        source = CapturedTable(jdbc, read, of_table.mappings, connections=connections, slice_rows=slice_rows, salt=salt)
         before = source.state()
         _check_window(jdbc, read, window, before)
         seen = before.lineage.witnesses()
@@ -134,9 +134,8 @@ def read_changes(
             source, read, [window], f"{place}/staged/events", before_images=True, witnesses=seen
         )
         check_unmoved(read.name, seen, state.lineage)
-        events = shape.history_events(staged, window, None, once=changes in (ALL, ALL_OLD))
-        rows = seen_as(changes, shape, events)
-        names = [*(target.name for target in shape.data_columns), *EVENT_COLUMNS]
+        rows = history_events(of_table, changes, staged, window, None)
+        names = [*(target.name for target in of_table.data_columns), *EVENT_COLUMNS]
         kept = write_rows(rows.select(*map(column, names)), f"{place}/changes")
     except GapError as error:
         error.advice = f"Begin the window at {error.readable_from} or later."

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from airflow_provider_mssql_cdc.core.formats import DELTA, ICEBERG, PARQUET, POSTGRESQL
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, MIRROR, SCD2
 from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_mssql_cdc.core.formats import DELTA, PARQUET, POSTGRESQL
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, MIRROR, SCD2
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, MIRROR, PARQUET, POSTGRESQL, SCD2
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
 from tests.benchmarks import source

@@ -11,8 +11,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.cli.demo.postgres import missing
+from airflow_provider_mssql_cdc.core.formats import DELTA, ICEBERG, PARQUET, POSTGRESQL
+from airflow_provider_mssql_cdc.core.shapes import HISTORY, MIRROR, SCD2
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
-from airflow_provider_mssql_cdc.core.target import DELTA, HISTORY, ICEBERG, MIRROR, PARQUET, POSTGRESQL, SCD2
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source

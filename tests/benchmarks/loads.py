@@ -12,9 +12,10 @@ from airflow.providers.common.compat.sdk import Connection
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.shapes import MIRROR
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
-from airflow_provider_mssql_cdc.core.target import MIRROR, Target
+from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.finding import RunPlan

@@ -18,8 +18,9 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_mssql_cdc.core.target import ICEBERG
-from airflow_provider_mssql_cdc.operators import formats, jars
+from airflow_provider_mssql_cdc.core import formats
+from airflow_provider_mssql_cdc.core.formats import ICEBERG
+from airflow_provider_mssql_cdc.operators import jars
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.logins import TARGET_PASSWORD, TARGET_USER
 

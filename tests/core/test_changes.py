@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import CHANGES, DEFAULT, OPERATIONS, HistoryOptions, check_history_key
 from airflow_provider_mssql_cdc.core.codec import from_data, to_data
-from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS, TargetColumn, wide_columns
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
+from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.spark.shapes.wide import wide_columns
 from tests.core.test_spec import MARKER, SPEC
 
 

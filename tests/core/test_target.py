@@ -1,17 +1,10 @@
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
+from airflow_provider_mssql_cdc.core.formats import check_format, check_identifiers
+from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import (
-    Target,
-    check_format,
-    check_identifiers,
-    check_name,
-    check_names,
-    check_shapes,
-    check_template,
-    display_name,
-)
+from airflow_provider_mssql_cdc.core.target import Target, check_name, check_names, check_template, display_name
 
 ORDERS = TableName("sales", "orders")
 LAKE = Target.parse("iceberg://lake/shop")
@@ -147,13 +140,13 @@ def test_a_target_in_postgresql_is_named_by_its_connection():
 )
 def test_names_that_postgresql_would_cut_or_has_itself_are_refused(table, column, problem):
     with pytest.raises(TargetError, match=problem) as refused:
-        check_identifiers("postgresql", ("c", "s", table), ["id", column], ORDERS)
+        check_identifiers("postgresql", table, ["id", column], ORDERS)
     assert (refused.value.table, refused.value.permanent) == (str(ORDERS), True)
-    check_identifiers("iceberg", ("c", "s", table), ["id", column], ORDERS)
+    check_identifiers("iceberg", table, ["id", column], ORDERS)
 
 
 def test_names_of_63_bytes_are_held():
-    check_identifiers("postgresql", ("c", "s", "ä" * 31 + "x"), ["ä" * 31 + "x", "CTID"], ORDERS)
+    check_identifiers("postgresql", "ä" * 31 + "x", ["ä" * 31 + "x", "CTID"], ORDERS)
 
 
 def test_odd_names_of_sources_are_names():

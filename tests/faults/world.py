@@ -29,25 +29,12 @@ from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.request import Request
-from airflow_provider_mssql_cdc.spark import job, load, replay
+from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from tests.core.variables import Variables
-from tests.faults.job_source import JobSource
-from tests.faults.source import TABLES, Hook, Source, fold, lsn, name_of, number
-from tests.faults.targets import (
-    OPEN,
-    SALTS,
-    Rows,
-    Staged,
-    TargetTable,
-    Within,
-    Write,
-    as_dict,
-    as_rows,
-    check,
-    next_versions,
-    versions_anew,
-)
+from tests.faults.parts import WorldParts
+from tests.faults.source import TABLES, Hook, Source, lsn, name_of
+from tests.faults.targets import SALTS, TargetTable, check
 
 SHAPES = ("mirror", "history", "scd2")
 CHOICES = ("all", "few", "hashed")
@@ -197,10 +184,9 @@ class World:
         job.run(self, spec)  # type: ignore[arg-type]
         return Outcome(plan, spec, _read(Receipt, self._receipts.pop(spec.receipt_path)))
 
-    def open_table(self, shape: Any, sink: Any, name: Sequence[str]) -> TargetTable:
-        """Return a sink's table, or, for a replay into a table of its own, a new one."""
-        table = shape.spec.name.table
-        known = self.targets[table, sink.shape]
+    def open_table(self, table: str, shape: str, name: Sequence[str]) -> TargetTable:
+        """A sink's table, or, for a replay into a table of its own, a new one."""
+        known = self.targets[table, shape]
         return known if known.name == ".".join(name) else TargetTable(self, name, table, "rebuilt")
 
     def write_text(self, path: str, text: str) -> None:
@@ -247,78 +233,22 @@ def _read(kind: type[T], text: str) -> T:
     return cast(T, text.value) if isinstance(text, Unwritten) else from_json(kind, text)
 
 
-def _first_rows(
-    shape: Any, sink: Any, window: Any, staged: Staged | None, copy: Any, held: Any, *, anew: bool, **_: Any
-) -> Write:
-    events = staged.rows(window) if staged is not None else Rows()
-    touched, low = {e[3] for e in events}, number(window.after)
-    stays = [e for e in copy.held if e[3] not in touched]
-    if sink.shape == "history":
-        return Write(lambda rows: [*rows, *stays, *events], low)
-    if sink.shape == "scd2":
-        return Write(lambda rows: versions_anew(rows, as_dict(stays), low, events), low)
-    return Write(lambda rows: as_rows(fold(as_dict(stays), events)), low)
-
-
-def _next_window(shape: Any, sink: Any, window: Any, staged: Staged, held: Any, gaps: Any) -> Write:
-    events = staged.rows(window)
-    if sink.shape == "history":
-        return Write(lambda rows: [*rows, *events])
-    if sink.shape == "scd2":
-        return Write(lambda rows: next_versions(rows, events))
-    return Write(lambda rows: as_rows(fold(as_dict(rows), events)))
-
-
-def _newest(rows: Rows, columns: Sequence[str]) -> tuple[str | None, ...]:
-    """What the newest position of some columns of a history or of versions is."""
-    found = [[e[0 if name in ("_lsn", "_from_lsn") else 1] for e in rows] for name in columns]
-    return tuple(max((str(lsn(p)) for p in positions if p != OPEN), default=None) for positions in found)
-
-
-def _identified(sink: Any, rows: Rows) -> Any:
-    return SimpleNamespace(agg=lambda *names: SimpleNamespace(collect=lambda: [_newest(rows, names)]))
-
-
 @contextmanager
 def patched() -> Iterator[None]:
     """Put a world where the job would find Spark and the server."""
     nobody = Credentials(None, None)
-    with (
-        mock.patch.multiple(
-            job,
-            credentials=lambda _: nobody,
-            target_credentials=lambda _: nobody,
-            salt=lambda world: world.salt,
-            table_session=lambda world: world,
-            Jdbc=lambda world, *_: world,
-            sources=lambda job, world, connections, salt: (
-                lambda table, mappings: JobSource(world, table, salt, sees_fork=job.recovery_fork is not None)
-            ),
-            _application_id=lambda _: "",
-            to_json=lambda receipt: _written(receipt, receipt.spec_id),
-            files=SimpleNamespace(
-                write_text=lambda world, path, text: world.write_text(path, text),
-                remove=lambda world, _: world.at("clean-up"),
-            ),
-        ),
-        mock.patch.multiple(
-            load,
-            open_table=lambda world, job, shape, sink, name, connections: world.open_table(shape, sink, name),
-            first_rows=_first_rows,
-            next_window=_next_window,
-            laid_out=lambda sink, write, layout: write,
-            identified=_identified,
-            F=SimpleNamespace(max=lambda name: name),
-        ),
-        mock.patch.multiple(
-            replay,
-            laid_out=lambda sink, write, layout: write,
-            identified=lambda _, rows: rows,
-            known_in_history=lambda *_: None,
-            history_rows=lambda shape, sink, staged, window, known: staged.rows(window),
-            Append=lambda rows: Write(lambda held: [*held, *rows]),
-            within=Within,
-            _missing=lambda events, held, window: [e for e in events if e not in held],
+    with mock.patch.multiple(
+        job,
+        credentials=lambda _: nobody,
+        target_credentials=lambda _: nobody,
+        salt=lambda world: world.salt,
+        table_session=lambda world: world,
+        SparkParts=lambda world, spec, *_: WorldParts(world, spec),
+        _application_id=lambda _: "",
+        to_json=lambda receipt: _written(receipt, receipt.spec_id),
+        files=SimpleNamespace(
+            write_text=lambda world, path, text: world.write_text(path, text),
+            remove=lambda world, _: world.at("clean-up"),
         ),
     ):
         yield

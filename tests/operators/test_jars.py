@@ -18,10 +18,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
-from airflow_provider_mssql_cdc.operators import formats, jars
+from airflow_provider_mssql_cdc.operators import jars
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 

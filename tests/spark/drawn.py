@@ -7,15 +7,20 @@ from random import Random
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.columns import map_columns
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.spark.shapes.history import History
+from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
+from airflow_provider_mssql_cdc.spark.shapes.scd2 import Versions
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import raw_schema
 from tests.spark import model
 from tests.spark.rows import local
 
 SPEC = model.table_spec()
 MAPPINGS = map_columns(SPEC.name, SPEC.schema)
-SHAPE = TableShape(SPEC, MAPPINGS, "UTC")
+TABLE = TableRows(SPEC, MAPPINGS, "UTC")
 DDL = "h INT, id INT, name STRING, doc STRING, `old text` STRING"
 
 # Hypothesis tries 0 first, and one example is all that a run has time for: each run has a beginning of its own
@@ -53,6 +58,31 @@ def frame(session, rows, mappings=MAPPINGS):
 def before(captures, cut):
     """What a mirror holds at the cut."""
     return [(c.history, id_, *values) for c in captures for id_, values in c.state(cut).items()]
+
+
+def mirror_of(table=TABLE, deletes="hard"):
+    """A mirror of the table."""
+    return Mirror(table, SinkSpec("mirror", ("lake", "n", "t"), None, None, deletes=deletes))
+
+
+def history_of(table=TABLE, **options):
+    """A history of the table."""
+    return History(table, SinkSpec("history", ("lake", "t"), None, None, history=HistoryOptions(**options)))
+
+
+def versions_of(table=TABLE):
+    """A table of versions."""
+    return Versions(table, SinkSpec("scd2", ("lake", "t"), None, None))
+
+
+class Copied:
+    """A copy with these rows."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def rows(self):
+        return self._rows
 
 
 def copied(session, rows):

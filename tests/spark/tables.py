@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.spark.targets import Append, State
+from airflow_provider_mssql_cdc.spark.targets import OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
@@ -53,6 +53,16 @@ def changes(target: Table, rows: list[tuple]) -> DataFrame:
     return local(target._session, rows, DDL + ", _op STRING, _n BIGINT")
 
 
+def merge(rows: DataFrame, key: Sequence[str], *, nullable_key: bool = False) -> Write:
+    """A write that puts and deletes by key."""
+    return Write(rows, key, OldRows.OF_KEY, nullable_key=nullable_key)
+
+
+def replace(rows: DataFrame) -> Write:
+    """A write of all that a table is to hold."""
+    return Write(rows, old=OldRows.ALL)
+
+
 def contents(target: Table) -> list[tuple]:
     """Return what the table holds, in order."""
     if isinstance(target, PostgresqlTable):
@@ -76,14 +86,14 @@ def by_hand(target: Table, statement: str) -> list:
 
 def load(target: Table, position: int, rows: list[tuple]) -> None:
     """Append rows with a marker."""
-    assert target.commit(target.state(), Append(frame(target, rows)), marker(position))
+    assert target.commit(target.state(), Write(frame(target, rows)), marker(position))
 
 
 def commit_one_after_the_other(one: Table, two: Table) -> None:
     """Commit twice from what both saw before: the second is refused."""
     seen_by_one, seen_by_two = one.state(), two.state()
-    assert one.commit(seen_by_one, Append(frame(one, [(2, "one", 2)])), marker(5))
-    assert not two.commit(seen_by_two, Append(frame(two, [(2, "two", 2)])), marker(5))
+    assert one.commit(seen_by_one, Write(frame(one, [(2, "one", 2)])), marker(5))
+    assert not two.commit(seen_by_two, Write(frame(two, [(2, "two", 2)])), marker(5))
 
 
 def race(targets: Sequence[Table], states: Sequence[State]) -> int:
@@ -97,7 +107,7 @@ def race(targets: Sequence[Table], states: Sequence[State]) -> int:
     def run(number: int) -> None:
         rows = frame(targets[number], [(number, "row", 1)])
         barrier.wait(60)
-        won[number] = targets[number].commit(states[number], Append(rows), marker(10 + number))
+        won[number] = targets[number].commit(states[number], Write(rows), marker(10 + number))
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(len(targets))]
     for thread in threads:

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.changes import CHANGES, HistoryOptions
+from airflow_provider_mssql_cdc.core.changes import CHANGES
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
-from airflow_provider_mssql_cdc.spark.changes import events_held, history_rows, identified, known_in_history, seen_as
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.shapes.history import history_events
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.shapes.ways import seen_as
+from airflow_provider_mssql_cdc.spark.shapes.wide import identified
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
-from airflow_provider_mssql_cdc.spark.targets import Append
-from airflow_provider_mssql_cdc.spark.writes import laid_out
+from airflow_provider_mssql_cdc.spark.targets import Write
 from tests.spark import model
-from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.drawn import DDL, MAPPINGS, SPEC, TABLE, Copied, before, copied, draw, few, frame, history_of, seeds
 from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -63,23 +63,23 @@ def _plain(lsn: str) -> str:
 
 
 def drawn(spark, folder, captures, low, high):
-    """Return the shape, the staged window, the window, and what is known of each key before it."""
+    """Return the table, the staged window, the window, and what is known of each key before it."""
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     raw = frame(session, model.raw_rows(captures, low, high))
     staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
-    shape = dataclasses.replace(SHAPE, scratch=str(folder / "resolved"))
+    table = dataclasses.replace(TABLE, scratch=str(folder / "resolved"))
     known = local(session, [(*row, []) for row in before(captures, low)], DDL + ", _unknown ARRAY<STRING>")
-    return shape, staged, window, known
+    return table, staged, window, known
 
 
 @few
 @given(seeds)
 def test_each_way_shows_what_the_source_did(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
-    shape, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
-    events = shape.history_events(staged, window, known, once=False)
+    table, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
+    events = history_events(table, "all_old", staged, window, known, once=False)
 
-    found = {changes: seen_as(changes, shape, events).collect() for changes in CHANGES}
+    found = {changes: seen_as(changes, table, events).collect() for changes in CHANGES}
 
     images = sorted(
         (str(model.lsn(position)), history * 1000 + command, OPERATIONS[operation], history, id_, *map(repr, values))
@@ -128,7 +128,7 @@ def test_an_update_that_follows_another_names_the_columns_of_both_in_their_order
     raw = frame(session, model.raw_rows([capture], 10, 40))
     staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(tmp_path / "events"), history=True)
 
-    (row,) = seen_as("net_mask", SHAPE, SHAPE.history_events(staged, window, None)).collect()
+    (row,) = seen_as("net_mask", TABLE, history_events(TABLE, "all_old", staged, window, None)).collect()
 
     assert (row["_op"], row["_lsn"], row["_changed"]) == ("U", str(model.lsn(40)), ["name", "doc", "old text"])
 
@@ -137,12 +137,11 @@ def test_an_update_that_follows_another_names_the_columns_of_both_in_their_order
 @given(seeds)
 def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
-    shape, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
-    sink = SinkSpec("history", ("lake", "t"), None, None, history=HistoryOptions(form="wide"))
-    alone = dataclasses.replace(sink, history=HistoryOptions(form="wide", operations=("update",)))
+    table, staged, window, known = drawn(spark, tmp_path_factory.mktemp("staged"), captures, low, high)
+    wide = history_of(table, form="wide")
 
-    rows = history_rows(shape, sink, staged, window, known)
-    updates = history_rows(shape, alone, staged, window, known)
+    rows = wide.rows(window, staged, known)
+    updates = history_of(table, form="wide", operations=("update",)).rows(window, staged, known)
 
     pairs = {}
     for capture in captures:
@@ -175,20 +174,20 @@ def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_pat
 
     assert found(rows) == expected
     assert found(updates) == [record for record in expected if record[0] == "update"]
-    as_kept = laid_out(sink, Append(rows), LAYOUT).rows.drop(TRAN_ID)
-    assert as_kept.columns == [column.name for column in SHAPE.columns(sink)]
-    assert laid_out(sink, Append(rows), 1).rows.drop(TRAN_ID).columns == as_kept.columns[:-2]
+    as_kept = wide.laid_out(Write(rows), LAYOUT).rows.drop(TRAN_ID)
+    assert as_kept.columns == [column.name for column in wide.columns()]
+    assert wide.laid_out(Write(rows), 1).rows.drop(TRAN_ID).columns == as_kept.columns[:-2]
     ids = {(row["_lsn"], row[TRAN_ID]) for row in staged.rows(window).collect()}
     assert {(_plain(row["lsn"]), row["_tran_id"]) for row in as_kept.collect()} <= ids
     assert {row["_healed"] for row in as_kept.collect()} <= {False}
     # each record stands for one event, and a history of them tells what the next window needs to know
     events = staged.rows(window).where("_op != 'B'").select("_lsn", "_command_id", "_seqval", "_op").collect()
     assert sorted(map(tuple, events)) == sorted(
-        tuple(row) for row in identified(sink, rows).select("_lsn", "_command_id", "_seqval", "_op").collect()
+        tuple(row) for row in identified(rows).select("_lsn", "_command_id", "_seqval", "_op").collect()
     )
     later = Window(model.lsn(high), model.lsn(high + 1))
-    of_records = known_in_history(SHAPE, sink, rows, later)
-    of_events = SHAPE.known_in_history(shape.history_events(staged, window, known, once=False), later)
+    of_records = wide.known(later, rows)
+    of_events = history_of().latest(later, history_events(table, "all_old", staged, window, known, once=False))
     kept = [f"`{name}`" for name in ("h", "id", "doc", "old text", "_unknown")]
 
     def told(known):
@@ -198,15 +197,17 @@ def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_pat
     # what was there before a gap may have changed within it
     middle = model.lsn((low + high) // 2)
     gaps = (Gap(model.lsn(low), model.lsn(low)), Gap(model.lsn(low + 1), middle), Gap(later.upto, later.upto))
-    events_of_later = shape.history_events(staged, window, known, once=False).where(F.col("_lsn") >= str(middle))
-    of_later = SHAPE.known_in_history(events_of_later, later)
-    assert told(known_in_history(SHAPE, sink, rows, later, gaps)) == told(of_later)
+    events_of_later = history_events(table, "all_old", staged, window, known, once=False).where(
+        F.col("_lsn") >= str(middle)
+    )
+    of_later = history_of().latest(later, events_of_later)
+    assert told(wide.known(later, rows, gaps)) == told(of_later)
 
 
 def test_a_key_column_may_have_any_name(spark):
     columns = (Column(1, 1, "latest", "int"), Column(2, 2, "count", "int"), Column(3, 3, "doc", "ntext"))
     spec = model.table_spec(columns=columns, key=("latest", "count"), unique_key=False)
-    shape = TableShape(spec, map_columns(spec.name, spec.schema), None)
+    table = TableRows(spec, map_columns(spec.name, spec.schema), None)
     names = "latest INT, count INT, doc STRING"
     rows = local(
         table_session(spark),
@@ -214,14 +215,14 @@ def test_a_key_column_may_have_any_name(spark):
         f"{names}, _unknown ARRAY<STRING>, _op STRING, _lsn STRING, _seq BIGINT",
     )
 
-    known = shape.known_in_history(rows, Window(model.lsn(3), model.lsn(4)))
+    known = history_of(table).latest(Window(model.lsn(3), model.lsn(4)), rows)
 
     assert [tuple(row) for row in known.collect()] == [(1, 2, "b", [])]
     images = rows.select("latest", "count", "doc")
-    shape.chosen_key.refuse_duplicates(images.limit(1))
+    table.unenforced_key.refuse_duplicates(images.limit(1))
     with pytest.raises(KeyRequiredError, match="latest=1, count=2"):
-        shape.chosen_key.refuse_duplicates(images)
-    assert shape.chosen_key.alone(images).collect() == []
+        table.unenforced_key.refuse_duplicates(images)
+    assert table.unenforced_key.alone(images).collect() == []
 
 
 @few
@@ -236,9 +237,7 @@ def test_copied_rows_give_way_to_the_changes_that_a_history_holds_alone(spark, t
     copy = copied(session, scanned)
 
     def kept(changes):
-        sink = SinkSpec("history", ("lake", "t"), None, None, history=HistoryOptions(changes, operations=BUT_UPDATES))
-        held = events_held(SHAPE, sink, staged, window)
-        rows = SHAPE.history_copy(copy, model.lsn(low), staged, window, held).collect()
+        rows = history_of(changes=changes, operations=BUT_UPDATES).copied(window, staged, Copied(copy)).collect()
         return sorted((row["h"], row["id"]) for row in rows)
 
     there = {row[:2] for row in before(captures, high)}

@@ -11,12 +11,12 @@ import pytest
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge
+from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.spark.model import lsn
 from tests.spark.rows import local
-from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker
+from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker, merge
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -94,9 +94,9 @@ def test_what_not_every_reader_knows_can_be_left_off(spark, tmp_path):
         target = DeltaTable(table_session(spark), (f"file://{tmp_path}", name), "spec", properties=properties)
         target.create((TargetColumn("id", "INT", "{}"), TargetColumn("name", "STRING", "{}")))
         rows = local(target._session, [(1, "a"), (2, "b")], "id INT, name STRING")
-        assert target.commit(target.state(), Append(rows), marker(1))
+        assert target.commit(target.state(), Write(rows), marker(1))
         rows = local(target._session, [(1, None, "D", 1), (2, "c", "U", 2)], "id INT, name STRING, _op STRING, _n INT")
-        assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+        assert target.commit(target.state(), merge(rows, ["id"]), marker(2))
         assert contents(target) == [(2, "c")]
         (detail,) = spark.sql(f"DESCRIBE DETAIL {target.sql_name}").collect()
         made[name] = {*detail["tableFeatures"]} & {"deletionVectors", "columnMapping"}
@@ -151,7 +151,7 @@ def test_a_log_that_forgot_the_newest_transactions_is_loaded_on(table, with_prop
     assert state.marker == (marker(1) if with_property else None)
 
     # as `mssql-cdc checkpoint set` lets it
-    assert not forgetful.commit(state, Append(frame(forgetful, [(6, "f", 6)])), marker(4))
+    assert not forgetful.commit(state, Write(frame(forgetful, [(6, "f", 6)])), marker(4))
     load(forgetful, 4, [(6, "f", 6)])
 
     assert forgetful.state().marker == marker(4)
@@ -210,10 +210,10 @@ def test_a_restore_from_another_time_zone(table, zone):
     load(table(), 1, [(1, "a", 1), (7, "g", 7)])
     target = table()
     rows = changes(target, [(7, None, None, "D", 1)])
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+    assert target.commit(target.state(), merge(rows, ["id"]), marker(2))
     then = now(elsewhere)
     rows = changes(target, [(1, None, None, "D", 1)])
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(3))
+    assert target.commit(target.state(), merge(rows, ["id"]), marker(3))
 
     restore_to(elsewhere, then)
 
@@ -258,7 +258,7 @@ def test_a_restore_while_delta_begins_is_found(table, killed):
         target._check_beneath = lambda own, commits: None
 
     with contextlib.nullcontext() if killed else pytest.raises(TargetError, match="at the moment when a load wrote"):
-        target.commit(table().state(), Append(frame(target, [(3, "c", 3)])), marker(3))
+        target.commit(table().state(), Write(frame(target, [(3, "c", 3)])), marker(3))
 
     assert contents(table()) == [(1, "a", 1), (3, "c", 3)]
     state = table().state()
@@ -281,7 +281,7 @@ def test_a_table_that_was_made_and_loaded_anew_meanwhile_takes_no_old_window(spa
     other.create(COLUMNS)
     load(other, 1, [(1, "anew", 1)])
 
-    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert not target.commit(seen, Write(frame(target, [(3, "c", 3)])), marker(3))
 
     assert contents(other) == [(1, "anew", 1)]
     sql(other, "DROP TABLE {}")
@@ -293,7 +293,7 @@ def test_a_restore_does_not_make_old_transactions_count_again(table):
     load(table(), 2, [(2, "b", 2)])
     sql(table(), "RESTORE TABLE {} TO VERSION AS OF 1")
 
-    assert not seen_before.commit(before, Append(frame(seen_before, [(9, "old", 9)])), marker(2))
+    assert not seen_before.commit(before, Write(frame(seen_before, [(9, "old", 9)])), marker(2))
 
     load(table(), 3, [(3, "c", 3)])
     assert contents(table()) == [(1, "a", 1), (3, "c", 3)]
@@ -323,7 +323,7 @@ def test_a_merge_beside_a_foreign_change_of_the_same_rows_is_decided_again(table
     target._write = write
     done = []
     rows = changes(target, [(1, "A", 1, "U", 1)])
-    thread = threading.Thread(target=lambda: done.append(target.commit(state, Merge(rows, ["id"]), marker(2))))
+    thread = threading.Thread(target=lambda: done.append(target.commit(state, merge(rows, ["id"]), marker(2))))
     thread.start()
     assert waits.wait(60)
     sql(table(), "DELETE FROM {} WHERE id = 2")

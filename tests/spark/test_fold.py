@@ -10,11 +10,25 @@ from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequir
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.shapes.history import history_events
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import RAW_COLUMNS, raw_schema
 from tests.spark import model
-from tests.spark.drawn import MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.drawn import (
+    MAPPINGS,
+    SPEC,
+    TABLE,
+    Copied,
+    before,
+    copied,
+    draw,
+    few,
+    frame,
+    history_of,
+    mirror_of,
+    seeds,
+)
 from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -36,7 +50,7 @@ def test_a_mirror_becomes_what_the_source_was_at_the_cut(spark, tmp_path_factory
     start = before(captures, low)
     known = local(session, start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
-    changes = SHAPE.mirror_changes(staged, window, known).collect()
+    changes = mirror_of().changes(window, staged, known).collect()
 
     mirror = {(h, id_): (h, id_, *rest) for h, id_, *rest in start}
     assert len({(row["h"], row["id"]) for row in changes}) == len(changes)
@@ -64,7 +78,7 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
         "h INT, id INT, name STRING, doc STRING, `old text` STRING, _unknown ARRAY<STRING>",
     )
 
-    events = SHAPE.history_events(staged, window, known).collect()
+    events = history_events(TABLE, "all_old", staged, window, known).collect()
 
     kinds = {1: "D", 2: "I", 3: "B", 4: "U"}
     expected = {
@@ -81,17 +95,23 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     assert [(bytes.fromhex(e["_lsn"][2:]), e["_seq"]) for e in sorted(events, key=lambda e: e["_n"])] == order
 
 
+def first_mirror(window, staged, copy, table=TABLE):
+    """The rows with which a mirror begins."""
+    write = mirror_of(table).first(window, staged, Copied(copy), None, anew=False, known_at=None)
+    return write.rows
+
+
 PASSED_ON = model.table_spec(unique_key=False)
 WITHOUT_LOBS = model.table_spec(columns=model.COLUMNS[:3], unique_key=False)
 
 
 def staged_as(spec, session, folder, rows, window):
-    """Stage rows of the first columns, as they are read where the user chose the key; with the table's shape."""
+    """Stage rows of the first columns, as they are read where the user chose the key; with the table."""
     mappings = map_columns(spec.name, spec.schema)
     width = len(RAW_COLUMNS) + len(spec.schema.columns)
     raw = frame(session, [row[:width] for row in rows], mappings)
     staged = stage(raw, spec.schema, mappings, [window], str(folder / "events"), history=True)
-    return TableShape(spec, mappings, "UTC"), staged
+    return TableRows(spec, mappings, "UTC"), staged
 
 
 @few
@@ -100,11 +120,11 @@ def test_a_key_that_nobody_enforces_is_passed_on_from_row_to_row(spark, tmp_path
     captures, low, high = draw(seed, enforced=False)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     folder = tmp_path_factory.mktemp("staged")
-    shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
+    table, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
     start = [row[:3] for row in before(captures, low)]
     held = local(session, start, "h INT, id INT, name STRING")
 
-    changes = shape.mirror_changes(staged, window, held)
+    changes = mirror_of(table).changes(window, staged, held)
 
     mirror = {row[:2]: row for row in start}
     found = changes.collect()
@@ -125,16 +145,16 @@ def test_a_scan_that_meets_rows_on_the_move_loses_none(spark, tmp_path_factory, 
     captures, low, high = draw(seed, enforced=False, distinct=True)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     folder, random = tmp_path_factory.mktemp("staged"), Random(seed)
-    shape, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
+    table, staged = staged_as(WITHOUT_LOBS, session, folder, model.raw_rows(captures, low, high), window)
     scanned = [row[:3] for capture in captures for row in capture.scanned(random, low, high)]
     copied = local(session, scanned, "h INT, id INT, name STRING")
 
-    found = shape.mirror_rows(staged, window, copied).collect()
+    found = first_mirror(window, staged, copied, table).collect()
 
     assert sorted(map(tuple, found)) == sorted(row[:3] for row in before(captures, high))
     events = {(row["h"], row["id"], row["name"]) for row in staged.rows(window).collect()}
     kept = {row[:3] for row in before(captures, low)} - events
-    history = shape.history_copy(copied, model.lsn(low), staged, window).select("h", "id", "name").collect()
+    history = history_of(table).copied(window, staged, Copied(copied)).select("h", "id", "name").collect()
     assert sorted(map(tuple, history)) == sorted(kept)
 
 
@@ -148,11 +168,11 @@ def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
             for h in range(len(copied))
             for n, operation, id_ in ((1, 3, 1), (1, 4, 2), (2, 3, 2), (2, 4, 3))
         ]
-        shape, staged = staged_as(WITHOUT_LOBS, session, tmp_path / str(len(copied)), [r for _, r in moved], window)
+        table, staged = staged_as(WITHOUT_LOBS, session, tmp_path / str(len(copied)), [r for _, r in moved], window)
         frame = local(
             session, [(h, id_, "x") for h, ids in enumerate(copied) for id_ in ids], "h INT, id INT, name STRING"
         )
-        return sorted(map(tuple, shape.mirror_rows(staged, window, frame).collect()))
+        return sorted(map(tuple, first_mirror(window, staged, frame, table).collect()))
 
     assert rows([1, 2], [2, 3], [2, 2]) == [(h, id_, "x") for h in range(3) for id_ in (2, 3)]
     with pytest.raises(CopyMovedError, match="passed keys on while the table was copied"):
@@ -165,14 +185,14 @@ def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_fa
     captures, low, high = draw(seed, enforced=False)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     rows = model.raw_rows(captures, low, high)
-    shape, staged = staged_as(PASSED_ON, session, tmp_path_factory.mktemp("staged"), rows, window)
+    table, staged = staged_as(PASSED_ON, session, tmp_path_factory.mktemp("staged"), rows, window)
     known = local(
         session,
         [(*row, []) for row in before(captures, low)],
         "h INT, id INT, name STRING, doc STRING, `old text` STRING, _unknown ARRAY<STRING>",
     )
 
-    events = shape.history_events(staged, window, known).collect()
+    events = history_events(table, "all_old", staged, window, known).collect()
 
     expected = {
         (str(model.lsn(position)), history * 1000 + command, "_DIBU"[operation]): (history, id_, *values)
@@ -245,12 +265,12 @@ def with_one_row_each(session, folder, cases, window):
 def test_what_is_left_of_a_key_of_the_users_choice(spark, tmp_path):
     session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
     left, cases = zip(*(case.values for case in LEFT_OF_B), strict=True)
-    shape, staged, held = with_one_row_each(session, tmp_path, cases, window)
+    table, staged, held = with_one_row_each(session, tmp_path, cases, window)
 
     found = dict.fromkeys(range(len(cases)), "b")
-    for row in shape.mirror_changes(staged, window, held).collect():
+    for row in mirror_of(table).changes(window, staged, held).collect():
         found[row["h"]] = None if row["_op"] in "DB" else row["name"]
-    first = {row["h"]: row["name"] for row in shape.mirror_rows(staged, window, held).collect()}
+    first = {row["h"]: row["name"] for row in first_mirror(window, staged, held, table).collect()}
 
     names = [case.id for case in LEFT_OF_B]
     assert dict(zip(names, found.values(), strict=True)) == dict(zip(names, left, strict=True))
@@ -260,13 +280,13 @@ def test_what_is_left_of_a_key_of_the_users_choice(spark, tmp_path):
 @pytest.mark.parametrize("some", [SEVERAL[:3], SEVERAL[3:]])
 def test_several_rows_with_a_key_of_the_users_choice_are_refused(spark, tmp_path, some):
     session, window = table_session(spark), Window(model.lsn(5), model.lsn(50))
-    shape, staged, held = with_one_row_each(session, tmp_path, [case.values[0] for case in some], window)
+    table, staged, held = with_one_row_each(session, tmp_path, [case.values[0] for case in some], window)
     with pytest.raises(KeyRequiredError, match="several rows have") as refused:
-        shape.mirror_changes(staged, window, held)
+        mirror_of(table).changes(window, staged, held)
     for h in range(len(some)):
         assert f"h={h}, id=2" in str(refused.value)
     with pytest.raises(KeyRequiredError, match=r"several rows have h=\d, id=2"):
-        shape.mirror_rows(staged, window, held)
+        first_mirror(window, staged, held, table)
 
 
 def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
@@ -280,9 +300,9 @@ def test_lobs_do_not_tell_rows_apart(spark, tmp_path):
     held = local(session, [(1, 2, "b", "doc", "text")], "h INT, id INT, name STRING, doc STRING, `old text` STRING")
 
     def left(number, *rows):
-        shape, staged = staged_as(PASSED_ON, session, tmp_path / str(number), list(rows), window)
+        table, staged = staged_as(PASSED_ON, session, tmp_path / str(number), list(rows), window)
         return [
-            tuple(r[n] for n in ("_op", *model.NAMES)) for r in shape.mirror_changes(staged, window, held).collect()
+            tuple(r[n] for n in ("_op", *model.NAMES)) for r in mirror_of(table).changes(window, staged, held).collect()
         ]
 
     # a second row comes and goes, without the text that old images lack
@@ -309,11 +329,11 @@ def test_a_mirror_with_lobs_under_a_key_of_the_users_choice_is_right_or_refused(
     low, high = 30, 90
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     rows = model.raw_rows([capture], low, high)
-    shape, staged = staged_as(PASSED_ON, session, tmp_path, rows, window)
+    table, staged = staged_as(PASSED_ON, session, tmp_path, rows, window)
     start = before([capture], low)
     held = local(session, start, "h INT, id INT, name STRING, doc STRING, `old text` STRING")
     try:
-        found = shape.mirror_changes(staged, window, held).collect()
+        found = mirror_of(table).changes(window, staged, held).collect()
     except TargetError:
         return
     mirror = {row[1]: row for row in start}
@@ -335,7 +355,7 @@ def test_a_copy_of_any_moment_gives_no_event_a_value_of_another_time(spark, tmp_
         frame(session, model.raw_rows(captures, low, high)), SPEC.schema, MAPPINGS, [window], path, history=True
     )
 
-    events = SHAPE.history_events(staged, window, SHAPE.known_in_copy(copy, staged, window)).collect()
+    events = history_events(TABLE, "all_old", staged, window, TABLE.known_in_copy(copy, staged, window)).collect()
 
     kinds = {1: "D", 2: "I", 3: "B", 4: "U"}
     real = {
@@ -432,7 +452,11 @@ def first_loads(session, folder, names, history):
 def test_a_copied_lob_stands_for_an_event_only_if_no_event_of_its_key_may_have_set_it(spark, tmp_path):
     _, window, copy, staged = first_loads(table_session(spark), tmp_path, COPIES, history=True)
 
-    events = SHAPE.history_events(staged, window, SHAPE.known_in_copy(copy, staged, window)).orderBy("_n").collect()
+    events = (
+        history_events(TABLE, "all_old", staged, window, TABLE.known_in_copy(copy, staged, window))
+        .orderBy("_n")
+        .collect()
+    )
 
     found = {name: [] for name in COPIES}
     for event in sorted(events, key=lambda e: (e["_lsn"], e["_seq"])):
@@ -448,13 +472,13 @@ def test_a_new_mirror_takes_a_lob_from_the_copy_or_is_refused(spark, tmp_path):
         session, tmp_path / "good", [name for name in COPIES if name not in refused], history=False
     )
 
-    found = SHAPE.mirror_rows(staged, window, copy).collect()
+    found = first_mirror(window, staged, copy).collect()
 
     assert sorted(map(tuple, found), key=repr) == sorted(before(captures, 90), key=repr)
     for number, name in enumerate(refused):
         _, window, copy, staged = first_loads(session, tmp_path / str(number), [name], history=False)
         with pytest.raises(CopyMovedError, match="CDC left out the value of doc, old text of h=0, id=2") as refusal:
-            SHAPE.mirror_rows(staged, window, copy)
+            first_mirror(window, staged, copy)
         assert not refusal.value.permanent
         assert "Run the task again" in str(refusal.value)
         assert "drop" not in str(refusal.value)
@@ -480,6 +504,6 @@ def test_a_new_mirror_of_a_table_without_lobs(spark, tmp_path):
     )
     copy = local(session, [(2, 2), (3, 3), (4, 4)], "id INT, n INT")
 
-    found = TableShape(spec, mappings, "UTC").mirror_rows(staged, window, copy).collect()
+    found = first_mirror(window, staged, copy, TableRows(spec, mappings, "UTC")).collect()
 
     assert sorted(map(tuple, found)) == [(1, 10), (2, 20), (4, 4)]

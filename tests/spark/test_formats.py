@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,12 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.history import History
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.shapes.transactions import Transactions
+from airflow_provider_mssql_cdc.spark.sink import Sink
+from airflow_provider_mssql_cdc.spark.targets import State
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.core.test_spec import MARKER as A_MARKER
 from tests.spark.model import table_spec
@@ -147,11 +153,11 @@ def test_a_spec_of_a_later_version_is_refused_by_the_job(orders: Origin, tmp_pat
     orders.wait_captured()
     spec = orders.spec(orders.table("dbo.orders", at=positions(first)), upto=orders.max_lsn())
     with monkeypatch.context() as later:
-        later.setattr(JobSpec, "FORMAT", Format("job spec", 3, "0.9.1", {}))
+        later.setattr(JobSpec, "FORMAT", Format("job spec", JobSpec.FORMAT.version + 1, "0.9.1", {}))
         (tmp_path / "spec.json").write_text(to_json(spec))
     # the job would end this process' Spark
     monkeypatch.setattr(type(orders.spark), "stop", lambda session: None)
-    with pytest.raises(FormatError, match="the job spec has version 3"):
+    with pytest.raises(FormatError, match=f"the job spec has version {JobSpec.FORMAT.version + 1}"):
         job.main(["--spec", str(tmp_path / "spec.json")])
     assert written(orders, "mirror") == before
 
@@ -169,38 +175,60 @@ def test_changed_columns_are_said_with_those_that_the_target_was_loaded_with(ord
     assert found.error.message.index("then:") < found.error.message.index("now:")
 
 
+class Named:
+    """A target table of which the name and the columns are known."""
+
+    name = "a.b.c"
+
+    def __init__(self, columns: list[str]) -> None:
+        self.columns = columns
+
+    def rows(self, state: State) -> Named:
+        return self
+
+
+def layout(rows: SinkRows, columns: list[str] | None = None, marker: Marker | None = None) -> int:
+    """The layout of a sink's table, which is there or not, with a marker or without."""
+    state = State(columns is not None, None, marker, marker is None)
+    sink = Sink(None, rows, lambda *_: Named(columns or []), ("a", "b", "c"), lambda _: None)  # type: ignore[arg-type,return-value]
+    return sink.layout(state)
+
+
+def history(columns: tuple[Column, ...], **options: Any) -> History:
+    """A history of a table with these columns."""
+    spec = table_spec(columns=columns, key=("id",))
+    table = TableRows(spec, map_columns(spec.name, spec.schema), None)
+    return History(table, SinkSpec("history", ("a", "b", "c"), None, None, history=HistoryOptions(**options)))
+
+
 def test_a_history_without_marker_is_read_by_its_columns_unless_they_are_the_sources() -> None:
-    sink = SinkSpec("history", ("lake", "shop", "orders_history"), None, None)
+    def named(*names: str) -> tuple[Column, ...]:
+        return tuple(Column(n, n, name, "int") for n, name in enumerate(("id", *names), start=1))
 
-    def shape(*names: str) -> TableShape:
-        columns = tuple(Column(n, n, name, "int") for n, name in enumerate(("id", *names), start=1))
-        spec = table_spec(columns=columns, key=("id",))
-        return TableShape(spec, map_columns(spec.name, spec.schema), None)
-
-    plain, taken = shape("note"), shape("_Tran_Id", "_healed")
-    for layout in (1, 2):
-        assert plain.layout_of(sink, [column.name for column in plain.columns(sink, layout)]) == layout
-    assert (plain.new_layout(sink), taken.new_layout(sink)) == (2, 1)
-    assert taken.layout_of(sink, [column.name for column in taken.columns(sink, 1)]) == 1
-    wide = dataclasses.replace(sink, history=HistoryOptions(form="wide"))
-    assert taken.new_layout(wide) == 2, "its data columns have other names"
+    plain, taken = history(named("note")), history(named("_Tran_Id", "_healed"))
+    for version in (1, 2):
+        assert layout(plain, [column.name for column in plain.columns(version)]) == version
+    assert (layout(plain), layout(taken)) == (2, 1)
+    assert layout(taken, [column.name for column in taken.columns(1)]) == 1
+    wide = history(named("_Tran_Id", "_healed"), form="wide")
+    assert layout(wide) == 2, "its data columns have other names"
 
 
 @pytest.mark.parametrize("kind", ["history", "transactions", "wide"])
 def test_a_source_column_must_not_take_the_place_of_a_system_column(kind: str) -> None:
     columns = (Column(1, 1, "id", "int", 4, 10), Column(2, 2, "_TRAN_ID", "int", 4, 10))
-    spec = table_spec("t", columns, ("id",))
-    shape = TableShape(spec, map_columns(spec.name, spec.schema), None)
-    history = HistoryOptions(form="wide") if kind == "wide" else HistoryOptions()
-    sink = SinkSpec(
-        "transactions" if kind == "transactions" else "history", ("a", "b", "c"), None, None, history=history
-    )
-    marker = dataclasses.replace(A_MARKER, layout=1)
-    assert shape.marked_layout(sink, "a.b.c", marker) == 1
+    rows: SinkRows = history(columns, form="wide" if kind == "wide" else "events")
+    if kind == "transactions":
+        rows = Transactions(rows.table, SinkSpec("transactions", ("a", "b", "c"), None, None))
+
+    def marked(version: int) -> int:
+        return layout(rows, [], dataclasses.replace(A_MARKER, layout=version))
+
+    assert marked(1) == 1
     if kind == "history":
         with pytest.raises(UnsupportedColumnError, match=r"'_TRAN_ID' has the name of a system column of a\.b\.c"):
-            shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=2))
+            marked(2)
     else:
-        assert shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=2)) == 2
+        assert marked(2) == 2
     with pytest.raises(TargetError, match="system columns of version 3"):
-        shape.marked_layout(sink, "a.b.c", dataclasses.replace(marker, layout=3))
+        marked(3)

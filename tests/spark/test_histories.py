@@ -107,7 +107,7 @@ def test_the_list_of_tables_may_change(live, monkeypatch):
     settle = TableLoad._settle
 
     def fail(load, sink, *args):
-        if load.shape.spec.name.table == "items" and sink.shape == "history":
+        if load._table.name.table == "items" and sink.shape == "history":
             raise OSError("No space left on device")
         return settle(load, sink, *args)
 

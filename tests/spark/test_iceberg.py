@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.spark.model import lsn
 from tests.spark.tables import (
@@ -19,7 +19,9 @@ from tests.spark.tables import (
     frame,
     load,
     marker,
+    merge,
     race,
+    replace,
 )
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -53,7 +55,7 @@ def call(target, statement):
 
 def test_rows_have_the_columns_of_now(table):
     target = table()
-    assert target.commit(target.state(), Append(frame(target, [(1, "x", 2)])), marker(7))
+    assert target.commit(target.state(), Write(frame(target, [(1, "x", 2)])), marker(7))
     first, *others = [column.name for column in COLUMNS]
     for change in ("ADD COLUMN note STRING", f"RENAME COLUMN {first} TO renamed"):
         target._session.sql(f"ALTER TABLE {target.sql_name} {change}")
@@ -69,7 +71,7 @@ def test_a_namespace_may_have_the_name_of_a_catalog(spark):
     target = IcebergTable(table_session(spark), ("lake", "lake", "t"), "spec")
     target.create(COLUMNS)
     try:
-        assert target.commit(target.state(), Append(frame(target, [(1, "x", 2)])), marker(7))
+        assert target.commit(target.state(), Write(frame(target, [(1, "x", 2)])), marker(7))
         assert contents(target) == [(1, "x", 2)]
     finally:
         spark.sql("DROP TABLE lake.lake.t PURGE")
@@ -80,7 +82,7 @@ def test_rows_and_marker_appear_together_and_the_branch_goes(table):
     target = table()
     state = target.state()
 
-    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
+    assert target.commit(state, Write(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
 
     other = table()
     assert contents(other) == [(1, "x", 2), (2, None, 300)]
@@ -107,10 +109,10 @@ def test_a_jdbc_catalog(table_of_jdbc_catalog):
     assert not new().state().exists
     new().create(COLUMNS)
     target = new()
-    assert target.commit(target.state(), Append(frame(target, [(1, "a", 1), (9, "gone", 9)])), marker(1))
+    assert target.commit(target.state(), Write(frame(target, [(1, "a", 1), (9, "gone", 9)])), marker(1))
     target = new()
     rows = changes(target, [(1, "b", 1, "U", 1), (9, "gone", 9, "D", 2)])
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+    assert target.commit(target.state(), merge(rows, ["id"]), marker(2))
     targets = [new(f"job{n}") for n in range(3)]
 
     winner = race(targets, [target.state() for target in targets])
@@ -141,7 +143,7 @@ def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first
         target = AtTheSameInstant(table_session(spark), name, f"job{number}")
         target.barrier = barrier
         state = target.state()
-        won[number] = target.commit(state, Append(frame(target, [(number, "row", 1)])), marker(10 + number))
+        won[number] = target.commit(state, Write(frame(target, [(number, "row", 1)])), marker(10 + number))
 
     threads = [threading.Thread(target=run, args=(number,)) for number in (1, 2)]
     for thread in threads:
@@ -172,7 +174,7 @@ def test_a_rollback_is_not_undone_by_a_load_that_had_seen_more(spark, table):
     target.back_to = target.state().snapshot
     load(table(), 2, [(2, "b", 2)])
 
-    assert not target.commit(target.state(), Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert not target.commit(target.state(), Write(frame(target, [(3, "c", 3)])), marker(3))
 
     assert contents(table()) == [(1, "a", 1)]
     assert table().state().marker == marker(1)
@@ -191,7 +193,7 @@ def test_compaction_neither_hides_the_marker_nor_lets_an_old_state_commit(table)
 
     assert target.state().marker == marker(2)
     assert target.state().snapshot != before.snapshot
-    assert not target.commit(before, Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert not target.commit(before, Write(frame(target, [(3, "c", 3)])), marker(3))
     load(target, 3, [(3, "c", 3)])
     assert contents(target) == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
 
@@ -269,7 +271,7 @@ def test_what_adds_nothing_to_an_empty_table_does_not_empty_it(table):
     target = table()
     load(target, 1, [])
 
-    assert target.commit(target.state(), Append(frame(target, [])), None)
+    assert target.commit(target.state(), Write(frame(target, [])), None)
 
     assert (target.state().marker, target.state().is_empty) == (marker(1), False)
 
@@ -277,8 +279,8 @@ def test_what_adds_nothing_to_an_empty_table_does_not_empty_it(table):
 def test_an_empty_table_is_what_its_properties_remember_where_nothing_else_can_have_emptied_it(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
-    assert target.commit(target.state(), Replace(frame(target, [])), marker(2))
-    assert target.commit(target.state(), Append(frame(target, [])), None)
+    assert target.commit(target.state(), replace(frame(target, [])), marker(2))
+    assert target.commit(target.state(), Write(frame(target, [])), None)
     expire_marked(target, rewrites=0)
 
     assert (table().state().marker, table().state().from_property) == (marker(2), True)
@@ -288,7 +290,7 @@ def test_an_empty_table_is_not_what_its_properties_remember(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
     target._session.sql(f"DELETE FROM {target.sql_name}")
-    assert target.commit(target.state(), Append(frame(target, [])), None)
+    assert target.commit(target.state(), Write(frame(target, [])), None)
     expire_marked(target, rewrites=0)
 
     state = table().state()
@@ -347,7 +349,7 @@ def test_a_failed_write_leaves_no_branch_and_no_setting(table):
     broken = changes(target, [(1, "x", 1, "U", 1), (1, "y", 1, "U", 2)])
 
     with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
-        target.commit(target.state(), Merge(broken, ["id"]), marker(2))
+        target.commit(target.state(), merge(broken, ["id"]), marker(2))
 
     assert branches(target) == ["main"]
     assert target.state().marker == marker(1)

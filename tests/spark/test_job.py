@@ -24,12 +24,12 @@ from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.parts import SparkParts
 from airflow_provider_mssql_cdc.spark.session import credentials, table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.sources.cdc import capture
 from airflow_provider_mssql_cdc.spark.sources.cdc import table as captured_table
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_slices
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress, read_state
-from airflow_provider_mssql_cdc.spark.sources.registry import sources
 from tests.lake import catalog
 from tests.logins import SPARK_PASSWORD, SPARK_USER
 from tests.spark.origin import Origin, positions
@@ -340,7 +340,7 @@ def test_attempts_of_one_job_do_not_touch_each_others_rows(spark, orders):
     orders.wait_captured()
     job = orders.spec(orders.table("dbo.orders", at=first), upto=orders.max_lsn())
     session, window = table_session(spark), Window(first["mirror"][0], job.upto.of(Lsn))
-    other = TableLoad(session, job, job.tables[0], opened(session, job), connections=2).stage_windows([window])
+    other = TableLoad(job, job.tables[0], parts(session, job)).stage_windows([window])
 
     receipt = run(spark, job)
 
@@ -359,7 +359,7 @@ def test_several_windows_are_read_with_no_more_connections_than_one(spark, order
         cuts.append(orders.max_lsn())
     job = orders.spec(orders.table("dbo.orders"), upto=cuts[-1])
     session = table_session(spark)
-    load = TableLoad(session, job, job.tables[0], opened(session, job), connections=2)
+    load = TableLoad(job, job.tables[0], parts(session, job))
 
     staged = load.stage_windows([Window(start, cuts[0]), Window(cuts[0].next(), cuts[2])])
 
@@ -526,7 +526,7 @@ def test_a_table_is_copied_by_several_connections_and_each_row_once(spark, live,
     live.wait_captured()
     table = live.table("dbo.wide", shapes=["history"], key=["k", "n"])
     session, job = table_session(spark), live.spec(table, upto=live.max_lsn())
-    source = opened(session, job, connections=3)(table, map_columns(table.name, table.schema))
+    source = parts(session, job, connections=3).source(table, map_columns(table.name, table.schema))
 
     copy = source.copy(str(tmp_path / "copy"), timeout=60)
 
@@ -850,9 +850,9 @@ def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_
     assert (found.now, found.max_lsn, found.max_time) == (clock[0], newest, clock[0])
 
 
-def opened(session, job, login=None, connections=2):
-    """What makes the sources of a job's tables."""
-    return sources(job, Jdbc(session, job.source, login or credentials(session)), connections)
+def parts(session, job, login=None, connections=2):
+    """What the loads of a job's tables are put together from."""
+    return SparkParts(session, job, Jdbc(session, job.source, login or credentials(session)), connections)
 
 
 def login_of(origin) -> Credentials:
@@ -882,7 +882,7 @@ def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_pat
     origin.sql("INSERT INTO dbo.t VALUES (1, 10)")
     table = origin.table("dbo.t")
     job, session = origin.spec(table, upto=origin.scan()), table_session(spark)
-    source = opened(session, job, login, connections=1)(table, map_columns(table.name, table.schema))
+    source = parts(session, job, login, connections=1).source(table, map_columns(table.name, table.schema))
     looks = []
 
     def progress(jdbc):
@@ -912,7 +912,7 @@ def test_a_login_outside_of_the_gating_role_loads(spark, live):
     def load(**at):
         table, session = live.table("dbo.t", shapes=["mirror"], **at), table_session(spark)
         job = live.spec(table, upto=live.max_lsn())
-        loading = TableLoad(session, job, table, opened(session, job, login), connections=1)
+        loading = TableLoad(job, table, parts(session, job, login, connections=1))
         loading.run()
         return loading.receipt()
 
@@ -981,11 +981,11 @@ def _failure(session, source):
 class OthersFirst(TableLoad):
     """Another run commits the same window after this one has read it, and before it commits."""
 
-    def _settle(self, sink, target, state, decision):
-        if not self._sinks:
-            job, session = dataclasses.replace(self._job, id="other"), table_session(self._session)
-            TableLoad(session, job, self._table, opened(session, job), connections=1).run()
-        return super()._settle(sink, target, state, decision)
+    def _settle(self, sink, state, todo):
+        if not self._done:
+            job, session = dataclasses.replace(self._job, id="other"), table_session(self._parts.session)
+            TableLoad(job, self._table, parts(session, job, connections=1)).run()
+        return super()._settle(sink, state, todo)
 
 
 @pytest.mark.parametrize("first_load", [True, False])
@@ -999,7 +999,7 @@ def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     table = orders.table("dbo.orders", at=at)
     job = orders.spec(table, upto=orders.max_lsn())
     session = table_session(spark)
-    load = OthersFirst(session, job, table, opened(session, job), connections=2)
+    load = OthersFirst(job, table, parts(session, job))
 
     load.run()
 
@@ -1015,11 +1015,11 @@ class RolledBackMeanwhile(TableLoad):
 
     snapshot: int
 
-    def _settle(self, sink, target, state, decision):
-        name = ".".join(sink.table[1:])
-        self._session.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {self.snapshot})").collect()
-        self._session.sql(f"DELETE FROM {target.sql_name} WHERE id = 1")
-        return super()._settle(sink, target, state, decision)
+    def _settle(self, sink, state, todo):
+        name, session = ".".join(sink.spec.table[1:]), self._parts.session
+        session.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {self.snapshot})").collect()
+        session.sql(f"DELETE FROM {sink.target.sql_name} WHERE id = 1")
+        return super()._settle(sink, state, todo)
 
 
 def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spark, orders):
@@ -1034,7 +1034,7 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
         job, session = orders.spec(table, upto=orders.max_lsn()), table_session(spark)
         if id_ == 2:
             receipt = run(spark, job)
-    load = RolledBackMeanwhile(session, job, table, opened(session, job), connections=1)
+    load = RolledBackMeanwhile(job, table, parts(session, job, connections=1))
     load.snapshot = snapshot
 
     with pytest.raises(MarkerMovedError) as caught:

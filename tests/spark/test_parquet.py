@@ -16,12 +16,12 @@ from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, parquet
+from airflow_provider_mssql_cdc.spark.targets import Write, parquet
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
 from tests.core.test_schema import WIDE
 from tests.spark.model import table_spec
 from tests.spark.origin import Origin, positions
-from tests.spark.tables import COLUMNS, changes, frame, load, marker, race
+from tests.spark.tables import COLUMNS, changes, frame, load, marker, merge, race, replace
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -65,7 +65,7 @@ def test_a_missing_table_is_seen_as_such_and_a_new_one_as_empty(new):
 def test_rows_and_marker_appear_together(spark, table, folder):
     target = table()
     before = target.state()
-    assert target.commit(before, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
+    assert target.commit(before, Write(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
 
     assert contents(spark, folder) == [(1, "x", 2), (2, None, 300)]
     assert table().state().marker == marker(7)
@@ -78,7 +78,7 @@ def test_rows_and_marker_appear_together(spark, table, folder):
 def test_a_commit_without_marker_hides_none(spark, table, folder):
     load(table(), 1, [(1, "a", 1)])
     target = table()
-    assert target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), None)
+    assert target.commit(target.state(), Write(frame(target, [(2, "b", 2)])), None)
     assert table().state().marker == marker(1)
     assert len(contents(spark, folder)) == 2
 
@@ -212,7 +212,7 @@ def test_a_folder_that_is_removed_while_a_job_runs(table, folder, monkeypatch, m
         monkeypatch.setattr(parquet, "write_rows", remove)
 
     with pytest.raises(TargetError, match=r"is gone, which was there when this job began.*Restore the folder"):
-        target.commit(state, Append(rows), marker(2))
+        target.commit(state, Write(rows), marker(2))
 
     monkeypatch.undo()
     assert not table().state().exists
@@ -222,11 +222,11 @@ def test_a_folder_that_is_removed_while_a_job_runs(table, folder, monkeypatch, m
 
 def test_what_files_cannot_do_is_refused(spark, table, folder):
     target = table()
-    for write in (Merge(changes(target, []), ["id"]), Replace(frame(target, []))):
+    for write in (merge(changes(target, []), ["id"]), replace(frame(target, []))):
         with pytest.raises(TargetError, match="hold a history alone"):
             target.commit(target.state(), write, marker(1))
     with pytest.raises(TargetError, match=r"writes; missing: extra STRING\."):
-        target.create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+        target.evolve(target.check([*COLUMNS, TargetColumn("extra", "STRING", "{}")]))
     with pytest.raises(TargetError, match="local disks and mounted shares alone"):
         ParquetTable(spark, ("s3a://bucket/x", "t"), "spec")
     with pytest.raises(TargetError, match="local disks and mounted shares alone"):
@@ -280,7 +280,7 @@ def test_a_schema_is_kept_in_the_manifest_of_the_commit_that_names_it(table, spa
     second = table()
     assert second.keep_schema(wide)
     # a replay proves nothing, and keeps nothing
-    assert second.commit(second.state(), Append(frame(second, [(2, "b", 2)])), None)
+    assert second.commit(second.state(), Write(frame(second, [(2, "b", 2)])), None)
     assert table().kept_schema(wide.hash) is None
     load(second, 3, [(3, "c", 3)])
     assert [table().kept_schema(each.hash) for each in (kept, wide)] == [kept, wide]

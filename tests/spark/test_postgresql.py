@@ -19,14 +19,14 @@ from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, ReplaySpec
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge
+from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
 from tests.logins import TARGET_PASSWORD, TARGET_USER
 from tests.spark.model import lsn, table_spec
 from tests.spark.origin import positions
-from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker
+from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker, merge
 from tests.spark.test_types import TYPES, expected
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -220,7 +220,7 @@ def test_texts_and_arrays_of_any_content_come_back(new):
         "id INT, t STRING, a ARRAY<STRING>, d STRING, f FLOAT",
     ).withColumn("d", F.expr("CAST(d AS DECIMAL(38,0))"))
 
-    assert target.commit(target.state(), Append(given), marker(1))
+    assert target.commit(target.state(), Write(given), marker(1))
 
     held = by_hand(target, f"SELECT * FROM {target.sql_name} ORDER BY id")
     assert [tuple(row) for row in held] == rows
@@ -234,7 +234,7 @@ def test_a_nul_character_is_refused_by_name_and_key(table, staged):
     load(target, 1, [(1, "a", 1)])
 
     with pytest.raises(TargetError, match=r"column 'a `b\.c' of the row with id=7 holds the character NUL") as refused:
-        target.commit(target.state(), Merge(changes(target, [(7, "x\0y", 1, "U", 1)]), ["id"]), marker(2))
+        target.commit(target.state(), merge(changes(target, [(7, "x\0y", 1, "U", 1)]), ["id"]), marker(2))
 
     assert refused.value.permanent
     assert (contents(target), target.state().marker, staged()) == ([(1, "a", 1)], marker(1), [])
@@ -255,8 +255,8 @@ def test_a_merge_by_columns_of_each_type_that_may_be_null(new):
         return target._session.sql(f"SELECT {cast}, {value} AS v, '{op}' AS _op FROM VALUES {listed}")
 
     for position, (value, op, left) in enumerate([(1, "I", [1] * 10), (2, "U", [2] * 10), (3, "D", [])], start=1):
-        merge = Merge(given(value, op), list(types), nullable_key=True)
-        assert target.commit(target.state(), merge, marker(position))
+        write = merge(given(value, op), list(types), nullable_key=True)
+        assert target.commit(target.state(), write, marker(position))
         assert [v for (v,) in by_hand(target, f"SELECT v FROM {target.sql_name}")] == left
 
 
@@ -272,8 +272,8 @@ def test_a_table_that_was_dropped_is_missing_and_begins_anew(table):
     assert (state.exists, state.marker, state.is_empty) == (False, None, True)
     stale = dataclasses.replace(state, exists=True, marker=marker(1), is_empty=False)
     target.create(COLUMNS)
-    assert not table().commit(stale, Append(frame(table(), [(8, "old", 8)])), marker(2))
-    assert target.commit(state, Append(frame(target, [(2, "b", 2)])), marker(5))
+    assert not table().commit(stale, Write(frame(table(), [(8, "old", 8)])), marker(2))
+    assert target.commit(state, Write(frame(target, [(2, "b", 2)])), marker(5))
     assert (contents(target), target.state().marker) == ([(2, "b", 2)], marker(5))
 
 
@@ -289,7 +289,7 @@ def test_a_table_that_others_made_anew_is_doubtful(table):
 
     assert (state.marker, state.is_empty) == (None, False)
     assert "was made anew, or restored from a dump" in str(state.doubt)
-    assert not target.commit(seen, Append(frame(target, [(2, "b", 2)])), marker(2))
+    assert not target.commit(seen, Write(frame(target, [(2, "b", 2)])), marker(2))
     # on a person's word it goes on from there
     load(target, 3, [(3, "c", 3)])
     assert (table().state().marker, table().state().doubt) == (marker(3), None)
@@ -321,7 +321,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
-from airflow_provider_mssql_cdc.spark.targets import Merge
+from tests.spark.tables import merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
 
@@ -338,14 +338,14 @@ class Held(PostgresqlTable):
 database = DatabaseSpec("127.0.0.1", int(port), "ware % house", {"sslmode": "disable"})
 target = Held(None, ("w", schema, table), "s", database=database, credentials=Credentials("loader", password))
 rows = Staging(target._database, schema, staging, target._columns())
-target._apply(rows, target.state(), Merge(None, ["id"]), from_json(Marker, marker))
+target._apply(rows, target.state(), merge(None, ["id"]), from_json(Marker, marker))
 """
 
 
 def test_a_process_that_is_killed_before_its_commit_leaves_all_as_it_was(table, postgresql, namespace, staged):
     target = table()
     load(target, 1, [(1, "a", 1), (2, "b", 2)])
-    state, write = target.state(), Merge(changes(target, [(1, "A", 9, "U", 1), (2, None, None, "D", 2)]), ["id"])
+    state, write = target.state(), merge(changes(target, [(1, "A", 9, "U", 1), (2, None, None, "D", 2)]), ["id"])
     staging = Staging(target._database, namespace, new_name("spec"), target._columns())
     staging.create()
     staging.fill(write, key=["id"], connections=1)
@@ -379,7 +379,7 @@ def test_a_crash_of_the_server_loses_no_staged_row_unnoticed(table, postgresql):
     load(table(), 1, [(1, "a", 1)])
     target = table(kind=Crashed)
     with pytest.raises(TargetUnavailableError, match="the staged rows are gone") as lost:
-        target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), marker(2))
+        target.commit(target.state(), Write(frame(target, [(2, "b", 2)])), marker(2))
 
     assert not lost.value.permanent
     assert (contents(table()), table().state().marker) == ([(1, "a", 1)], marker(1))
@@ -409,7 +409,7 @@ def test_a_commit_whose_answer_is_lost_counts(table, monkeypatch):
     state = target.state()
     monkeypatch.setattr(Database, "transaction", transaction)
 
-    assert target.commit(state, Append(frame(target, [(2, "b", 2)])), marker(2))
+    assert target.commit(state, Write(frame(target, [(2, "b", 2)])), marker(2))
     assert (contents(table()), table().state().marker) == ([(2, "b", 2)], marker(2))
 
 
@@ -421,7 +421,7 @@ def test_a_session_that_is_ended_in_its_transaction_leaves_all_as_it_was(table, 
 
     target = table(kind=Ended)
     with pytest.raises(TargetUnavailableError, match="terminating connection"):
-        target.commit(target.state(), Append(frame(target, [(2, "b", 2)])), marker(2))
+        target.commit(target.state(), Write(frame(target, [(2, "b", 2)])), marker(2))
 
     assert (contents(table()), table().state().marker, staged()) == ([], None, [])
 
@@ -430,7 +430,7 @@ def test_a_task_that_is_run_twice_adds_no_row(table, namespace):
     target = table()
     staging = Staging(target._database, namespace, new_name("spec"), target._columns())
     staging.create()
-    write = Append(frame(target, [(1, "a", 1)]))
+    write = Write(frame(target, [(1, "a", 1)]))
     staging.fill(write, key=["id"], connections=1)
 
     with pytest.raises(TargetUnavailableError, match="ran a task again"):

@@ -19,14 +19,14 @@ from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.shapes import TableShape
+from airflow_provider_mssql_cdc.spark.shapes.history import history_events
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
-from airflow_provider_mssql_cdc.spark.versions import next_versions
 from tests.logins import SALT
 from tests.spark import model
-from tests.spark.drawn import SPEC, before, draw, few, frame, seeds
+from tests.spark.drawn import SPEC, before, draw, few, frame, mirror_of, seeds, versions_of
 from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -43,11 +43,11 @@ def hashed(value):
 
 
 def chosen(choice):
-    """The table's part of a spec, and its shape."""
+    """The table's part of a spec, and its rows."""
     selection = choose(SPEC.name, SPEC.schema, choice, check=salt_check(SALT))
     spec = dataclasses.replace(SPEC, selection=selection)
     mappings = map_columns(spec.name, spec.schema, selection)
-    return spec, mappings, TableShape(spec, mappings, "UTC")
+    return spec, mappings, TableRows(spec, mappings, "UTC")
 
 
 def passes(row):
@@ -93,7 +93,7 @@ def shown(row):
 def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
-    spec, mappings, shape = chosen(CHOICE)
+    spec, mappings, table = chosen(CHOICE)
     raw = frame(session, model.raw_rows(captures, low, high))
     folder = str(tmp_path_factory.mktemp("staged") / "events")
     staged = stage(raw, spec.schema, mappings, [window], folder, history=True, selection=spec.selection, salt=SALT)
@@ -105,7 +105,7 @@ def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark
     )
     expected = events(captures, low, high)
 
-    history = shape.history_events(staged, window, known).collect()
+    history = history_events(table, "all_old", staged, window, known).collect()
 
     assert {(e["_lsn"], e["_command_id"], e["_op"]): (e["h"], e["row id"]) for e in history} == {
         (lsn, command, op): shown(row) for lsn, command, op, row, _, _ in expected
@@ -138,7 +138,7 @@ def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark
         "h INT, `row id` STRING, text STRING, _from_lsn STRING, _to_lsn STRING, _from_ts TIMESTAMP_NTZ,"
         " _to_ts TIMESTAMP_NTZ, _unknown ARRAY<STRING>",
     )
-    merge = next_versions(shape, shape.events(staged, window, known), held)
+    merge = versions_of(table).next(window, staged, held, ())
     versions = {((r["h"], r["row id"]), r["_from_lsn"]): r["_to_lsn"] for r in merge.rows.collect()}
 
     last = {}
@@ -161,7 +161,7 @@ def test_history_and_versions_are_those_of_the_rows_that_fulfil_the_filter(spark
 def test_a_mirror_becomes_what_the_filter_leaves_at_the_cut(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
-    spec, mappings, shape = chosen(Choice(("h", "id", "name"), FILTER, {"name": "n"}, {"id": "hash", "name": "hash"}))
+    spec, mappings, table = chosen(Choice(("h", "id", "name"), FILTER, {"name": "n"}, {"id": "hash", "name": "hash"}))
     # as the server answers: old images only where the mask has a column of the key or of the filter
     rows = [row for row in model.raw_rows(captures, low, high) if row[3] != 3 or row[4][-1] & 0b111]
     folder = str(tmp_path_factory.mktemp("staged") / "events")
@@ -171,7 +171,7 @@ def test_a_mirror_becomes_what_the_filter_leaves_at_the_cut(spark, tmp_path_fact
     )  # fmt: skip
     start = [(*shown(row), hashed(row[2])) for row in view(captures, low)]
 
-    changes = shape.mirror_changes(staged, window, local(session, start, "h INT, id STRING, n STRING"))
+    changes = mirror_of(table).changes(window, staged, local(session, start, "h INT, id STRING, n STRING"))
 
     mirror = {row[:2]: row for row in start}
     for row in changes.collect():

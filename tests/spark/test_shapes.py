@@ -7,7 +7,7 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.columns import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from tests.spark.origin import Origin, positions
 

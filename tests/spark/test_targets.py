@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace
+from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
@@ -27,7 +27,9 @@ from tests.spark.tables import (
     frame,
     load,
     marker,
+    merge,
     race,
+    replace,
 )
 
 SCHEMA = table_spec().schema
@@ -120,7 +122,7 @@ def test_a_first_load_commits_to_the_table_that_it_makes(new):
     state = target.state()
     target.create(COLUMNS)
 
-    assert target.commit(state, Append(frame(target, [(1, "x", 2)])), marker(7))
+    assert target.commit(state, Write(frame(target, [(1, "x", 2)])), marker(7))
 
     assert contents(new()) == [(1, "x", 2)]
 
@@ -131,7 +133,7 @@ def test_a_first_load_is_refused_where_rows_came_meanwhile(new):
     target.create(COLUMNS)
     by_hand(target, f"INSERT INTO {target.sql_name} VALUES (0, 'by hand', 1)")
 
-    assert not target.commit(state, Append(frame(target, [(1, "x", 2)])), marker(7))
+    assert not target.commit(state, Write(frame(target, [(1, "x", 2)])), marker(7))
 
     assert contents(new()) == [(0, "by hand", 1)]
 
@@ -140,7 +142,7 @@ def test_rows_and_marker_appear_together(table):
     target = table()
     state = target.state()
 
-    assert target.commit(state, Append(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
+    assert target.commit(state, Write(frame(target, [(1, "x", 2), (2, None, 300)])), marker(7))
 
     other = table()
     assert contents(other) == [(1, "x", 2), (2, None, 300)]
@@ -165,7 +167,7 @@ def test_merge_puts_deletes_and_keeps_the_rest(table):
         target,
         [(1, "A", 10, "U", 1), (2, "b", 2, "D", 2), (5, "e", 5, "I", 3), (3, None, None, "B", 4), (9, "", 9, "D", 5)],
     )
-    assert target.commit(target.state(), Merge(rows, ["id"]), marker(2))
+    assert target.commit(target.state(), merge(rows, ["id"]), marker(2))
 
     assert contents(target) == [(1, "A", 10), (4, "d", 4), (5, "e", 5)]
     assert target.state().marker == marker(2)
@@ -176,7 +178,7 @@ def test_a_merge_by_a_key_with_null_finds_the_row(table):
     load(target, 1, [(None, "a", 1), (2, "b", 2)])
 
     rows = changes(target, [(None, "z", 1, "U", 1)])
-    assert target.commit(target.state(), Merge(rows, ["id"], nullable_key=True), marker(2))
+    assert target.commit(target.state(), merge(rows, ["id"], nullable_key=True), marker(2))
 
     assert contents(target) == [(None, "z", 1), (2, "b", 2)]
 
@@ -186,7 +188,7 @@ def test_a_window_without_effect_commits_its_marker(table, rows):
     target = table()
     load(target, 1, [(1, "a", 1)])
 
-    assert target.commit(target.state(), Merge(changes(target, rows), ["id"]), marker(2))
+    assert target.commit(target.state(), merge(changes(target, rows), ["id"]), marker(2))
 
     assert table().state().marker == marker(2)
     assert contents(target) == [(1, "a", 1)]
@@ -202,7 +204,7 @@ def test_replace_leaves_nothing_of_before(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
 
-    assert target.commit(target.state(), Replace(frame(target, [(2, "b", 2)])), marker(2))
+    assert target.commit(target.state(), replace(frame(target, [(2, "b", 2)])), marker(2))
 
     assert contents(target) == [(2, "b", 2)]
     assert target.state().marker == marker(2)
@@ -258,7 +260,7 @@ def test_a_rollback_goes_back_to_the_marker_of_then(table, format_):
     load(target, 2, [(2, "B", 2)])
     assert contents(target) == [(1, "a", 1), (2, "B", 2)]
     assert target.state().marker == marker(2)
-    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert not target.commit(seen, Write(frame(target, [(3, "c", 3)])), marker(3))
 
 
 @with_versions
@@ -271,7 +273,7 @@ def test_a_rollback_between_look_and_commit_takes_the_window_away(table, format_
 
     maintain(table(), format_, ROLL_BACK, then=then)
 
-    assert not target.commit(seen, Append(frame(target, [(3, "c", 3)])), marker(3))
+    assert not target.commit(seen, Write(frame(target, [(3, "c", 3)])), marker(3))
     assert contents(table()) == [(1, "a", 1)]
     assert table().state().marker == marker(1)
     load(table(), 3, [(2, "b", 2), (3, "c", 3)])
@@ -293,7 +295,7 @@ def test_a_table_that_the_load_emptied_keeps_its_marker_also_after_compaction(ta
     target = table()
     load(target, 1, [(1, "a", 1)])
     rows = changes(target, [(1, None, None, "D", 1)])
-    assert target.commit(target.state(), Merge(rows, ("id",)), marker(2))
+    assert target.commit(target.state(), merge(rows, ("id",)), marker(2))
     assert target.state().marker == marker(2)
 
     maintain(target, format_, COMPACT)
@@ -312,8 +314,13 @@ def test_rows_without_marker_are_seen_as_such(table):
 
 
 def test_a_table_with_other_columns_is_refused(table):
+    columns = [*COLUMNS, TargetColumn("extra", "STRING", "{}")]
+    table().create(columns)
+    difference = table().check(columns)
+
     with pytest.raises(TargetError, match=r"writes; missing: extra (string|text)\. Restore the table as the last load"):
-        table().create([*COLUMNS, TargetColumn("extra", "STRING", "{}")])
+        table().evolve(difference)
+    assert table().check(COLUMNS) is None
 
 
 def test_a_column_that_was_added_by_hand_is_named_with_the_way_back(table):
@@ -323,7 +330,7 @@ def test_a_column_that_was_added_by_hand_is_named_with_the_way_back(table):
         TargetError,
         match=r"writes; extra, of no load: extra int(eger)?\. Dropping the column extra takes back what was",
     ):
-        table().create(COLUMNS)
+        table().evolve(table().check(COLUMNS))
 
 
 def test_a_failed_write_leaves_nothing(table):
@@ -333,7 +340,7 @@ def test_a_failed_write_leaves_nothing(table):
     broken = changes(target, [(1, "x", 1, "U", 1), (1, "y", 1, "U", 2)])
 
     with pytest.raises(Exception, match=r"MULTIPLE_SOURCE_ROW|MERGE_CARDINALITY|several rows of one key"):
-        target.commit(target.state(), Merge(broken, ["id"]), marker(2))
+        target.commit(target.state(), merge(broken, ["id"]), marker(2))
 
     assert target.state().marker == marker(1)
     assert contents(target) == [(1, "a", 1)]
@@ -362,10 +369,10 @@ def test_a_table_whose_name_looks_like_a_secret_keeps_its_marker(table, format_)
     named = TableName("dbo", "urls of password and token")
     found = dataclasses.replace(marker(1), table=named)
     one = table()
-    assert one.commit(one.state(), Append(frame(one, [(1, "a", 1)])), found)
+    assert one.commit(one.state(), Write(frame(one, [(1, "a", 1)])), found)
     assert table().state().marker == found
     two = table()
-    assert two.commit(two.state(), Append(frame(two, [(2, "b", 2)])), dataclasses.replace(found, position=lsn(2)))
+    assert two.commit(two.state(), Write(frame(two, [(2, "b", 2)])), dataclasses.replace(found, position=lsn(2)))
     assert table().state().marker.position == lsn(2)
     assert contents(table()) == [(1, "a", 1), (2, "b", 2)]
     if format_ != "postgresql":

@@ -4,18 +4,28 @@ import datetime
 from random import Random
 
 import pytest
+from airflow_provider_mssql_cdc.spark.fold import by_keys_of
 from hypothesis import given
 from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
-from airflow_provider_mssql_cdc.spark.versions import first_versions, next_versions, still_open, versions_anew
-from airflow_provider_mssql_cdc.spark.writes import first_rows
 from tests.spark import model
-from tests.spark.drawn import DDL, MAPPINGS, SHAPE, SPEC, before, copied, draw, few, frame, seeds
+from tests.spark.drawn import (
+    DDL,
+    MAPPINGS,
+    SPEC,
+    Copied,
+    before,
+    copied,
+    draw,
+    few,
+    frame,
+    mirror_of,
+    seeds,
+    versions_of,
+)
 from tests.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -82,8 +92,7 @@ def test_versions_are_the_states_that_each_transaction_left(spark, tmp_path_fact
     closed = [(*row, LONG_AGO, EARLIER, None, None, ["doc"]) for row in before(captures, low)]
     held = local(session, [*now, *closed], VERSIONS)
 
-    events = SHAPE.events(staged, window, SHAPE.known_in_versions(still_open(held)))
-    merge = next_versions(SHAPE, events, held)
+    merge = versions_of().next(window, staged, held, ())
     changes = merge.rows.collect()
 
     ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
@@ -106,9 +115,7 @@ def test_a_first_version_counts_from_low_and_gives_way_to_events(spark, tmp_path
     window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
     copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
 
-    events = SHAPE.events(staged, window, SHAPE.known_in_copy(copy, staged, window))
-    stay, _ = SHAPE.first_rows(copy, events)
-    found = first_versions(SHAPE, stay, model.lsn(low), events).collect()
+    found = versions_of().first(window, staged, Copied(copy), None, anew=False, known_at=None).rows.collect()
 
     still = [row for row in before(captures, low) if row[:2] not in touched(captures, low, high)]
     expected = [(*row, str(model.lsn(low)), None, None, None) for row in still]
@@ -131,9 +138,8 @@ def test_after_a_gap_what_vanished_or_differs_ends_at_low(spark, tmp_path_factor
     copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
     held = [(*row, EARLIER, None, None, None, []) for row in before(captures, lost)]
 
-    events = SHAPE.events(staged, window, SHAPE.known_in_copy(copy, staged, window))
-    stay, _ = SHAPE.first_rows(copy, events)
-    merge = versions_anew(SHAPE, stay, model.lsn(low), events, local(session, held, VERSIONS))
+    there = local(session, held, VERSIONS)
+    merge = versions_of().first(window, staged, Copied(copy), there, anew=True, known_at=None)
     found = {row[:2] + row[5:6]: row for row in applied(held, merge.rows.collect())}
 
     ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
@@ -170,8 +176,8 @@ def test_a_mirror_keeps_deleted_rows_as_they_were_whatever_the_windows(spark, tm
     held = local(session, start, DDL + ", _deleted_at TIMESTAMP_NTZ")
     window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
 
-    soft = SHAPE.mirror_changes(staged, window, held, "soft").collect()
-    ignored = SHAPE.mirror_changes(staged, window, held.drop("_deleted_at"), "ignore").collect()
+    soft = mirror_of(deletes="soft").changes(window, staged, held).collect()
+    ignored = mirror_of(deletes="ignore").changes(window, staged, held.drop("_deleted_at")).collect()
 
     mirror = {row[:2]: row for row in start}
     mirror.update({(r["h"], r["id"]): tuple(r[n] for n in (*model.NAMES, "_deleted_at")) for r in soft})
@@ -202,7 +208,7 @@ def test_a_deleted_row_without_a_time_is_not_kept_as_if_it_were_there(spark, tmp
     held = local(session, [(1, n, None, None, None, None) for n in (2, 3)], DDL + ", _deleted_at TIMESTAMP_NTZ")
     staged = stage(frame(session, rows), SPEC.schema, MAPPINGS, [window], str(tmp_path / "events"), history=True)
 
-    changes = SHAPE.mirror_changes(staged, window, held, "soft")
+    changes = mirror_of(deletes="soft").changes(window, staged, held)
 
     with pytest.raises(PySparkException, match=f"lsn_time_mapping has no time of {model.lsn(3)}"):
         changes.collect()
@@ -236,15 +242,10 @@ def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes
         [(*row, time_of(3) if row[1] == 8 else None) for row in old] if deleted else old,
         DDL + (", _deleted_at TIMESTAMP_NTZ" if deleted else ""),
     )
-    sink = SinkSpec("mirror", ("lake", "n", "t"), None, None, deletes=deletes)
+    mirror = mirror_of(deletes=deletes)
+    write = mirror.first(window, staged, Copied(copy), held, anew=True, known_at=time_of(40))
 
-    class Copied:
-        def rows(self):
-            return copy
-
-    write = first_rows(SHAPE, sink, window, staged, Copied(), held, anew=True, known_at=time_of(40))
-
-    rows = {tuple(row) for row in write.rows.select(*[f"`{c.name}`" for c in SHAPE.columns(sink)]).collect()}
+    rows = {tuple(row) for row in write.rows.select(*[f"`{c.name}`" for c in mirror.columns()]).collect()}
     now = {(1, 1, "n1", None, None), (1, 3, "n3", None, None)}
     kept = {(1, 2, "n2", "d", "t"), (1, 7, "vanished", None, None), (1, 8, "deleted before", None, None)}
     if deletes == "hard":

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.cli.demo import shop
-from airflow_provider_mssql_cdc.operators import formats, jars
+from airflow_provider_mssql_cdc.core import formats
+from airflow_provider_mssql_cdc.operators import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

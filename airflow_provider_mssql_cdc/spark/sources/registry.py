@@ -11,8 +11,6 @@ from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import TableSource
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 
-Opened = Callable[[TableSpec, Sequence[ColumnMapping]], TableSource]
-
 
 def _captured(
     job: JobSpec, jdbc: Jdbc, table: TableSpec, mappings: Sequence[ColumnMapping], connections: int, salt: str | None
@@ -32,12 +30,3 @@ SOURCES: dict[str, Callable[[JobSpec, Jdbc, TableSpec, Sequence[ColumnMapping], 
     CaptureInstance.KIND: _captured
 }
 """What makes a table's source, by the kind of its feed."""
-
-
-def sources(job: JobSpec, jdbc: Jdbc, connections: int, salt: str | None = None) -> Opened:
-    """What makes the sources of a job's tables.
-
-    :param connections: JDBC connections that each may open at once
-    :param salt: of hashes
-    """
-    return lambda table, mappings: SOURCES[table.feed.KIND](job, jdbc, table, mappings, connections, salt)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import enum
+import pkgutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.formats import FORMATS
 from airflow_provider_mssql_cdc.core.marker import Gap, Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +43,38 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Append:
-    """Add the rows."""
+class Difference:
+    """Columns that are not the expected ones, each with its type."""
 
-    rows: DataFrame
+    expected: Mapping[str, str]
+    found: Mapping[str, str]
+
+
+class OldRows(enum.Enum):
+    """Which rows that the table holds a write is about."""
+
+    NONE = "none"
+    """No key of the rows has one: they are added."""
+    OF_KEY = "of key"
+    """The one with the same key, where there is one, is replaced or goes."""
+    ALL = "all"
+    """All of them go: the rows are what is left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """Put the rows in the place of all that the table holds."""
+class Write:
+    """What a sink gets; how a target carries that out is its own.
 
-    rows: DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Put or delete rows by key.
-
-    :param rows: one per key, with ``_op``: D or B deletes
-    :param key: columns that identify a row
+    :param rows: whole rows, with all values; where they concern old rows by their key there is one for each, with
+        ``_op``: D or B delete
+    :param key: columns that identify a row, for old rows by their key
     :param nullable_key: whether a key column may be NULL
     """
 
     rows: DataFrame
-    key: Sequence[str]
+    key: Sequence[str] = ()
+    old: OldRows = OldRows.NONE
     nullable_key: bool = False
-
-
-Write = Append | Replace | Merge
 
 
 class TargetTable(Protocol):
@@ -83,9 +91,15 @@ class TargetTable(Protocol):
         """
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
-        """Create the table unless it exists.
+        """Create the table unless it exists."""
 
-        :raises TargetError: if it exists with other columns
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        """How the table's columns differ from those that a load writes; None where they do not."""
+
+    def evolve(self, difference: Difference) -> None:
+        """Give the table the columns that a load writes.
+
+        :raises TargetError: always, since no format does so yet
         """
 
     def keep_schema(self, schema: KeptSchema) -> bool:
@@ -115,3 +129,32 @@ class TargetTable(Protocol):
 
     def moved_by(self) -> str:
         """Return what made the newest commit, for an error message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a sink's table is opened with.
+
+    :param session: of the source table alone
+    :param name: the sink's own table, or one that a replay builds beside it
+    :param key: columns that identify a row of the source
+    :param is_unique: whether no two rows of the sink can have one key
+    :param connections: JDBC connections that may be open at once
+    """
+
+    session: SparkSession
+    job: JobSpec
+    sink: SinkSpec
+    name: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    is_unique: bool = False
+    connections: int = 2
+
+
+def open_table(opening: Opening) -> TargetTable:
+    """The table of a sink, by its format.
+
+    :raises SpecError: if the spec does not say where it is
+    """
+    opened: TargetTable = pkgutil.resolve_name(FORMATS[opening.sink.format].tables)(opening)
+    return opened

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.target import in_folder
 from airflow_provider_mssql_cdc.spark.files import check_folder
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, State, Write
+from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.delta_log import (
     APPLICATION,
     Commit,
@@ -30,9 +30,9 @@ from airflow_provider_mssql_cdc.spark.targets.delta_log import (
 )
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.sql import (
-    check_columns,
     create_and_drop,
     create_table,
+    difference,
     merge,
     packed,
     quoted,
@@ -99,10 +99,7 @@ class DeltaTable(LakeTable):
             check_folder(self._name[0])
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
-        """Create the table and its namespace unless they exist.
-
-        :raises TargetError: if the table exists with other columns
-        """
+        """Create the table and its namespace unless they exist."""
         if not self.exists():
             if not in_folder(self._name):
                 namespace = ".".join(map(quoted, self._name[:-1]))
@@ -113,7 +110,10 @@ class DeltaTable(LakeTable):
                 # two at the same instant: the other one's is as good
                 if not self.exists():
                     raise
-        check_columns(self._session, self.sql_name, self.name, columns)
+
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        """How the table's columns differ from those that a load writes; None where they do not."""
+        return difference(self._session, self.sql_name, columns)
 
     def state(self) -> State:
         """Return what the table holds now.
@@ -201,18 +201,18 @@ class DeltaTable(LakeTable):
         for step in range(62):
             attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
             load = {"attempt": attempt, "txn": number + 2**step, "marker": None}
-            self._transact(Append(self._session.table(self.sql_name).limit(0)), load)
+            self._transact(Write(self._session.table(self.sql_name).limit(0)), load)
             if _of_attempt(self._commits(), attempt) is not None:
                 log.info("the transactions of %s are counted on from %s", self.name, load["txn"])
                 return
 
     def _write(self, write: Write) -> None:
         columns = self._session.table(self.sql_name).columns
-        if isinstance(write, Merge):
+        if write.old is OldRows.OF_KEY:
             merge(self._session, self.sql_name, columns, write)
             return
         writer = write.rows.select(*map(quoted, columns)).writeTo(self.sql_name)
-        if isinstance(write, Append):
+        if write.old is OldRows.NONE:
             writer.append()
         else:
             writer.overwrite(F.lit(True))

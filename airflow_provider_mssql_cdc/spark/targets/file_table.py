@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import logging
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
-from airflow_provider_mssql_cdc.spark.targets.sql import text
+from airflow_provider_mssql_cdc.spark.targets import Difference, Opening
+from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, text
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,25 @@ class FileTable:
         self._partition_by, self._properties = partition_by, {**self._DEFAULT_PROPERTIES, **(properties or {})}
         self._open()
 
+    @classmethod
+    def opened(cls, opening: Opening) -> Self:
+        """The table of a sink."""
+        sink = opening.sink
+        return cls(
+            opening.session, opening.name, opening.job.id, partition_by=sink.partition_by, properties=sink.properties
+        )
+
     @property
     def name(self) -> str:
         """The name for people."""
         return display_name(self._name)
+
+    def evolve(self, difference: Difference) -> None:
+        """Refuse columns that are not those that a load writes.
+
+        :raises TargetError: with what differs, and what to do
+        """
+        raise different_columns(self.name, difference)
 
     def _open(self) -> None:
         """What a format does first."""

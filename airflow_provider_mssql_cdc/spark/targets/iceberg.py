@@ -20,12 +20,12 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, MarkerMovedError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
-from airflow_provider_mssql_cdc.spark.targets import Append, Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.sql import (
-    check_columns,
     create_and_drop,
     create_table,
+    difference,
     merge,
     packed,
     quoted,
@@ -82,15 +82,15 @@ class IcebergTable(LakeTable):
         create_and_drop(self._session, self._name[:-1], "iceberg")
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
-        """Create the table and its namespace unless they exist.
-
-        :raises TargetError: if the table exists with other columns
-        """
+        """Create the table and its namespace unless they exist."""
         if not self.exists():
             namespace = ".".join(quoted(part) for part in self._name[:-1])
             self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
             create_table(self._session, self.sql_name, "iceberg", columns, self._partition_by, self._properties)
-        check_columns(self._session, self.sql_name, self.name, columns, _ICEBERG_TYPES)
+
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        """How the table's columns differ from those that a load writes; None where they do not."""
+        return difference(self._session, self.sql_name, columns, _ICEBERG_TYPES)
 
     def state(self) -> State:
         """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
@@ -181,7 +181,7 @@ class IcebergTable(LakeTable):
 
     def _write(self, target: str, write: Write, properties: Mapping[str, str]) -> None:
         columns = self._session.table(self.sql_name).columns
-        if isinstance(write, Merge):
+        if write.old is OldRows.OF_KEY:
             # MERGE takes snapshot properties from the session alone.
             with settings(
                 self._session, {f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}
@@ -191,9 +191,9 @@ class IcebergTable(LakeTable):
         writer = write.rows.select(*map(quoted, columns)).writeTo(target)
         for name, value in properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)
-        if isinstance(write, Append):
+        if write.old is OldRows.NONE:
             writer.append()
-        elif isinstance(write, Replace):
+        else:
             writer.overwrite(F.lit(True))
 
     def _open(self) -> None:

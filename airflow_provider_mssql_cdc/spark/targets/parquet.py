@@ -22,9 +22,9 @@ from airflow_provider_mssql_cdc.core.exceptions import NewerFormatError, TargetE
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.spark.files import check_folder, no_pattern, write_rows
-from airflow_provider_mssql_cdc.spark.targets import Append, State, Write
+from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import FileTable
-from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, quoted
+from airflow_provider_mssql_cdc.spark.targets.sql import quoted
 
 VERSION = 2
 
@@ -86,16 +86,15 @@ class ParquetTable(FileTable):
         check_folder(str(self._path.parent))
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
-        """Make the manifest without rows unless it exists.
-
-        :raises TargetError: if the table exists with other columns
-        """
-        expected = tuple((column.name, column.type) for column in columns)
+        """Make the manifest without rows unless it exists."""
         if not _manifests(self._path):
-            self._make(Manifest(0, None, expected, (), None, self._spec_id, time.time()))
-        found = self._known()[0].columns
-        if found != expected:
-            raise different_columns(self.name, dict(expected), dict(found))
+            declared = tuple((column.name, column.type) for column in columns)
+            self._make(Manifest(0, None, declared, (), None, self._spec_id, time.time()))
+
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        """How the table's columns differ from those that a load writes; None where they do not."""
+        expected, found = tuple((column.name, column.type) for column in columns), self._known()[0].columns
+        return None if found == expected else Difference(dict(expected), dict(found))
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the manifest of the next commit that has a marker."""
@@ -129,7 +128,7 @@ class ParquetTable(FileTable):
 
         :return: whether it was done; False if another commit came first
         """
-        if not isinstance(write, Append):
+        if write.old is not OldRows.NONE:
             raise TargetError(f"{self.name}: Parquet files hold a history alone, to which rows are added.")
         # a table that did not exist was made meanwhile, without rows
         last = state.snapshot or 0

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
-from airflow_provider_mssql_cdc.spark.targets import Merge
+from airflow_provider_mssql_cdc.spark.targets import Difference, Write
 
 
 def quoted(name: str) -> str:
@@ -72,7 +72,7 @@ def create_table(
     )
 
 
-def merge(session: SparkSession, target: str, columns: Sequence[str], write: Merge) -> None:
+def merge(session: SparkSession, target: str, columns: Sequence[str], write: Write) -> None:
     """Run the MERGE that puts and deletes rows by key.
 
     :param target: the table in Spark SQL
@@ -108,34 +108,26 @@ def create_and_drop(session: SparkSession, namespace: Sequence[str], format_: st
         log.warning("table %s, which was made to see whether one can be made, was not dropped: %s", probe, error)
 
 
-def check_columns(
-    session: SparkSession,
-    target: str,
-    name: str,
-    columns: Sequence[TargetColumn],
-    types: Mapping[str, str] | None = None,
-) -> None:
-    """Compare a table's columns with the expected ones.
+def difference(
+    session: SparkSession, target: str, columns: Sequence[TargetColumn], types: Mapping[str, str] | None = None
+) -> Difference | None:
+    """How a table's columns differ from the expected ones; None where they do not.
 
     :param target: the table in Spark SQL
-    :param name: the table for people
     :param types: Spark types that the format holds as another
-    :raises TargetError: if they differ
     """
     declared = ", ".join(f"{quoted(c.name)} {(types or {}).get(c.type, c.type)}" for c in columns)
     expected = {f.name: f.dataType.simpleString() for f in session.createDataFrame([], declared).schema}
     found = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
-    if expected != found:
-        raise different_columns(name, expected, found)
+    return None if expected == found else Difference(expected, found)
 
 
-def different_columns(name: str, expected: Mapping[str, str], found: Mapping[str, str]) -> TargetError:
-    """Return the error of a table whose columns are not the expected ones.
+def different_columns(name: str, difference: Difference) -> TargetError:
+    """The error of a table whose columns are not the expected ones.
 
     :param name: the table for people
-    :param expected: types by column
-    :param found: types by column
     """
+    expected, found = difference.expected, difference.found
     missing = {column: type_ for column, type_ in expected.items() if column not in found}
     extra = {column: type_ for column, type_ in found.items() if column not in expected}
     others = {c: t for c, t in expected.items() if c in found and found[c] != t}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
-from airflow_provider_mssql_cdc.spark.fold import column
-from airflow_provider_mssql_cdc.spark.targets import Merge, Write
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
+from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema
 from airflow_provider_mssql_cdc.spark.targets.postgresql.errors import NUL
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType
@@ -79,7 +79,7 @@ class Staging:
         """
         staged = [F.monotonically_increasing_id().alias(_NUMBER)]
         staged += [self.columns[name].write(column(name)).alias(number) for name, number in self.numbered.items()]
-        if isinstance(write, Merge):
+        if write.old is OldRows.OF_KEY:
             staged.append(F.col("_op"))
         try:
             (

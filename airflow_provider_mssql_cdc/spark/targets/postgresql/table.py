@@ -11,13 +11,14 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, TargetError, TargetUnavailableError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, SpecError, TargetError, TargetUnavailableError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
-from airflow_provider_mssql_cdc.spark.targets import Merge, Replace, State, Write
+from airflow_provider_mssql_cdc.spark.session import target_credentials
+from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, Opening, State, Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
@@ -65,6 +66,26 @@ class PostgresqlTable:
         self._database = Database(database, credentials, self.name)
         self._kept: KeptSchema | None = None
 
+    @classmethod
+    def opened(cls, opening: Opening) -> PostgresqlTable:
+        """The table of a sink.
+
+        :raises SpecError: if the spec does not say where it is
+        """
+        if opening.job.database is None:
+            raise SpecError("the spec names no database for its targets.")
+        return cls(
+            opening.session,
+            opening.name,
+            opening.job.id,
+            database=opening.job.database,
+            credentials=target_credentials(opening.session),
+            key=opening.key,
+            # what SQL Server has an index of is short enough for one of PostgreSQL
+            indexed=opening.is_unique,
+            connections=opening.connections,
+        )
+
     @property
     def name(self) -> str:
         """The name for people."""
@@ -100,7 +121,7 @@ class PostgresqlTable:
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create schema, control table and table unless they exist.
 
-        :raises TargetError: if the table exists with other columns, or the database is not encoded in UTF-8
+        :raises TargetError: if the database is not encoded in UTF-8
         """
         with self._database.transaction() as cursor:
             # of two that create at the same instant, IF NOT EXISTS lets one fail
@@ -121,8 +142,6 @@ class PostgresqlTable:
                 oid = self._make(cursor, columns)
                 # of a table that was dropped, a row may have stayed
                 known = "UPDATE SET table_oid = EXCLUDED.table_oid, is_empty = true, marker = NULL"
-            else:
-                self._check_columns(cursor, columns)
             self._run(
                 cursor,
                 "INSERT INTO {sinks} (sink, version, table_oid, is_empty) VALUES (%s, 0, %s, true)"
@@ -130,6 +149,20 @@ class PostgresqlTable:
                 self._table,
                 oid,
             )
+
+    def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
+        """How the table's columns differ from those that a load writes; None where they do not."""
+        expected = {column.name: of_spark(column.type).postgresql for column in columns}
+        with self._database.transaction(reading=True) as cursor:
+            found = self._declared_types(cursor)
+        return None if expected == found else Difference(expected, found)
+
+    def evolve(self, difference: Difference) -> None:
+        """Refuse columns that are not those that a load writes.
+
+        :raises TargetError: with what differs, and what to do
+        """
+        raise different_columns(self.name, difference)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the control row with the next commit.
@@ -250,12 +283,6 @@ class PostgresqlTable:
                 advice="Choose a database with ENCODING 'UTF8'.",
             )
 
-    def _check_columns(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> None:
-        expected = {column.name: of_spark(column.type).postgresql for column in columns}
-        found = self._declared_types(cursor)
-        if expected != found:
-            raise different_columns(self.name, expected, found)
-
     def _columns(self) -> dict[str, ColumnType]:
         """Return the table's columns, in order; none if it is missing."""
         with self._database.transaction(reading=True) as cursor:
@@ -361,15 +388,15 @@ class PostgresqlTable:
         names = ", ".join(map(quoted, staging.columns))
         staged = ", ".join(map(staging.value, staging.columns))
         insert = f"INSERT INTO {self.sql_name} ({names}) SELECT {staged} FROM {staging.sql_name} s"
-        if isinstance(write, Merge):
+        if write.old is OldRows.OF_KEY:
             self._merge(cursor, staging, write, insert)
             return
-        if isinstance(write, Replace):
+        if write.old is OldRows.ALL:
             # TRUNCATE would show an empty table to those that read meanwhile
             cursor.execute(f"DELETE FROM {self.sql_name}")
         cursor.execute(insert)
 
-    def _merge(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Merge, insert: str) -> None:
+    def _merge(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write, insert: str) -> None:
         source = staging.sql_name
         key = ", ".join(staging.numbered[name] for name in write.key)
         if cursor.execute(f"SELECT FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").fetchone() is not None:

@@ -1,4 +1,4 @@
-"""Keys of the user's choice, which the server does not enforce: proven to be unique, and folded by balancing images.
+"""Keys that the user named and the server does not enforce: proven to be unique, and folded by balancing images.
 
 One statement may pass such a key on from row to row. It is captured row by row, so that a row can come to a key before
 the one that was there leaves it, and the last event of a key says nothing of what is left. Images do: what is left is
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, renamed, same_key
 
 _SIGN, _NET, _SUM, _CAME, _WENT, _LEFT, _HELD, _NUMBER, _THROUGH, _MOVED = (
     TEMPORARY + name for name in ("sign", "net", "sum", "came", "went", "left", "held", "number", "through", "moved")
@@ -29,7 +29,7 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenKey:
+class UnenforcedKey:
     """The key of one table.
 
     :param key: the target's columns of the key

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of, column, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, renamed, same_key
 
 _BEFORE_ALL = -1
 """``_n`` of what was known of a key before the window."""

@@ -1,0 +1,156 @@
+"""One table's source within a load: its state, what was seen of it, and the rows that were copied and staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, GapError
+from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_unmoved
+from airflow_provider_mssql_cdc.core.marker import Marker
+from airflow_provider_mssql_cdc.core.position import Position, Window, merged
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
+from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
+from airflow_provider_mssql_cdc.spark.targets import State
+from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
+
+
+class Reading:
+    """What a load reads of one table.
+
+    :param folder: for copied and staged rows; must not exist yet
+    :ivar readable_from: behind it all changes can be read, as was last seen
+    :ivar windows: that are staged
+    :ivar low: every change after it is read, where something begins; None before that
+    :ivar copy: the copied rows; None where none were copied
+    """
+
+    def __init__(self, source: TableSource, job: JobSpec, table: TableSpec, folder: str) -> None:
+        self._source, self._job, self._table, self._folder = source, job, table, folder
+        self.readable_from: Position | None = None
+        self.windows: list[Window] = []
+        self.low: Position | None = None
+        self.copy: Copy | None = None
+        self.staged: Staged | None = None
+        # what was seen of positions that the load stands on; if the database is restored, they belie what was read
+        self._witnesses: dict[Position, Witness] = {job.witness.lsn: job.witness} if job.witness else {}
+
+    def state(self, found: Sequence[State] = ()) -> SourceState:
+        """The state of the source, with what tells whether the markers of targets still hold."""
+        markers = [state.marker.witness for state in found if state.marker is not None]
+        return self._source.state([*self._witnesses.values(), *(witness for witness in markers if witness)])
+
+    def witness(self, position: Position) -> Witness | None:
+        """What was seen of a position."""
+        return self._witnesses.get(position)
+
+    def check_reached(self, state: SourceState, upto: Position) -> None:
+        """Refuse to read where a replica shows less than the server that named the cut.
+
+        :raises CaptureLagError: if it does
+        """
+        if state.newest is None or state.newest < upto:
+            raise CaptureLagError(
+                f"the server shows changes up to {state.newest or 'nothing'}, and the cut is {upto}.",
+                table=str(self._table.name),
+                advice="A readable secondary may lag behind: run the task again.",
+            )
+
+    def check_unmoved(self, lineage: Lineage) -> None:
+        """Prove that the database was not restored since the run was planned.
+
+        :raises SourceMovedError: if it was
+        """
+        check_unmoved(self._table.name, self._witnesses.values(), lineage, self._job.recovery_fork)
+
+    def begin(self, state: SourceState, cut: Position, *, copied: bool) -> None:
+        """Note where what begins now begins, and copy the table's rows.
+
+        :param copied: whether rows are copied
+        :raises CaptureLagError: if the changes of meanwhile cannot be read in time
+        """
+        if not copied:
+            self.check_reached(state, cut)
+            self.low = self._source.low(state)
+            self._saw(state.lineage.witnesses())
+            return
+        self.copy = self._source.copy(f"{self._folder}/copy", self._job.capture_timeout)
+        self.low = self.copy.low
+        self._saw(self.copy.witnesses)
+        # where nothing is read after the copy, nothing else tells that the database was restored since
+        state = self._source.state(self._witnesses.values())
+        self.check_reached(state, self.copy.high)
+        self.check_unmoved(state.lineage)
+
+    def stage(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
+        """Stage all windows, each change once, and prove that none was purged meanwhile.
+
+        :param before_images: with all of them, and the times of commits
+        :raises GapError: if changes were purged before they were read
+        :raises CaptureLagError: if the server no longer shows changes up to the windows' end
+        :raises SourceMovedError: if the database was restored meanwhile
+        """
+        self.windows = list(windows)
+        try:
+            self.staged, state = stage_windows(
+                self._source,
+                self._table,
+                windows,
+                f"{self._folder}/events",
+                before_images=before_images,
+                witnesses=self._witnesses.values(),
+            )
+        except GapError as error:
+            if (slow := self._too_slow(error)) is None:
+                raise
+            raise slow from error
+        self.readable_from = state.readable_from
+        # a database that was restored before the read has had nothing to show behind that moment
+        self.check_reached(state, max(window.upto for window in windows))
+        self.check_unmoved(state.lineage)
+        return self.staged
+
+    def holds(self, window: Window) -> bool:
+        """Whether all of a window was staged."""
+        return window.is_empty or (self.staged is not None and any(w.holds(window) for w in self.staged.counts))
+
+    def count(self, window: Window) -> Counts:
+        """What a window holds, all of which was staged."""
+        return Counts() if window.is_empty or self.staged is None else self.staged.count(window)
+
+    def has_read(self, marker: Marker, planned: Sequence[Window]) -> bool:
+        """Whether all that a commit brought is copied, or read by planned windows."""
+        if marker.window_after is None:
+            return self.copy is not None
+        return any(w.holds(Window(marker.window_after, marker.position)) for w in planned)
+
+    def counts(self, others: Iterable[Marker] = ()) -> dict[str, int]:
+        """Each change of the table counted once, however many sinks took it; and the copied rows.
+
+        :param others: of commits of before, whose changes are counted too
+        """
+        whole = [self.staged.count(window) for window in merged(self.windows)] if self.staged else []
+        total = {name: sum(getattr(c, name) for c in whole) for name in ("events", "inserted", "updated", "deleted")}
+        total["copied"] = self.copy.rows_copied if self.copy else 0
+        for marker in others:
+            for name, number in marker.events.items():
+                total[name] = total.get(name, 0) + number
+                total["events"] += number if name != "copied" else 0
+        return total
+
+    def _saw(self, witnesses: Iterable[Witness]) -> None:
+        """Stand on more positions; what was seen of one first remains."""
+        self._witnesses = {**{witness.lsn: witness for witness in witnesses}, **self._witnesses}
+
+    def _too_slow(self, error: GapError) -> GapError | None:
+        """The error with other advice, where the changes are lost since the copy took too long."""
+        if self.copy is None or error.after != self.copy.low:
+            return None
+        return GapError(
+            str(self._table.name),
+            error.after,
+            error.readable_from,
+            advice="They were made while the table was copied, which took longer than changes are kept: raise the "
+            "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
+        )

@@ -1,0 +1,160 @@
+"""What a load asks of a shape: the columns of its table, and the rows that a load writes into it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID, TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import Write
+
+
+class SinkRows(ABC):
+    """What a sink of one shape holds, and what a load writes into it. Each shape is a class of its own.
+
+    :param table: what the source table has
+    :ivar facts: what is known of the shape outside of the job
+    """
+
+    def __init__(self, table: TableRows, sink: SinkSpec) -> None:
+        self.table, self.sink = table, sink
+        self.facts: Shape = SHAPES[sink.shape]
+
+    @property
+    def takes_copy(self) -> bool:
+        """Whether the sink begins with the copied rows, which are no events."""
+        return True
+
+    @property
+    def before_images(self) -> bool:
+        """Whether it needs the values before a change, and the times of commits."""
+        return True
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows of before a gap stay when a copy closes it."""
+        return True
+
+    @property
+    def data_columns(self) -> tuple[TargetColumn, ...]:
+        """The columns of the source table, as the sink has them."""
+        return self.table.data_columns if self.facts.has_data else ()
+
+    @property
+    def system_columns(self) -> dict[str, str]:
+        """Those that the sink has beside them since version 1 of the layout, with their Spark SQL types."""
+        return dict(self.facts.system_columns(self.table.spec.feed.POSITION))
+
+    def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
+        """The columns of the target table.
+
+        :param layout: version of its system columns
+        """
+        system = {**self.system_columns, **self.facts.added_columns(layout)}
+        return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in system.items()))
+
+    def laid_out(self, write: Write, layout: int) -> Write:
+        """The same with the columns that the layout has since version 1."""
+        added = self.facts.added_columns(layout)
+        if not added:
+            return write
+        values = {"_tran_id": F.col(TRAN_ID) if TRAN_ID in write.rows.columns else F.lit(None), "_healed": F.lit(False)}
+        rows = write.rows.withColumns({name: values[name].cast(type_) for name, type_ in added.items()})
+        return dataclasses.replace(write, rows=rows)
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two of its rows can have one key of the source table."""
+        return False
+
+    def check_key(self) -> None:
+        """Refuse a table whose key is not what the shape needs.
+
+        :raises KeyRequiredError: saying what it needs
+        """
+        if self.facts.needs_key and not self.table.spec.schema.key:
+            raise KeyRequiredError(
+                f"{self.sink.shape} needs a key, and the table has none.", table=str(self.table.spec.name)
+            )
+
+    @abstractmethod
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """What begins the sink: the copied rows, with the events from the copy's low on in their place.
+
+        :param window: from the copy's low on
+        :param staged: None if the window is empty
+        :param copy: None where nothing was copied
+        :param held: the rows of the target
+        :param anew: the target has rows of before a gap
+        :param known_at: time of the window's end by the server's clock
+        :raises CopyMovedError: if a value cannot be known, since it changed during the copy
+        :raises KeyRequiredError: if the key, which the user named, is not unique
+        """
+
+    @abstractmethod
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """What a window adds to a sink that is loaded up to its start.
+
+        :param held: the rows of the target
+        :param gaps: what the sink lacks
+        :raises TargetError: if a value cannot be known
+        :raises KeyRequiredError: if the key, which the user named, is not unique
+        """
+
+    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
+        """What the sink lacks once a copy has closed a gap.
+
+        :param known: what it lacked before
+        :param after: up to here it was loaded
+        :param window: from the copy's low on
+        """
+        return (*known, Gap(after, window.after))
+
+    def newest(self, held: DataFrame) -> str | int | None:
+        """The newest position that the target's rows name; None where they name none."""
+        return None
+
+    def check_replay(self, name: str, reached: Position | None, upto: Position, *, anew: bool) -> None:
+        """Refuse a replay that would damage the target.
+
+        :param name: of the target table
+        :param reached: up to here it is loaded
+        :param upto: end of the window to replay
+        :param anew: into a table that holds nothing but this window
+        :raises TargetError: if old values would overwrite newer ones, or nothing tells which rows are missing
+        """
+        raise TargetError(
+            f"a replay into the {self.sink.shape} {name} would put old values over newer ones.",
+            table=str(self.table.spec.name),
+            advice="Replay into a history.",
+        )
+
+    def missing(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """What the target lacks of a window that was loaded before; of a shape that takes a replay."""
+        raise NotImplementedError
+
+    def has_others(self, window: Window, held: DataFrame) -> bool:
+        """Whether the target holds rows from outside of a window; of a shape that takes a replay."""
+        raise NotImplementedError

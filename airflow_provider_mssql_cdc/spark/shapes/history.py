@@ -1,0 +1,200 @@
+"""``history``: every change of the source table, as the history's options show it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, WIDE, check_history_key
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
+from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names
+from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
+from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
+from airflow_provider_mssql_cdc.spark.staging import Staged, within
+from airflow_provider_mssql_cdc.spark.targets import Write
+
+IDENTITY = ("_lsn", "_command_id", "_seqval", "_op")
+"""What identifies an event; it is compared NULL-safe."""
+
+_LATEST = TEMPORARY + "latest"
+
+
+def history_events(
+    table: TableRows, changes: str, staged: Staged, window: Window, known: DataFrame | None, *, once: bool = True
+) -> DataFrame:
+    """A window's events as one of the five ways shows them, with the columns of a history.
+
+    :param changes: as ``core.changes`` names the way
+    :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+    :param once: they are gone through but once
+    """
+    once = once and changes in (ALL, ALL_OLD)
+    events = table.events(staged, window, known, once=once).withColumn("_commit_ts_utc", table.commit_ts_utc)
+    return seen_as(changes, table, events)
+
+
+class History(SinkRows):
+    """Rows are only added: the copied ones (``R``), and one or more for each event, or wide records of them."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a change is one record, with the values before and after it."""
+        return self.sink.history.form == WIDE
+
+    @property
+    def takes_copy(self) -> bool:
+        """A copied row is no change with values before and after it."""
+        return not self.is_wide
+
+    def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
+        """The columns of the form that was chosen."""
+        if not self.is_wide:
+            return super().columns(layout)
+        added = (TargetColumn(name, type_, "{}") for name, type_ in self.facts.added_columns(layout).items())
+        return (*wide_columns(self.table.data_columns), *added)
+
+    @property
+    def data_columns(self) -> tuple[TargetColumn, ...]:
+        """None in the wide form, whose columns of data have names of their own."""
+        return () if self.is_wide else self.table.data_columns
+
+    def check_key(self) -> None:
+        """Refuse options that need a key of SQL Server's own where there is none."""
+        spec = self.table.spec
+        check_history_key(spec.name, self.sink.history, key=spec.schema.key, unique=spec.unique_key)
+
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """The copied rows as ``R`` at the copy's low, but for those that changed meanwhile; and the events since."""
+        names = [*(column(target.name) for target in self.columns(layout=1)), F.col(TRAN_ID)]
+        parts = []
+        if copy is not None and self.takes_copy:
+            parts.append(self.copied(window, staged, copy).select(*names))
+        if staged is not None and not window.is_empty:
+            known = self.table.known_in_copy(copy.rows(), staged, window) if copy is not None else None
+            parts.append(self.rows(window, staged, known).select(*names))
+        return Write(reduce(DataFrame.unionAll, parts) if parts else held.limit(0))
+
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """The window's events."""
+        return Write(self.rows(window, staged, self.known(window, held, gaps)))
+
+    def newest(self, held: DataFrame) -> str | int | None:
+        """The newest event."""
+        newest: str | int | None = self._identified(held).agg(F.max("_lsn")).collect()[0][0]
+        return newest
+
+    def check_replay(self, name: str, reached: Position | None, upto: Position, *, anew: bool) -> None:
+        """Refuse a replay of what was not loaded yet, and into net changes.
+
+        :raises NotLoadedYetError: if the window was not loaded before
+        """
+        if self.sink.history.is_net:
+            raise TargetError(
+                f"{name} holds net changes: its rows are those of the windows that were loaded, and no event's own.",
+                table=str(self.table.spec.name),
+                advice="Replay into a history of all changes.",
+            )
+        if not anew and (reached is None or reached < upto):
+            raise NotLoadedYetError(
+                f"{name} is loaded up to {reached or 'nothing'}, and the window to replay ends at {upto}.",
+                table=str(self.table.spec.name),
+                advice="Load it first.",
+            )
+
+    def missing(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """The window's events that the history does not hold."""
+        events = self._identified(self.rows(window, staged, self.known(window, held, gaps)))
+        there = self._identified(held).where(within(window))
+        present = there.select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
+        same = F.lit(True)
+        for name in IDENTITY:
+            same &= F.col(name).eqNullSafe(F.col(TEMPORARY + name))
+        return Write(events.join(present, same, "left_anti"))
+
+    def has_others(self, window: Window, held: DataFrame) -> bool:
+        """Whether the history holds events from outside of a window."""
+        return not self._identified(held).where(~within(window)).isEmpty()
+
+    def rows(self, window: Window, staged: Staged, known: DataFrame | None) -> DataFrame:
+        """What a window adds.
+
+        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        """
+        options = self.sink.history
+        events = history_events(self.table, options.changes, staged, window, known, once=not self.is_wide)
+        events = events.where(F.col("_op").isin(*letters(options)))
+        return records(self.table, events) if self.is_wide else events
+
+    def copied(self, window: Window, staged: Staged | None, copy: Copy) -> DataFrame:
+        """The copied rows as a history holds them; those whose key changed meanwhile give way."""
+        copied, unenforced = copy.rows(), self.table.unenforced_key
+        if staged is not None and self.sink.history.operations != OPERATIONS:
+            copied = by_keys_of(copied, self.events_held(window, staged), self.table.key, "left_anti")
+        elif staged is not None and staged.count(window).events:
+            copied, _ = self.table.begin(copied, staged.rows(window))
+        elif unenforced:
+            unenforced.refuse_duplicates(copied)
+        event = {
+            name: F.lit(None).cast(type_)
+            for name, type_ in {**EVENT_COLUMNS, TRAN_ID: "STRING"}.items()
+            if name not in ("_op", "_lsn", "_changed", "_unknown")
+        }
+        low = F.lit(window.after.sort_key)
+        return copied.withColumns(
+            {**event, "_op": F.lit("R"), "_lsn": low, "_changed": no_names(), "_unknown": no_names()}
+        )
+
+    def events_held(self, window: Window, staged: Staged) -> DataFrame:
+        """The events of the keys that a history of some kinds of changes holds, or that came and went: a copied row
+        does not give way to what is left out.
+
+        The key is one that the server enforces.
+        """
+        events, options = staged.rows(window), self.sink.history
+        if not options.is_net:
+            return events.where(F.col("_op").isin(*letters(options)) | F.col("_moved"))
+        left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))
+        return by_keys_of(events, left_out, self.table.key, "left_anti")
+
+    def known(self, window: Window, held: DataFrame, gaps: Sequence[Gap] = ()) -> DataFrame | None:
+        """What the history knows of each key as it was before a window; None where it cannot know.
+
+        :param gaps: what it lacks: images of before one say nothing of what comes after it
+        """
+        if not self.table.key or not self.sink.history.has_latest:
+            return None
+        rows = images(self.table, held) if self.is_wide else held
+        if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
+            rows = rows.where(F.col("_lsn") >= since.sort_key)
+        return self.latest(window, rows)
+
+    def latest(self, window: Window, events: DataFrame) -> DataFrame:
+        """What events tell of each key before a window: its latest image, if that is not an old one."""
+        of_before = events.where((F.col("_lsn") <= window.after.sort_key) & (F.col("_op") != "B"))
+        needed = (*map(column, self.table.lobs), F.col("_unknown"), F.col("_op"))
+        order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
+        latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
+        return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
+
+    def _identified(self, rows: DataFrame) -> DataFrame:
+        return identified(rows) if self.is_wide else rows

@@ -1,0 +1,137 @@
+"""``mirror``: the rows of the source table, as they are now."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
+
+
+class Mirror(SinkRows):
+    """One row per key. Deleted rows go; or they stay, with the time of their delete or without."""
+
+    @property
+    def before_images(self) -> bool:
+        """Where the server does not enforce the key, they tell which row left it; a soft delete has a time."""
+        return not self.table.spec.unique_key or self.sink.deletes == SOFT
+
+    @property
+    def system_columns(self) -> dict[str, str]:
+        """``_deleted_at``, where deleted rows are kept and marked."""
+        return dict(DELETED_AT) if self.sink.deletes == SOFT else {}
+
+    @property
+    def keeps_rows(self) -> bool:
+        """All rows are replaced by those of the copy."""
+        return False
+
+    @property
+    def is_unique(self) -> bool:
+        """Its key is the source's: unique where the server enforces it and it cannot be NULL."""
+        return self.table.spec.unique_key and not self.table.nullable_key
+
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """The copied rows, with those in their place that changed meanwhile; what vanished in a gap goes."""
+        assert copy is not None
+        rows = self._first_rows(window, staged, copy)
+        if self.sink.deletes == SOFT:
+            rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
+        if not anew:
+            return Write(rows)
+        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, held, known_at))
+        return Write(kept, old=OldRows.ALL)
+
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """One row per key that changed, to put or to delete."""
+        return Write(
+            self.changes(window, staged, held), self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key
+        )
+
+    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
+        """Nothing: all rows were replaced."""
+        return ()
+
+    def changes(self, window: Window, staged: Staged, held: DataFrame) -> DataFrame:
+        """One row per key that changed in the window, to put or to delete.
+
+        :param held: the mirror's rows, those of before the window
+        :raises TargetError: if a value cannot be known
+        :raises KeyRequiredError: if the key, which the user named, is not unique
+        """
+        if self.sink.deletes == SOFT:
+            held = held.where("_deleted_at IS NULL")
+        events = self.table.events(staged, window, self.table.known_now(held))
+        unenforced = self.table.unenforced_key
+        last = unenforced.changes(events, held) if unenforced else last_per_key(events, self.table.key)
+        changes = self._kept(last)
+        if unknown := self._unknown(staged, window, changes):
+            raise TargetError(
+                f"CDC left out the value of {unknown}, and neither the window nor the target holds it.",
+                table=str(self.table.spec.name),
+                advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
+            )
+        return changes
+
+    def _first_rows(self, window: Window, staged: Staged | None, copy: Copy) -> DataFrame:
+        stay, events, last = self.table.copied_and_events(copy, staged, window)
+        if staged is None or events is None or last is None:
+            return stay
+        if unknown := self._unknown(staged, window, last):
+            raise CopyMovedError(
+                f"CDC left out the value of {unknown}, which changed while the table was copied.",
+                table=str(self.table.spec.name),
+                advice="Run the task again, at a quiet moment of the table: a copy during which "
+                "these rows do not change has all values.",
+            )
+        return stay.select(*self.table.data).unionAll(last.where(~is_delete()).select(*self.table.data))
+
+    def _kept(self, changes: DataFrame) -> DataFrame:
+        """The changes, with deletes as rows to put where the mirror keeps deleted rows."""
+        if self.sink.deletes == HARD:
+            return changes
+        if self.sink.deletes == SOFT:
+            # without a time it would look as if it were still there
+            position = F.col(self.table.position).cast("string")
+            missing = F.raise_error(F.concat(F.lit("cdc.lsn_time_mapping has no time of "), position))
+            time = F.coalesce("_commit_ts", missing.cast("timestamp_ntz"))
+            changes = changes.withColumn("_deleted_at", F.when(is_delete(), time))
+        return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
+
+    def _gone(self, rows: DataFrame, held: DataFrame, known_at: datetime.datetime | None) -> DataFrame:
+        """The rows that vanished within a gap, of which nobody knows when, for a mirror that keeps deleted rows."""
+        gone = by_keys_of(held, rows, self.table.key, "left_anti")
+        if self.sink.deletes == SOFT:
+            time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
+            gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))
+        return gone
+
+    def _unknown(self, staged: Staged, window: Window, last: DataFrame) -> str:
+        """Examples of values that cannot be known; empty where there are none."""
+        if not staged.count(window).unknown:
+            return ""
+        rows = last.where(~is_delete() & (F.size("_unknown") > 0)).limit(3).collect()
+        key = self.table.key
+        return "; ".join(
+            f"{', '.join(row['_unknown'])} of {', '.join(f'{name}={row[name]!r}' for name in key)}" for row in rows
+        )

@@ -1,0 +1,150 @@
+"""``scd2``: one version of a row per key and transaction, from one position up to the next."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
+
+_NEXT, _NEXT_TIME = f"{TEMPORARY}next", f"{TEMPORARY}next_time"
+
+
+class Versions(SinkRows):
+    """Versions of rows: the one that counts now has no end."""
+
+    @property
+    def begins(self) -> str:
+        """The column of the position from which a version counts."""
+        return f"_from{self.table.position}"
+
+    @property
+    def ends(self) -> str:
+        """The column of the position at which it ends."""
+        return f"_to{self.table.position}"
+
+    @property
+    def version_key(self) -> tuple[str, ...]:
+        """The columns that identify a version."""
+        return (*self.table.key, self.begins)
+
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """Versions of the copied rows from the copy's low, and of the events since.
+
+        In a gap the versions that vanished, or differ at the copy's low, end there, and what differs begins.
+        """
+        assert copy is not None
+        stay, events, _ = self.table.copied_and_events(copy, staged, window)
+        if anew:
+            return self._anew(stay, window.after, events, held)
+        begun = self._begun(stay, window.after)
+        return Write(begun if events is None else begun.unionByName(self._of_events(events)))
+
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """The versions that a window begins, and those that it ends."""
+        now = self.still_open(held)
+        known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
+        events = self.table.events(staged, window, known)
+        return self._puts([self._of_events(events), self._ended(now, events)])
+
+    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
+        """A version of before the gap that changed while the table was copied counts up to that change, though it may
+        have ended in the gap: so all up to the window's end is not sure.
+        """
+        return (*known, Gap(after, window.upto))
+
+    def newest(self, held: DataFrame) -> str | int | None:
+        """The newest position at which a version begins or ends."""
+        found = held.agg(F.max(self.begins), F.max(self.ends)).collect()[0]
+        return max(filter(None, found), default=None)
+
+    def still_open(self, held: DataFrame) -> DataFrame:
+        """The versions that count now, one per key."""
+        return held.where(F.col(self.ends).isNull())
+
+    def _anew(self, copied: DataFrame, low: Position, events: DataFrame | None, held: DataFrame) -> Write:
+        """What closes a gap.
+
+        :param copied: the rows whose keys have no event
+        :param events: after ``low``; None where there are none
+        :param held: the table's versions, those of before the gap
+        """
+        now = self.still_open(held)
+        data = [target.name for target in self.table.data_columns]
+        same = by_keys_of(now, copied, data, "left_semi")
+        gone = by_keys_of(now, same, self.table.key, "left_anti")
+        parts = [self._begun(by_keys_of(copied, same, self.table.key, "left_anti"), low)]
+        if events is not None:
+            parts += [self._of_events(events), self._ended(gone, events)]
+            gone = by_keys_of(gone, events, self.table.key, "left_anti")
+        parts.append(gone.withColumn(self.ends, F.lit(low.sort_key)))
+        return self._puts(parts)
+
+    def _of_events(self, events: DataFrame) -> DataFrame:
+        """A version for each key and transaction that left a row; the next of the key ends it, a delete too."""
+        following = Over.partitionBy(*map(column, self.table.key)).orderBy(self.table.position)
+        left = self._last_of_transactions(events).withColumns(
+            {
+                _NEXT: F.lead(self.table.position).over(following),
+                _NEXT_TIME: F.lead("_commit_ts").over(following),
+            }
+        )
+        return left.where(~is_delete()).select(
+            *self.table.data,
+            F.col(self.table.position).alias(self.begins),
+            F.col(_NEXT).alias(self.ends),
+            F.col("_commit_ts").alias("_from_ts"),
+            F.col(_NEXT_TIME).alias("_to_ts"),
+            "_unknown",
+        )
+
+    def _ended(self, now: DataFrame, events: DataFrame) -> DataFrame:
+        """The open versions whose key has events, ended by the first of them."""
+        first = (
+            self._last_of_transactions(events)
+            .groupBy(*renamed(self.table.key))
+            .agg(
+                F.min(self.table.position).alias(_NEXT),
+                F.min_by("_commit_ts", self.table.position).alias(_NEXT_TIME),
+            )
+        )
+        ended = now.join(first, same_key(self.table.key))
+        return ended.withColumns({self.ends: F.col(_NEXT), "_to_ts": F.col(_NEXT_TIME)}).select(
+            *map(column, now.columns)
+        )
+
+    def _last_of_transactions(self, events: DataFrame) -> DataFrame:
+        return last_per_key(events, (*self.table.key, self.table.position))
+
+    def _begun(self, copied: DataFrame, low: Position) -> DataFrame:
+        """Copied rows as versions from ``low``, of whose time nothing is known."""
+        values: dict[str, Column] = {self.begins: F.lit(low.sort_key), "_unknown": F.array()}
+        return copied.select(
+            *self.table.data,
+            *(values.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in self.system_columns.items()),
+        )
+
+    def _puts(self, parts: list[DataFrame]) -> Write:
+        rows = reduce(DataFrame.unionByName, parts).withColumn("_op", F.lit("U"))
+        return Write(rows, self.version_key, OldRows.OF_KEY, nullable_key=self.table.nullable_key)

@@ -1,0 +1,160 @@
+"""One source table's columns, events and copied rows, as the shapes see them."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping, TargetColumn, key_columns
+from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.files import write_rows
+from airflow_provider_mssql_cdc.spark.server_time import to_utc
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, last_per_key, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
+from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
+from airflow_provider_mssql_cdc.spark.staging import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """One source table's columns, events and copied rows.
+
+    :param timezone: IANA zone of the server's clock; None where it is not known
+    :param scratch: folder for rows that take long to compute and are needed more than once; None computes them again
+    """
+
+    spec: TableSpec
+    mappings: tuple[ColumnMapping, ...]
+    timezone: str | None
+    scratch: str | None = None
+
+    @property
+    def position(self) -> str:
+        """The column of an event's position."""
+        return f"_{self.spec.feed.POSITION.KIND}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The target columns that identify a row."""
+        return key_columns(self.spec.schema, self.mappings)
+
+    @property
+    def nullable_key(self) -> bool:
+        """Whether a key column may be NULL."""
+        return any(self.spec.schema.column(name).nullable for name in self.spec.schema.key)
+
+    @property
+    def unenforced_key(self) -> UnenforcedKey | None:
+        """The key, where the user named it and the server does not enforce it."""
+        if self.spec.unique_key or not self.key:
+            return None
+        not_image = {*self.key, *self.lobs}
+        image = [target.name for target in self.data_columns if target.name not in not_image]
+        return UnenforcedKey(self.spec.name, self.key, image, has_lobs=bool(self.lobs))
+
+    @property
+    def lobs(self) -> tuple[str, ...]:
+        """The columns that CDC may leave out of an image."""
+        return tuple(mapping.name for mapping in self.mappings if mapping.is_lob)
+
+    @property
+    def data_columns(self) -> tuple[TargetColumn, ...]:
+        """The columns of a mirror."""
+        return tuple(target for mapping in self.mappings for target in mapping.targets)
+
+    @property
+    def data(self) -> list[Column]:
+        """The columns of a mirror, as Spark selects them."""
+        return [column(target.name) for target in self.data_columns]
+
+    @property
+    def commit_ts_utc(self) -> Column:
+        """An event's ``_commit_ts`` in UTC; NULL where the server's zone is not known."""
+        return F.lit(None).cast("timestamp") if self.timezone is None else to_utc(F.col("_commit_ts"), self.timezone)
+
+    def events(self, staged: Staged, window: Window, known: DataFrame | None, *, once: bool = False) -> DataFrame:
+        """The window's events, with the LOBs that CDC left out as far as they are known.
+
+        :param known: key, LOBs and ``_unknown`` of each key as they were before the window
+        :param once: they are gone through but once, so that it does not pay to write them down
+        """
+        events = self.read(staged, window)
+        counts = staged.count(window)
+        if not counts.unknown:
+            return events
+        enforced = self.spec.unique_key
+        events = resolve(events, known, self.key, self.lobs, enforced=enforced, moves=counts.moved > 0)
+        if once or self.scratch is None:
+            return events
+        return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
+
+    def read(self, staged: Staged, window: Window) -> DataFrame:
+        """The window's events as they were staged, with the columns that a source without times or masks has not."""
+        events = staged.rows(window)
+        added = {"_commit_ts": F.lit(None).cast("timestamp_ntz"), "_unknown": no_names()}
+        missing = {name: value for name, value in added.items() if name not in events.columns}
+        return events.withColumns(missing) if missing else events
+
+    def known_now(self, rows: DataFrame) -> DataFrame:
+        """What rows with all values, one per key, know of each key."""
+        return rows.select(*map(column, (*self.key, *self.lobs)), no_names().alias("_unknown"))
+
+    def known_in_copy(self, copied: DataFrame, staged: Staged, window: Window) -> DataFrame:
+        """What a copy tells of each key as it was before the window that begins at its low.
+
+        Each row was copied at a moment within the window that nobody knows. So a copied LOB is that of before the
+        window only if no event of its key in the window may have set it: no insert, no row that came from another key,
+        no update with its mask bit on. Where such an event lies before the one that left the LOB out, its value is
+        carried forward and the copy's is not needed; where it lies after, the copy may hold the newer value.
+        """
+        if not staged.count(window).unknown:
+            return self.known_now(copied)
+        if self.unenforced_key:
+            # rows on the move may be met twice under one key
+            copied = self.unenforced_key.alone(copied)
+        lobs = F.array(*map(F.lit, self.lobs))
+        begins = (F.col("_op") == "I") | F.col("_moved")
+        may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
+        after_images = staged.rows(window).where(F.col("_op").isin("I", "U"))
+        changed = F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown")
+        by_key = after_images.groupBy(*renamed(self.key)).agg(changed)
+        names = F.coalesce("_unknown", no_names()).alias("_unknown")
+        return copied.join(by_key, same_key(self.key), "left").select(*map(column, (*self.key, *self.lobs)), names)
+
+    def begin(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """The copied rows that stay, and the last row of each key that has events.
+
+        :param events: of the window that begins at the copy's low
+        """
+        if self.unenforced_key:
+            return self.unenforced_key.first_rows(copied, events)
+        return by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
+
+    def copied_and_events(
+        self, copy: Copy, staged: Staged | None, window: Window
+    ) -> tuple[DataFrame, DataFrame | None, DataFrame | None]:
+        """What begins a sink: the copied rows that stay, the events since the copy's low, and the last row of each key
+        that has some; None where there are no events.
+
+        :param window: from the copy's low on
+        :raises KeyRequiredError: if the key, which the user named, is not unique
+        :raises CopyMovedError: if rows passed such a key on while they were copied
+        """
+        copied = copy.rows()
+        if staged is None or not staged.count(window).events:
+            if self.unenforced_key:
+                self.unenforced_key.refuse_duplicates(copied)
+            return copied, None, None
+        events = self.events(staged, window, self.known_in_copy(copied, staged, window))
+        stay, last = self.begin(copied, events)
+        return stay, events, last
+
+
+def no_names() -> Column:
+    """An empty ``_unknown``."""
+    return F.array().cast("array<string>")

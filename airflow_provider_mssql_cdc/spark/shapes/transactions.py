@@ -1,0 +1,64 @@
+"""``transactions``: a row for each transaction that changed the source table, with the number of its events."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID
+from airflow_provider_mssql_cdc.core.marker import Gap
+from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import Write
+
+
+class Transactions(SinkRows):
+    """One row per transaction; it begins with the events."""
+
+    @property
+    def takes_copy(self) -> bool:
+        """Copied rows are of no transaction."""
+        return False
+
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """The transactions since its low."""
+        return Write(held.limit(0) if staged is None or window.is_empty else self.rows(window, staged))
+
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """The window's transactions."""
+        return Write(self.rows(window, staged))
+
+    def newest(self, held: DataFrame) -> str | int | None:
+        """The newest transaction."""
+        newest: str | int | None = held.agg(F.max(self.table.position)).collect()[0][0]
+        return newest
+
+    def rows(self, window: Window, staged: Staged) -> DataFrame:
+        """A row for each transaction of the window that changed the table."""
+        kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
+        counted = {name: F.count_if(F.col("_op") == kind).alias(name) for name, kind in kinds.items()}
+        same = [F.min(name).alias(name) for name in ("_commit_ts", TRAN_ID)]
+        rows = staged.rows(window).groupBy(self.table.position).agg(*same, *counted.values())
+        name = self.table.spec.name
+        return rows.withColumns(
+            {
+                "_commit_ts_utc": self.table.commit_ts_utc,
+                "schema": F.lit(name.schema),
+                "table": F.lit(name.table),
+                "events": F.col("inserted") + F.col("updated") + F.col("deleted"),
+            }
+        )

@@ -1,0 +1,239 @@
+"""One sink of a table's load: where it stands, what it has to have, what is written into it, and its marker."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from airflow_provider_mssql_cdc.core.exceptions import (
+    RESET_ADVICE,
+    FormatError,
+    MarkerMovedError,
+    TargetError,
+    UnsupportedColumnError,
+)
+from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.formats import check_identifiers
+from airflow_provider_mssql_cdc.core.lineage import restored
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.core.steps import SinkSteps
+from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
+from airflow_provider_mssql_cdc.spark.reading import Reading
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
+
+
+class Sink:
+    """One sink of a table's load.
+
+    :param rows: what it holds
+    :param open_target: opens a table for them
+    :param name: of its table: the sink's own, or one that a replay builds beside it
+    :param warn: takes what people are to be told
+    :raises TargetError: if the table cannot hold its own name, or that of a column
+    """
+
+    def __init__(
+        self,
+        job: JobSpec,
+        rows: SinkRows,
+        open_target: Callable[[SinkRows, Sequence[str]], TargetTable],
+        name: Sequence[str],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._job, self._table, self._warn = job, rows.table.spec, warn
+        self.rows, self.spec = rows, rows.sink
+        check_identifiers(self.spec.format, name[-1], (c.name for c in rows.columns()), self._table.name)
+        self.target = open_target(rows, name)
+
+    @property
+    def shape(self) -> str:
+        """Its shape."""
+        return self.spec.shape
+
+    def state(self) -> State:
+        """What the target holds now.
+
+        :raises FormatError: if its marker cannot be read
+        """
+        try:
+            return self.target.state()
+        except FormatError as error:
+            error.message, error.table = f"of {self.target.name}, {error.message}", str(self._table.name)
+            error.advice = error.advice or RESET_ADVICE
+            raise
+
+    def check_marker(self, marker: Marker, source: SourceState) -> None:
+        """Refuse a marker of another source, or of another history of this one.
+
+        :raises MsSqlCdcError: if it is one
+        """
+        check_origin(self._job.source, self._table, self.spec, marker, self.target.kept_schema)
+        if why := source.lineage.contradiction(marker.position, marker.witness):
+            raise restored(self._table.name, f"{self.spec.name} is loaded up to {marker.position}", why)
+
+    def prepare(self, state: State, todo: SinkSteps) -> None:
+        """Look whether the sink can be loaded, and tidy up.
+
+        :raises MsSqlCdcError: if it cannot
+        """
+        self.rows.check_key()
+        if state.exists:
+            self.make(self.layout(state))
+            self.target.drop_leftovers()
+        if todo.done is None:
+            self._check_start(state, todo)
+
+    def make(self, layout: int) -> None:
+        """Create the table unless it exists, with the columns of a layout."""
+        columns = self.rows.columns(layout)
+        self.target.create(columns)
+        if (difference := self.target.check(columns)) is not None:
+            self.target.evolve(difference)
+
+    def layout(self, state: State) -> int:
+        """The version of the system columns that the target has, or gets.
+
+        :raises TargetError: if a later version of this package has made it
+        :raises UnsupportedColumnError: if a column of the source would take the place of a system column
+        """
+        if state.marker is not None:
+            return self._marked_layout(state.marker.layout)
+        added = self.rows.facts.added_columns(LAYOUT)
+        if state.exists:
+            return self._layout_of(self.target.rows(state).columns)
+        layout = self._layout_of([*added])
+        if layout < LAYOUT:
+            missing = ", ".join(added)
+            self._warn(f"{self.target.name} gets no {missing}, since the source has a column of such a name")
+        return layout
+
+    def window(self, todo: SinkSteps, reading: Reading, cut: Position) -> Window | None:
+        """The window to be loaded; None where there is none, or where its beginning is not known."""
+        if todo.window is not None or not todo.copies or reading.low is None:
+            return todo.window
+        if reading.copy is not None:
+            return Window(reading.low, reading.copy.high)
+        if self._table.schema.key and self.rows.takes_copy:
+            return None
+        return Window(reading.low, max(reading.low, cut))
+
+    def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
+        """What a window, or the copied rows with it, add."""
+        held = self.target.rows(state)
+        if todo.window is not None:
+            assert reading.staged is not None
+            write = self.rows.next(window, reading.staged, held, state.gaps)
+        else:
+            witness = reading.witness(window.upto)
+            write = self.rows.first(
+                window,
+                reading.staged,
+                reading.copy,
+                held,
+                anew=todo.lost_after is not None,
+                known_at=witness.time if witness else None,
+            )
+        return self.rows.laid_out(write, layout)
+
+    def marker(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Marker:
+        """What the commit says of itself. The schema is kept beside the table before that."""
+        counts, source = reading.count(window), self._job.source
+        events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
+        copied = reading.copy.rows_copied if todo.copies and reading.copy and self.rows.takes_copy else 0
+        goes_on = not todo.word and (todo.window is not None or self.rows.keeps_rows)
+        before = state.marker if goes_on else None
+        marker = Marker(
+            position=window.upto,
+            witness=reading.witness(window.upto),
+            server=source.server,
+            database=source.database,
+            table=self._table.name,
+            feeds=line_of_feeds(before, FeedRef.of(self._table.feed), window.after),
+            schema_hash=self._table.schema.hash,
+            window_after=None if todo.copies else window.after,
+            events={**events, "copied": copied},
+            spec_id=self._job.id,
+            gaps=self._gaps(state, window, todo),
+            asserted=self.spec.asserted or (state.marker.asserted if state.marker else None),
+            history=self.spec.history,
+            selection_hash=self._table.selection.hash,
+            selection=self._table.selection.describe(),
+            deletes=self.spec.deletes if self.rows.facts.takes_deletes else None,
+            run=self._job.run,
+        )
+        marker = carried(state.marker, marker, rows=goes_on)
+        return dataclasses.replace(marker, layout=layout, schema_kept=self._keep_schema(state, todo))
+
+    def moved(self, how: str) -> MarkerMovedError:
+        """The error of a target that others change."""
+        return MarkerMovedError(
+            f"{self.target.name} was {how}; last changed by {self.target.moved_by()}.",
+            table=str(self._table.name),
+            advice="Run the task again; let one run at a time load it, and keep maintenance of the table apart from "
+            "loads.",
+        )
+
+    def _gaps(self, state: State, window: Window, todo: SinkSteps) -> tuple[Gap, ...]:
+        """What the sink lacks: what it lacked before, and what is lost between that and a new copy."""
+        if todo.window is not None:
+            return state.gaps
+        if todo.lost_after is None:
+            return ()
+        lost = todo.lost_after
+        self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
+        return self.rows.lacks(state.gaps, lost, window)
+
+    def _keep_schema(self, state: State, todo: SinkSteps) -> bool:
+        """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""
+        schema, marker = KeptSchema.of(self._table.schema), state.marker if not todo.word else None
+        if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:
+            return True
+        return self.target.keep_schema(schema)
+
+    def _marked_layout(self, layout: int) -> int:
+        if layout > LAYOUT:
+            raise TargetError(
+                f"{self.target.name} has system columns of version {layout}, and this package knows those of version "
+                f"{LAYOUT}.",
+                table=str(self._table.name),
+                advice="Upgrade airflow-provider-mssql-cdc where the task and its Spark job run.",
+            )
+        system = self.rows.facts.added_columns(layout).keys()
+        if taken := [column.name for column in self.rows.data_columns if column.name.lower() in system]:
+            raise UnsupportedColumnError(
+                f"column {taken[0]!r} has the name of a system column of {self.target.name}.",
+                table=str(self._table.name),
+                advice="Give it another name (rename), or leave it out (columns).",
+            )
+        return layout
+
+    def _layout_of(self, names: Sequence[str]) -> int:
+        """The layout of a table without marker: the newest, if it has its columns and the source has none of them."""
+        added = self.rows.facts.added_columns(LAYOUT).keys()
+        taken = {column.name.lower() for column in self.rows.data_columns}
+        return LAYOUT if added <= {*names} and not taken & added else 1
+
+    def _check_start(self, state: State, todo: SinkSteps) -> None:
+        """Refuse rows behind a start that their own commit does not prove."""
+        name, position = self.target.name, state.marker.position if state.marker else None
+        if todo.word:
+            position = self.spec.read_through or self.spec.lost_after
+            self._warn(f"{name} stands for {position}, as `checkpoint set` said.")
+        elif todo.window and state.marker and (other := other_instance(self._table, state.marker)):
+            self._warn(f"{name} {other}")
+        if position is None or not (todo.word or state.from_property):
+            return
+        newest = self.rows.newest(self.target.rows(state))
+        if newest is not None and newest > position.sort_key:  # type: ignore[operator]
+            said = "`checkpoint set` names" if todo.word else "its properties remember"
+            raise TargetError(
+                f"the {self.shape} holds events up to {newest}, but {said} {position} as loaded.",
+                table=str(self._table.name),
+                advice="Delete its later events, or name the position that it stands for with "
+                "`mssql-cdc checkpoint set`.",
+            )

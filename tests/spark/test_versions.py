@@ -4,7 +4,7 @@ import datetime
 from random import Random
 
 import pytest
-from airflow_provider_mssql_cdc.spark.fold import by_keys_of
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from hypothesis import given
 from pyspark.errors import PySparkException
 

@@ -104,6 +104,11 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
     for name in plan.skipped:
         then = "a run enables it" if enables else "left out"
         said[name] = [f"change data capture is off: {then}"]
+    for name, candidate in plan.candidates.items():
+        said[name] += [f"{shape} fails: {error}" for shape, error in candidate.failed.items()]
+    for name, turn in plan.turns.items():
+        resting = [f"{shape} rests: {failure.reason}" for shape, failure in turn.resting.items()]
+        said[name] = [*said.get(name, []), *resting]
     for name, error in plan.failures.items():
         said[name] = [f"fails: {error}"]
     for name, lines in sorted(said.items()):

@@ -26,19 +26,28 @@ class Failure:
     """Why a sink's last run failed for good, and when.
 
     :param since: when the first of the runs failed that failed one after the other; None if this is the first
-    :param seen: ``core.wake.fingerprint`` of the table's capture instances then, so that a repair can be noticed
+    :param seen: ``core.resting.fingerprint`` of the table's feeds then, so that a repair can be noticed
+    :param planned: it was found while planning, without the job, and each plan looks again
     """
 
     reason: str
     time: datetime.datetime
     seen: str | None = None
     since: datetime.datetime | None = None
+    planned: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def began(self) -> datetime.datetime:
         """When the first of the runs failed that failed one after the other."""
         return self.since or self.time
+
+    def is_of_another(self, seen: str) -> bool:
+        """Whether the table's feeds changed since; False where it is not known what they were.
+
+        :param seen: their ``core.resting.fingerprint`` now
+        """
+        return self.seen is not None and self.seen != seen
 
 
 @dataclass(frozen=True, slots=True)

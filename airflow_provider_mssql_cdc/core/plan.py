@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +16,14 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     FeedError,
     GapError,
     KeyRequiredError,
+    MsSqlCdcError,
     RestoredError,
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
+from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, IGNORE, SHAPES
@@ -36,6 +38,8 @@ class Candidate:
     """A table that can be loaded.
 
     :param sinks: shape to state, None where that shape is to be loaded for the first time
+    :param again: those of these shapes that failed for good and are tried again
+    :param failed: shape to why it cannot be loaded, of others
     :param lost_after: shape to where a gap begins that ``on_gap="resnapshot"`` is to close
     :param selection: what of its rows is loaded
     """
@@ -49,11 +53,28 @@ class Candidate:
     lost_after: Mapping[str, Position] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     selection: Selection = EVERYTHING
+    again: frozenset[str] = frozenset()
+    failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
 
     @property
     def position(self) -> Position | None:
-        """The lowest position from which a window of this table starts; None if all sinks are first loads."""
-        return min((sink.position for sink in self.sinks.values() if sink is not None), default=None)
+        """The lowest position from which a window of this table starts; None if all sinks are first loads.
+
+        One that is tried again counts only where there is no other.
+        """
+        known = {shape: sink.position for shape, sink in self.sinks.items() if sink is not None}
+        counting = [position for shape, position in known.items() if shape not in self.again]
+        return min(counting or known.values(), default=None)
+
+    def without(self, failed: Mapping[str, MsSqlCdcError]) -> Candidate:
+        """The candidate without the sinks that cannot be loaded.
+
+        :raises MsSqlCdcError: if none is left
+        """
+        left = {shape: state for shape, state in self.sinks.items() if shape not in failed}
+        if failed and not left:
+            raise next(iter(failed.values()))
+        return dataclasses.replace(self, sinks=left, failed={**self.failed, **failed})
 
     def word(self, shape: str) -> str | None:
         """Return the person's word on which a sink stands, though its changes may be purged since."""
@@ -130,14 +151,13 @@ def _readable_from(feed: Feed, probe: Probe | None) -> Position | None:
     return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
 
 
-def check_history(name: TableName, checkpoint: Checkpoint, history: Lineage) -> None:
-    """Refuse positions of another history: after a restore, or after CDC was disabled and enabled again.
+def check_history(name: TableName, sink: SinkState, history: Lineage) -> None:
+    """Refuse a position of another history: after a restore, or after CDC was disabled and enabled again.
 
     :raises RestoredError: saying which proof failed
     """
-    for sink in checkpoint.loaded.values():
-        if why := history.contradiction(sink.position, sink.witness):
-            raise restored(name, f"the checkpoint stands at {sink.position}", why)
+    if why := history.contradiction(sink.position, sink.witness):
+        raise restored(name, f"the checkpoint stands at {sink.position}", why)
 
 
 def choose_key(
@@ -263,26 +283,31 @@ def assess(
     options: TableOptions,
     salt: str | None = None,
     kept: KeptSchemas = unknown_schema,
+    turn: Turn | None = None,
 ) -> Candidate | NotYet:
-    """Decide whether, from where and from which instance a table can be loaded.
+    """Decide whether, from where and from which instance a table can be loaded, and which of its sinks cannot.
 
     :param feeds: the table's, at least one
     :param ddl: of all its feeds
     :param probe: of its feeds
     :param salt: ``core.selection.salt_check`` of the salt; None where there is none
     :param kept: schemas by their hash
-    :raises MsSqlCdcError: if the table cannot be loaded; it concerns this table alone
+    :param turn: which shapes the run is about; by default all, as sound ones
+    :raises MsSqlCdcError: if no sink of the table can be loaded; it concerns this table alone
     """
-    if checkpoint is not None:
-        check_history(name, checkpoint, probe.lineage)
-    feed = choose_feed(name, feeds, checkpoint, options.shapes, probe)
+    turn = turn or Turn(options.shapes)
+    loaded = checkpoint.loaded if checkpoint else {}
+    sinks = {shape: loaded.get(shape) for shape in turn.shapes}
+    failed = errors_of(sinks, lambda _, sink: check_history(name, sink, probe.lineage))
+    if failed and len(failed) == len(sinks):
+        raise next(iter(failed.values()))
+    sinks = {shape: sink for shape, sink in sinks.items() if shape not in failed}
+    feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
     check_abilities(name, feed, options.shapes)
     key, unique = choose_key(name, feed, options.shapes, options.key)
     check_key(name, options, key, unique=unique)
     schema = TableSchema(feed.columns, key)
     selection = select(name, schema, options.choice, options.shapes, check=salt)
-    loaded = checkpoint.loaded if checkpoint else {}
-    sinks = {shape: loaded.get(shape) for shape in options.shapes}
     readable_from, newest, upto = _readable_from(feed, probe), probe.lineage.newest, probe.cut
     if readable_from is None or newest is None or upto is None or newest <= readable_from:
         if any(sinks.values()) and readable_from is None:
@@ -302,19 +327,47 @@ def assess(
         for c in schema.columns
         if c.encrypted and c.name in held
     ]
-    candidate = Candidate(name, feed, schema, unique, sinks, checkpoint, warnings=tuple(warnings), selection=selection)
-    if checkpoint is not None and candidate.position is not None:
-        check_ddl(name, [d for d in ddl if d.capture_instance == feed.name], candidate.position, upto)
-        known = [sink for sink in sinks.values() if sink is not None]
-        check_schema(name, schema, known, kept)
-        check_selection(name, selection, known)
-    return closed_gap(candidate, readable_from, options)
+    candidate = Candidate(
+        name,
+        feed,
+        schema,
+        unique,
+        sinks,
+        checkpoint,
+        warnings=tuple(warnings),
+        selection=selection,
+        again=frozenset(turn.again),
+        failed=failed,
+    )
+    mine, cut = [change for change in ddl if change.capture_instance == feed.name], upto
+
+    def check(shape: str, sink: SinkState) -> None:
+        check_ddl(name, mine, sink.position, cut)
+        check_schema(name, schema, [sink], kept)
+        check_selection(name, selection, [sink])
+
+    return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
+
+
+def errors_of(
+    sinks: Mapping[str, SinkState | None], check: Callable[[str, SinkState], None]
+) -> dict[str, MsSqlCdcError]:
+    """Shape to what a check raises, of the sinks that are loaded."""
+    failed = {}
+    for shape, sink in sinks.items():
+        if sink is not None:
+            try:
+                check(shape, sink)
+            except MsSqlCdcError as error:
+                failed[shape] = error
+    return failed
 
 
 def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
-    """Return the candidate, with first loads in place of the sinks whose changes were purged if that was asked for.
+    """Return the candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
+    else without them.
 
-    :raises GapError: if it was not
+    :raises GapError: if none is left
     """
     lost = {
         shape: state.position
@@ -326,7 +379,7 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     if options.resnapshot:
         sinks = {shape: None if shape in lost else state for shape, state in candidate.sinks.items()}
         return dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **lost})
-    raise GapError(
+    error = GapError(
         str(candidate.name),
         min(lost.values()),
         readable_from,
@@ -334,18 +387,26 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
         "checkpoint reset`; then load more often, or raise the retention (sys.sp_cdc_change_job "
         "@job_type = N'cleanup', @retention = minutes).",
     )
+    return candidate.without(dict.fromkeys(lost, error))
 
 
-def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position) -> TableSteps:
-    """The steps of a table as its checkpoint says; none to read where no event is known of.
+def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Collection[str] = ()) -> TableSteps:
+    """The steps of a table as its checkpoint says; none to read for a sink behind which no event is known of.
 
     :param upto: the cut
+    :param again: shapes that failed for good: that nothing happened does not mend them
     """
     stands = {sink.shape: Stand.expected(sink) for sink in table.sinks}
     steps = table_steps(table, stands, cut=upto, readable_from=probe.readable_from.get(table.feed.object_id))
-    if steps.copies or table.feed.name in probe.newest:
+    newest = probe.newest.get(table.feed.name)
+    quiet = {
+        shape: Done("empty", upto)
+        for shape, window in steps.windows.items()
+        if shape not in again and (newest is None or newest <= window.after)
+    }
+    if len(quiet) < len(steps.windows) or steps.copies:
         return steps
-    return TableSteps(done={**steps.done, **{shape: Done("empty", upto) for shape in steps.windows}})
+    return TableSteps(done={**steps.done, **quiet})
 
 
 def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:

@@ -235,6 +235,8 @@ class SinkReceipt:
 class TableReceipt:
     """What became of one table.
 
+    :param error: why those of its sinks were not loaded of which nothing else is said
+    :param failed: shape to why that sink alone was not loaded
     :param counts: events, inserted, updated, deleted, copied (rows of a first load)
     :param seconds: wall time by step
     :param windows: the windows read, as text
@@ -247,6 +249,19 @@ class TableReceipt:
     seconds: dict[str, float] = field(default_factory=dict)
     windows: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    failed: dict[str, JobError] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[JobError]:
+        """All errors, each once."""
+        found = [*([self.error] if self.error else []), *self.failed.values()]
+        return list(dict.fromkeys(found))
+
+    def error_of(self, shape: str) -> JobError | None:
+        """Why a sink was not loaded; None if it was."""
+        if any(sink.shape == shape for sink in self.sinks):
+            return None
+        return self.failed.get(shape, self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +273,4 @@ class Receipt:
     application_id: str = ""
     seconds: float = 0.0
 
-    FORMAT: ClassVar[Format] = Format("receipt", 2, "0.2.0", {1: dict})
+    FORMAT: ClassVar[Format] = Format("receipt", 3, "0.3.0", {1: dict, 2: dict})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import enum
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,12 +11,9 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.plan import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
+from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
-
-LONGEST_IDLE = datetime.timedelta(hours=6)
-IDLE_WHERE_RETENTION_IS_UNKNOWN = datetime.timedelta(hours=1)
-RETENTION_SHARE = 10
+from airflow_provider_mssql_cdc.core.table import TableName
 
 LOAD_WRITES_AFTER = datetime.timedelta(hours=1)
 """A load without events writes a checkpoint that is older than this, so only then an old one is worth a run at once."""
@@ -56,6 +51,19 @@ class Watched:
     unreadable: bool = False
     missing: bool = False
     shapes: tuple[str, ...] = (MIRROR,)
+
+    @property
+    def sound(self) -> tuple[str, ...]:
+        """The shapes that did not fail for good: those that count."""
+        sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
+        return tuple(shape for shape in self.shapes if not ((sink := sinks.get(shape)) and sink.failed))
+
+    @property
+    def failed(self) -> Failure | None:
+        """The failure for good that is tried again first; None where no shape failed."""
+        sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
+        found = [sink.failed for shape, sink in sinks.items() if sink.failed and shape in self.shapes]
+        return min(found, key=lambda failure: failure.time, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +106,6 @@ class Wake:
         return f"up to {self.cut}: {tables}"
 
 
-def default_max_idle(retention_minutes: int | None) -> datetime.timedelta:
-    """Return the smaller of six hours and a tenth of the retention; an hour where that is unknown."""
-    if retention_minutes is None:
-        return IDLE_WHERE_RETENTION_IS_UNKNOWN
-    return min(LONGEST_IDLE, datetime.timedelta(minutes=retention_minutes) / RETENTION_SHARE)
-
-
-MISSING = "missing"
-"""``Failure.seen`` of a table that was not there."""
-
-
-def without_absence(checkpoint: Checkpoint | None) -> Checkpoint | None:
-    """A checkpoint as it counts once the table is there: no longer failed for its absence."""
-    if checkpoint is None:
-        return None
-    absent = [shape for shape, sink in checkpoint.sinks.items() if sink.failed and sink.failed.seen == MISSING]
-    there = checkpoint.failing(absent, None)
-    return there if there.sinks or not absent else None
-
-
-def fingerprint(instances: Iterable[Feed]) -> str:
-    """A hash of a table's capture instances and their schemas."""
-    parts = sorted(
-        [i.name, i.object_id, i.create_date.isoformat(), TableSchema(i.columns, i.index_key or i.primary_key).hash]
-        for i in instances
-    )
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
 def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:
     """Return the lowest position of these shapes; None if one of them was never loaded."""
     loaded = checkpoint.loaded if checkpoint else {}
@@ -139,15 +118,15 @@ def feed_to_probe(table: Watched) -> Feed | None:
     """The feed whose events count: the one that a load would read, else the newest."""
     if not table.feeds:
         return None
-    return feed_to_read(table.feeds, table.checkpoint, table.shapes) or table.feeds[-1]
+    return feed_to_read(table.feeds, table.checkpoint, table.sound or table.shapes) or table.feeds[-1]
 
 
 def positions_to_probe(tables: Iterable[Watched]) -> dict[str, Position]:
-    """From where events count, by feed; failed tables and first loads are not looked at."""
+    """From where events count, by feed; sinks that failed and first loads are not looked at."""
     found: dict[str, Position] = {}
     for table in tables:
-        position, feed = position_of(table.checkpoint, table.shapes), feed_to_probe(table)
-        if position is not None and feed is not None and _failure(table) is None:
+        position, feed = position_of(table.checkpoint, table.sound), feed_to_probe(table)
+        if position is not None and feed is not None:
             found[feed.name] = position
     return found
 
@@ -176,18 +155,22 @@ def decide(
 
 
 def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
-    checkpoint = table.checkpoint
     if table.unreadable:
         return None
-    if (failed := _failure(table)) is not None:
-        return _call_of_failed(table, failed, probe, rules, now)
+    call = _call_of_sound(table, probe, rules) if table.sound else None
+    if call is None and table.failed is not None:
+        return _call_of_failed(table, table.failed, probe, rules, now)
+    return call
+
+
+def _call_of_sound(table: Watched, probe: Probe, rules: WakeRules) -> Call | None:
     feed = feed_to_probe(table)
     if table.missing:
         return Call(Reason.MISSING)
     if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    position = position_of(checkpoint, table.shapes)
+    position = position_of(table.checkpoint, table.sound)
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     if probe.cut is None or probe.cut < position:
@@ -211,12 +194,8 @@ def _has_begun(feed: Feed, probe: Probe) -> bool:
     return readable_from is not None and probe.cut is not None and readable_from < probe.cut
 
 
-def _failure(table: Watched) -> Failure | None:
-    return table.checkpoint.failure(table.shapes) if table.checkpoint is not None else None
-
-
 def _is_replaced(table: Watched, feed: Feed) -> bool:
-    known = table.checkpoint.feeds(table.shapes) if table.checkpoint is not None else ()
+    known = table.checkpoint.feeds(table.sound) if table.checkpoint is not None else ()
     return any(not ref.is_same(feed) for ref in known)
 
 
@@ -230,7 +209,7 @@ def _call_of_failed(
     if feed is not None and not _has_begun(feed, probe):
         return None
     can_load = feed is not None or (rules.on_disabled == "enable" and not table.missing)
-    if can_load and failed.seen is not None and failed.seen != fingerprint(table.feeds):
+    if can_load and failed.is_of_another(fingerprint(table.feeds)):
         return Call(Reason.REPAIRED, failed_at=failed.time)
     if now - failed.time >= rules.max_idle:
         return Call(Reason.RETRY, failed_at=failed.time)
@@ -241,13 +220,13 @@ def _is_idle(
     table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> bool:
     checkpoint = table.checkpoint
-    if _failure(table) is not None:
+    if not table.sound:
         return False
     waited = now - waiting_since >= rules.max_idle
     # The load says what is to be done about it.
     if table.unreadable:
         return waited
-    position, feed = position_of(checkpoint, table.shapes), feed_to_probe(table)
+    position, feed = position_of(checkpoint, table.sound), feed_to_probe(table)
     if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
         return False
     if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, probe):

@@ -26,6 +26,7 @@ from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.patterns import matches
 from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.resting import default_max_idle, without_absence
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding, read_entries, watched
@@ -35,9 +36,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     WakeRules,
     Watched,
     decide,
-    default_max_idle,
     positions_to_probe,
-    without_absence,
 )
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook

@@ -30,6 +30,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 )
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
+from airflow_provider_mssql_cdc.core.resting import Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
@@ -37,7 +38,6 @@ from airflow_provider_mssql_cdc.core.steps import TableSteps
 from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, deciding
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
-from airflow_provider_mssql_cdc.core.wake import without_absence
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -58,6 +58,7 @@ class RunPlan:
     :param waiting: tables that the capture has not reached yet
     :param skipped: tables without CDC, left out on request
     :param failures: tables that cannot be loaded
+    :param turns: which sinks of each table the run is about
     :param steps: of each table that can be loaded, as its checkpoint says
     :param candidates: what was found out of each table that can be loaded
     :param alternatives: the same by other capture instances, for tables without a checkpoint
@@ -83,6 +84,7 @@ class RunPlan:
     waiting: list[NotYet] = field(default_factory=list)
     skipped: list[TableName] = field(default_factory=list)
     failures: dict[TableName, MsSqlCdcError] = field(default_factory=dict)
+    turns: dict[TableName, Turn] = field(default_factory=dict)
     steps: dict[TableName, TableSteps] = field(default_factory=dict)
     candidates: dict[TableName, Candidate] = field(default_factory=dict)
     alternatives: dict[TableName, list[Candidate]] = field(default_factory=dict)
@@ -186,10 +188,20 @@ def look(
     read_checkpoints(plan, [*tables, *snapshot.missing], store)
     plan.missing = set(snapshot.missing)
     _find_again(plan, tables, store, request)
+    max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
+    for name in tables:
+        plan.turns[name] = Turn.of(
+            plan.checkpoints.get(name),
+            plan.options[name].shapes,
+            seen=fingerprint(plan.feeds.get(name, ())),
+            now=now,
+            max_idle=max_idle,
+            asked=request.asked,
+        )
     return (
         snapshot.status,
         plan,
-        {name: group for name, group in plan.feeds.items() if name not in plan.failures},
+        {name: group for name, group in plan.feeds.items() if name not in plan.failures and plan.turns[name].shapes},
     )
 
 

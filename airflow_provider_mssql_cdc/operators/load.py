@@ -64,7 +64,7 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed, seconds
 from airflow_provider_mssql_cdc.operators import jars, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
@@ -124,6 +124,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param max_transactions: load at most that many transactions with events, and at least one
     :param max_rows: load at most that many change rows, but never a part of a transaction
     :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
+    :param max_idle: seconds or timedelta after which a sink that failed for good is tried again; until then it is left
+        alone, unless its capture instance or schema changes, or the task is cleared or its run started by hand. Give
+        it the value that the sensor has; by default the smaller of six hours and a tenth of the retention
     :param max_lag: how old, by the server's clock, the newest captured commit and the newest log scan may be before the
         capture is late
     :param on_lag: what to do then: ``warn`` in the log and the summary, or ``fail`` after all that is there was loaded
@@ -182,6 +185,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         max_transactions: int | None = None,
         max_rows: int | None = None,
         capture_timeout: datetime.timedelta = datetime.timedelta(minutes=15),
+        max_idle: datetime.timedelta | float | None = None,
         max_lag: datetime.timedelta | float = MAX_LAG,
         on_lag: Literal["warn", "fail"] = "warn",
         replay: bool = False,
@@ -222,7 +226,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             raise ValueError("interval and target_suffix belong to replay=True")
         if interval is not None and _is_said(interval):
             check_interval(*edges(interval))
-        lag = lag_allowed(max_lag, on_lag)
+        lag, idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
+        if idle is not None and idle <= 0:
+            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         for limit, value in (("max_transactions", max_transactions), ("max_rows", max_rows)):
             if value is not None and value < 1:
                 raise ValueError(f"{limit}={value}: expected at least 1")
@@ -256,7 +262,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         self.max_transactions = max_transactions
         self.max_rows = max_rows
         self.capture_timeout = capture_timeout
-        self.max_lag = lag
+        self.max_lag, self.max_idle = lag, idle
         self.on_lag = on_lag
         self.replay = replay
         self.interval = interval
@@ -436,6 +442,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
             max_lag=self.max_lag,
+            max_idle=None if self.max_idle is None else datetime.timedelta(seconds=self.max_idle),
         )
 
     def _defaults(self, target: Target) -> TableOptions:
@@ -474,6 +481,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
         state = TaskState(context)
         given = state.get(_CUT_KEY) if self.upto is None else self.upto
+        request = dataclasses.replace(request, asked=_is_asked(context))
         plan = plan_load(hook, store, request, None if given is None else cut_given(given))
         if given is None and plan.upto is not None:
             state.set(_CUT_KEY, plan.upto.text)
@@ -698,6 +706,12 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{formats.POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
+
+
+def _is_asked(context: Context) -> bool:
+    """Whether a person asks for this try: by a run that was started by hand, or by clearing the task."""
+    run, ti = context.get("dag_run"), context.get("ti")
+    return getattr(run, "run_type", None) == "manual" or (getattr(ti, "try_number", 1) or 1) > 1
 
 
 def _task_run(context: Context) -> TaskRun | None:

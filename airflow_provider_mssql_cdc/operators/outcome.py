@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.wake import MISSING, fingerprint
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
@@ -39,24 +40,25 @@ class Outcome:
 
     def with_whole_commands(self) -> Outcome:
         """Return the same with the commands that errors advise written out."""
-        for name, error in self.plan.failures.items():
+        errors = [*self.plan.failures.items()]
+        errors += [(name, error) for name, c in self.plan.candidates.items() for error in c.failed.values()]
+        for name, error in errors:
             if error.advice is not None:
                 error.advice = whole(error.advice, self.plan.identity(name))
         if self.receipt is None:
             return self
         tables = tuple(
-            table
-            if table.error is None
-            else dataclasses.replace(
+            dataclasses.replace(
                 table,
-                error=dataclasses.replace(
-                    table.error,
-                    message=whole(table.error.message, self.plan.identity(table.name)),
-                ),
+                error=table.error and self._whole(table.error, table.name),
+                failed={shape: self._whole(error, table.name) for shape, error in table.failed.items()},
             )
             for table in self.receipt.tables
         )
         return dataclasses.replace(self, receipt=dataclasses.replace(self.receipt, tables=tables))
+
+    def _whole(self, error: JobError, table: TableName) -> JobError:
+        return dataclasses.replace(error, message=whole(error.message, self.plan.identity(table)))
 
     @property
     def loads(self) -> Iterator[tuple[TableSpec, TableReceipt]]:
@@ -86,16 +88,18 @@ class Outcome:
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
             moved = _moved(stored, spec, table, plan)
-            if table.error is not None and table.error.permanent:
-                moved = self._failing(moved, table.name, table.error.message, now)
+            for sink in spec.sinks:
+                failed = table.error_of(sink.shape)
+                if failed is not None and failed.permanent:
+                    moved = self._failing(moved, table.name, [sink.shape], failed.message, now)
             if moved != stored:
                 written[table.name] = moved
-        for name, error in plan.failures.items():
+        for name, shapes, error in self._planned_failures():
             # a checkpoint that cannot be read is left for a person to repair
             if error.permanent and name in plan.checkpoints:
                 stored = written.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
-                written[name] = self._failing(stored, name, str(error), now)
+                written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
         if succeeds and not self.failures():
             for name in plan.checkpoints:
                 checkpoint = written.get(name) or plan.checkpoints[name]
@@ -104,11 +108,33 @@ class Outcome:
                     written[name] = dataclasses.replace(checkpoint, announced=applied)
         return list(written.values())
 
-    def _failing(self, checkpoint: Checkpoint, table: TableName, reason: str, now: datetime.datetime) -> Checkpoint:
-        shapes, stored = self.plan.options[table].shapes, self.plan.checkpoints.get(table)
+    def _planned_failures(self) -> Iterator[tuple[TableName, tuple[str, ...], MsSqlCdcError]]:
+        """What the plan found, with the shapes that each concerns; those that rest keep what they failed with."""
+        for name, error in self.plan.failures.items():
+            turn = self.plan.turns.get(name)
+            yield name, turn.shapes if turn else self.plan.options[name].shapes, error
+        for name, candidate in self.plan.candidates.items():
+            if name not in self.plan.failures:
+                for shape, error in candidate.failed.items():
+                    yield name, (shape,), error
+
+    def _failing(
+        self,
+        checkpoint: Checkpoint,
+        table: TableName,
+        shapes: Sequence[str],
+        reason: str,
+        now: datetime.datetime,
+        *,
+        planned: bool = False,
+    ) -> Checkpoint:
+        stored = self.plan.checkpoints.get(table)
         seen = MISSING if table in self.plan.missing else fingerprint(self.plan.feeds.get(table, ()))
-        earlier = stored.failure(shapes) if stored is not None else None
-        return checkpoint.failing(shapes, Failure(reason, now, seen, earlier.began if earlier is not None else None))
+        for shape in shapes:
+            earlier = stored.failure([shape]) if stored is not None else None
+            began = earlier.began if earlier is not None else None
+            checkpoint = checkpoint.failing([shape], Failure(reason, now, seen, began, planned))
+        return checkpoint
 
     @property
     def late(self) -> str | None:
@@ -133,8 +159,10 @@ class Outcome:
             rows[name] = row(str(name)) | {"status": "skipped"}
         for spec, table in self.loads:
             rows[table.name] = _loaded(rows.get(table.name) or row(str(table.name)), spec, table)
-        for name, error in plan.failures.items():
-            rows[name] = (rows.get(name) or row(str(name))) | {"status": "failed", "error": str(error)}
+        for name, (reason, _) in self._failures().items():
+            rows[name] = (rows.get(name) or row(str(name))) | {"status": "failed", "error": reason}
+        for name, failing in self._failing_shapes().items():
+            rows[name]["sinks"] = rows[name]["sinks"] | dict.fromkeys(failing, "failed")
         tables = [found for _, found in sorted(rows.items())]
         return {
             "upto": plan.upto.text if plan.upto else None,
@@ -201,12 +229,38 @@ class Outcome:
         return ranges
 
     def failures(self) -> dict[str, tuple[str, bool]]:
-        """Return the failed tables, each with the reason and whether it is permanent."""
-        failed = {str(name): (str(error), error.permanent) for name, error in self.plan.failures.items()}
+        """The failed tables, each with the reason and whether a retry is bound to fail again."""
+        return {str(name): failed for name, failed in self._failures().items()}
+
+    def _failures(self) -> dict[TableName, tuple[str, bool]]:
+        found: dict[TableName, list[tuple[str, bool]]] = {}
+        for name, _, error in self._planned_failures():
+            found.setdefault(name, []).append((str(error), error.permanent))
         for _, table in self.loads:
-            if table.error is not None:
-                failed[str(table.name)] = (table.error.message, table.error.permanent)
-        return failed
+            found.setdefault(table.name, []).extend((error.message, error.permanent) for error in table.errors)
+        for name, turn in self.plan.turns.items():
+            for shape, failure in turn.resting.items() if name not in self.plan.failures else ():
+                since = failure.began.isoformat(" ", "seconds")
+                text = f"its {shape} fails since {since} and is left alone until its capture instance or schema "
+                text += f"changes, max_idle is over, or the task is cleared: {failure.reason}"
+                found.setdefault(name, []).append((text, True))
+        return {
+            name: ("\n".join(dict.fromkeys(text for text, _ in each)), all(permanent for _, permanent in each))
+            for name, each in found.items()
+            if each
+        }
+
+    def _failing_shapes(self) -> dict[TableName, list[str]]:
+        """The shapes that failed in tables of which others may not have."""
+        found: dict[TableName, list[str]] = {}
+        for name, shapes, _ in self._planned_failures():
+            found.setdefault(name, []).extend(shapes)
+        for spec, table in self.loads:
+            failed = [sink.shape for sink in spec.sinks if table.error_of(sink.shape) is not None]
+            found.setdefault(table.name, []).extend(failed)
+        for name, turn in self.plan.turns.items():
+            found.setdefault(name, []).extend(turn.resting)
+        return {name: shapes for name, shapes in found.items() if shapes}
 
 
 def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
@@ -267,9 +321,8 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
 def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:
     """The row of a table that the job was given."""
     found = known | {
-        "status": "failed" if table.error else "loaded",
+        "status": "failed" if table.errors else "loaded",
         "position": min(sink.read_through for sink in table.sinks).text if table.sinks else None,
-        "error": table.error.message if table.error else None,
         "feed": spec.feed.name,
         "schema_hash": spec.schema.hash,
         "sinks": {sink.shape: sink.outcome for sink in table.sinks},

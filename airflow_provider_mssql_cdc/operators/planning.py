@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -28,6 +28,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     checkpoint_steps,
     choose_feed,
     closed_gap,
+    errors_of,
     quiet_checkpoint,
     table_spec,
 )
@@ -136,20 +137,22 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
     """From where events are looked for, by feed."""
     positions: dict[str, Position] = {}
     for name in list(feeds):
-        checkpoint, options = plan.checkpoints[name], plan.options[name]
+        checkpoint, options, turn = plan.checkpoints[name], plan.options[name], plan.turns[name]
+        shapes = turn.sound or turn.shapes
         try:
-            feed = choose_feed(name, feeds[name], checkpoint, options.shapes)
+            feed = choose_feed(name, feeds[name], checkpoint, shapes)
         except GapError as error:
             if checkpoint is None or not options.resnapshot:
                 plan.failures[name] = error
                 del feeds[name]
                 continue
             # the newest feed begins anew, or goes on with what it reaches back to
-            sinks = {shape: dataclasses.replace(sink, feed=None) for shape, sink in checkpoint.sinks.items()}
-            checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, sinks=sinks)
-            feed = choose_feed(name, feeds[name], checkpoint, options.shapes)
+            anew = {shape: dataclasses.replace(sink, feed=None) for shape, sink in checkpoint.sinks.items()}
+            kept = {shape: checkpoint.sinks[shape] for shape in turn.resting}
+            checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, sinks=anew | kept)
+            feed = choose_feed(name, feeds[name], checkpoint, shapes)
         loaded = checkpoint.loaded if checkpoint else {}
-        if known := [sink.position for shape, sink in loaded.items() if shape in options.shapes]:
+        if known := [sink.position for shape, sink in loaded.items() if shape in turn.shapes]:
             positions[feed.name] = min(known)
     return positions
 
@@ -241,6 +244,7 @@ def _assessed(
         plan.options[name],
         request.salt_check,
         plan.kept,
+        plan.turns[name],
     )
     if isinstance(verdict, Candidate):
         plan.warn_of_masks(verdict.feed, verdict.selection, allowed=plan.options[name].allow_masked)
@@ -266,22 +270,37 @@ def _look_again(plan: RunPlan, candidates: dict[TableName, Candidate], probe: Pr
         try:
             if readable_from is None:
                 raise _vanished(name, candidate.feed)
-            if candidate.checkpoint is not None:
-                check_history(name, candidate.checkpoint, probe.lineage)
-            candidates[name] = closed_gap(candidate, readable_from, plan.options[name])
+            candidates[name] = closed_gap(_of_history(candidate, probe), readable_from, plan.options[name])
         except MsSqlCdcError as error:
             del candidates[name]
             plan.failures[name] = error
 
 
+def _of_history(candidate: Candidate, probe: Probe) -> Candidate:
+    """The candidate without the sinks whose positions are of another history.
+
+    :raises RestoredError: if none is left
+    """
+
+    def check(_: str, sink: SinkState) -> None:
+        check_history(candidate.name, sink, probe.lineage)
+
+    return candidate.without(errors_of(candidate.sinks, check))
+
+
 def _limited(
     source: ChangeSource, candidates: Mapping[TableName, Candidate], probe: Probe, request: Request, upto: Position
 ) -> Position:
-    """The cut that the limits allow, counted over all tables that will be loaded from a position."""
+    """The cut that the limits allow, counted over all tables that will be loaded from a position.
+
+    Sinks that failed for good and are tried again do not count.
+    """
     windows = {
         c.feed.name: c.position
         for c in candidates.values()
-        if c.position is not None and c.position < upto and c.feed.name in probe.newest
+        if c.position is not None
+        and c.position < min(upto, probe.newest.get(c.feed.name, c.position))
+        and not c.sinks.keys() <= c.again
     }
     if not windows:
         return upto
@@ -294,9 +313,10 @@ def _decide(
     for name, candidate in candidates.items():
         options = plan.options[name]
         spec = table_spec(candidate, options)
-        steps = checkpoint_steps(spec, probe, upto)
+        steps = checkpoint_steps(spec, probe, upto, candidate.again)
         plan.steps[name] = steps
-        if steps.commits:
+        # that nothing happened does not mend what failed for good
+        if steps.commits or candidate.again:
             others = tuple(table_spec(each, options) for each in plan.alternatives.get(name, ()))
             plan.specs.append(dataclasses.replace(spec, alternatives=others))
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:

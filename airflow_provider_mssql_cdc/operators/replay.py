@@ -88,8 +88,8 @@ def plan_replay(
     for name, feed in chosen.items():
         checkpoint = plan.checkpoints[name]
         try:
-            if checkpoint is not None:
-                check_history(name, checkpoint, probe.lineage)
+            for sink in checkpoint.loaded.values() if checkpoint is not None else ():
+                check_history(name, sink, probe.lineage)
             check_ddl(name, [change for change in ddl if change.capture_instance == feed.name], after, upto)
             spec = _replayed(name, feed, plan, probe, request)
             if spec is not None:

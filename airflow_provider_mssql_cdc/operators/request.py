@@ -22,6 +22,8 @@ class Request:
     :param on_disabled: ``fail``, ``skip`` or ``enable``
     :param salt_check: ``core.selection.salt_check`` of the salt; None where there is none
     :param max_lag: how late the capture may be
+    :param max_idle: time after which a sink that failed for good is tried again; None goes by the retention
+    :param asked: a person asks for sinks that failed for good, too
     """
 
     connection: str
@@ -33,6 +35,8 @@ class Request:
     max_rows: int | None = None
     salt_check: str | None = None
     max_lag: datetime.timedelta = MAX_LAG
+    max_idle: datetime.timedelta | None = None
+    asked: bool = False
 
     @property
     def patterns(self) -> tuple[str, ...]:

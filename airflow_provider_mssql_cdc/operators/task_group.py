@@ -49,6 +49,9 @@ class MsSqlCdcTaskGroup(TaskGroup):
         group = {name: value for name, value in parameters.items() if name in _OF_GROUP}
         both = {name: value for name, value in parameters.items() if name not in _OF_GROUP}
         both |= {"tables": tables, "target": target}
+        if wait is not None and "max_idle" in wait:
+            # the load leaves alone what the sensor does not call for
+            load = {"max_idle": wait["max_idle"], **(load or {})}
         super().__init__(group_id, **group)
         with self:
             self.wait = None if wait is None else MsSqlCdcSensor(task_id="wait", **{**both, **wait})

@@ -71,15 +71,24 @@ def _load(
             load.run()
         else:
             load.replay(job.replay)
+        error = None
     except Exception as failure:
         error = describe(failure, *secrets, table=str(table.name), writing=load.writing if load else None)
         log.error("%s failed: %s: %s", table.name, error.kind, error.message)
-        return load.receipt(error) if load else TableReceipt(table.name, error=error)
     finally:
         if load is not None:
             _remove_staged(spark, load.staging_path)
-    log.info("%s: done", table.name)
-    return load.receipt()
+    if load is None:
+        return TableReceipt(table.name, error=error)
+    failed = {
+        shape: describe(failure, *secrets, table=str(table.name), writing=writing)
+        for shape, (failure, writing) in load.failed.items()
+    }
+    for shape, sink_error in failed.items():
+        log.error("%s %s failed: %s: %s", table.name, shape, sink_error.kind, sink_error.message)
+    if error is None and not failed:
+        log.info("%s: done", table.name)
+    return load.receipt(error, failed)
 
 
 def _remove_staged(spark: SparkSession, path: str) -> None:

@@ -6,19 +6,20 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, ReplaySpec, SinkReceipt, TableReceipt, TableSpec
-from airflow_provider_mssql_cdc.core.steps import SinkSteps, table_steps
+from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, table_steps
 from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted, said_window, stand_of, table_of, unreported
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.replay import look_before_replay, replay_sink
 from airflow_provider_mssql_cdc.spark.selecting import check_salt
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
@@ -35,6 +36,7 @@ class TableLoad:
 
     :param parts: what it is put together from
     :ivar writing: the target table to which a commit is under way
+    :ivar failed: shape to why that sink was not loaded, and to the table that was written to then
     """
 
     def __init__(self, job: JobSpec, table: TableSpec, parts: Parts) -> None:
@@ -54,6 +56,7 @@ class TableLoad:
         self._done: list[SinkReceipt] = []
         self._unreported: list[Marker] = []
         self.writing: str | None = None
+        self.failed: dict[str, tuple[Exception, str | None]] = {}
         self._seconds: dict[str, float] = {}
         self._warnings: list[str] = []
 
@@ -61,36 +64,35 @@ class TableLoad:
         """The table by the capture instance that the markers name, where several may be read."""
         if not self._table.alternatives:
             return self._table
-        return table_of(self._table, [sink.state().marker for sink in self.sinks()])
+        found = table_of(self._table, [state.marker for _, state in self._look()])
+        self.failed.clear()
+        return found
 
     def run(self) -> None:
-        """Load the table up to the cut.
+        """Load the table up to the cut. A sink that cannot be loaded is left out; ``failed`` has why.
 
-        :raises MsSqlCdcError: if a sink cannot be loaded; what other sinks of it have committed stays
+        :raises MsSqlCdcError: if none of the sinks that are still to be loaded can be
         """
         with self._timed("plan"):
-            sinks = self.sinks()
-            states = [sink.state() for sink in sinks]
-            source = self._reading.state(states)
+            found = self._look()
+            source = self._reading.state([state for _, state in found])
             self._reading.readable_from = source.readable_from
-            plans = self._steps([*zip(sinks, states, strict=True)], source)
-            self._unreported = unreported(self._table.sinks, [found.marker for found in states])
-            if any(todo.window for todo in plans):
+            plans = self._plan(found, source)
+            self._unreported = unreported([sink.spec for sink, _ in found], [state.marker for _, state in found])
+            if any(todo.window for _, _, todo in plans):
                 self._reading.check_reached(source, self._cut)
-            for sink, found, todo in zip(sinks, states, plans, strict=True):
-                if todo.copies and not found.exists:
-                    sink.target.check_place()
-        if any(todo.copies for todo in plans):
-            self._begin(source, [sink for sink, todo in zip(sinks, plans, strict=True) if todo.copies])
-        planned = (sink.window(todo, self._reading, self._cut) for sink, todo in zip(sinks, plans, strict=True))
+        if beginning := [sink for sink, _, todo in plans if todo.copies]:
+            self._begin(source, beginning)
+        planned = (sink.window(todo, self._reading, self._cut) for sink, _, todo in plans)
         windows = list(dict.fromkeys(window for window in planned if window is not None and not window.is_empty))
         # what is read again for another sink is counted with that
         self._unreported = [marker for marker in self._unreported if not self._reading.has_read(marker, windows)]
         if windows:
             with self._timed("read"):
                 self.stage_windows(windows)
-        for sink, found, todo in zip(sinks, states, plans, strict=True):
-            self._done.append(self._settle(sink, found, todo))
+        for sink, state, todo in plans:
+            with self._alone(sink.shape):
+                self._done.append(self._settle(sink, state, todo))
 
     def replay(self, replay: ReplaySpec) -> None:
         """Write a window again that was loaded before.
@@ -99,7 +101,7 @@ class TableLoad:
         """
         window = Window(replay.after, replay.upto)
         with self._timed("plan"):
-            sinks = self.sinks(replay.suffix)
+            sinks = [self._sink(rows, replay.suffix) for rows in self._rows]
             look = functools.partial(look_before_replay, reading=self._reading, replay=replay)
             for sink in sinks:
                 look(sink)
@@ -109,35 +111,29 @@ class TableLoad:
                 raise gap(self._table, window.after, state.readable_from)
         with self._timed("read"):
             staged = self.stage_windows([window])
+            self._reading.check_whole(window)
         with self._timed("commit"):
             self._done = [
                 replay_sink(sink, staged, window, functools.partial(look, sink), anew=bool(replay.suffix))
                 for sink in sinks
             ]
 
-    def receipt(self, error: JobError | None = None) -> TableReceipt:
-        """What was done, though it may have ended early."""
+    def receipt(self, error: JobError | None = None, failed: Mapping[str, JobError] | None = None) -> TableReceipt:
+        """What was done, though it may have ended early.
+
+        :param error: of the table
+        :param failed: shape to why that sink alone was not loaded
+        """
         return TableReceipt(
             name=self._table.name,
             sinks=tuple(self._done),
             error=error,
+            failed=dict(failed or {}),
             counts=self._reading.counts(self._unreported),
             seconds=self._seconds,
             windows=(*map(said_window, self._unreported), *map(str, self._reading.windows)),
             warnings=tuple(self._warnings),
         )
-
-    def sinks(self, suffix: str = "") -> list[Sink]:
-        """The table's sinks.
-
-        :param suffix: behind the names of tables that a replay builds beside theirs
-        :raises TargetError: if a target cannot hold its own name, or that of a column
-        """
-        names = [(*rows.sink.table[:-1], rows.sink.table[-1] + suffix) for rows in self._rows]
-        return [
-            Sink(self._job, rows, self._parts.target, name, self._warn)
-            for rows, name in zip(self._rows, names, strict=True)
-        ]
 
     def stage_windows(self, windows: Sequence[Window]) -> Staged:
         """Stage all windows, each change once, and prove that none was purged meanwhile.
@@ -145,6 +141,15 @@ class TableLoad:
         :raises MsSqlCdcError: as ``Reading.stage`` does
         """
         return self._reading.stage(windows, before_images=any(rows.before_images for rows in self._rows))
+
+    @contextmanager
+    def _alone(self, shape: str) -> Iterator[None]:
+        """A failure in here is this sink's alone: the others are loaded."""
+        try:
+            yield
+        except Exception as error:
+            self.failed[shape] = (error, self.writing)
+            self.writing = None
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -158,26 +163,63 @@ class TableLoad:
         if text not in self._warnings:
             self._warnings.append(text)
 
-    def _steps(self, sinks: Sequence[tuple[Sink, State]], source: SourceState) -> list[SinkSteps]:
-        """What is to be done with some sinks, as their markers say.
+    def _sink(self, rows: SinkRows, suffix: str = "") -> Sink:
+        """A sink of the table.
 
-        :raises MsSqlCdcError: if one of them must not be loaded
+        :param suffix: behind the name of a table that a replay builds beside the sink's own
+        :raises TargetError: if the target cannot hold its own name, or that of a column
         """
+        name = (*rows.sink.table[:-1], rows.sink.table[-1] + suffix)
+        return Sink(self._job, rows, self._parts.target, name, self._warn)
+
+    def _look(self) -> list[tuple[Sink, State]]:
+        """The sinks, each with what its target holds now."""
+        found = []
+        for rows in self._rows:
+            with self._alone(rows.sink.shape):
+                sink = self._sink(rows)
+                found.append((sink, sink.state()))
+        return found
+
+    def _plan(self, sinks: Sequence[tuple[Sink, State]], source: SourceState) -> list[tuple[Sink, State, SinkSteps]]:
+        """What is to be done with the sinks, as their markers say."""
         stands = {}
         for sink, state in sinks:
-            if state.marker is not None and not is_asserted(sink.spec, state.marker):
-                sink.check_marker(state.marker, source)
-            stands[sink.shape] = stand_of(self._table, sink.spec, state)
-        readable_from = self._reading.readable_from
-        steps = table_steps(self._table, stands, cut=self._cut, readable_from=readable_from)
+            with self._alone(sink.shape):
+                stands[sink.shape] = self._stand(sink, state, source)
+        steps = self._steps(stands)
+        planned = []
+        for sink, state in sinks:
+            with self._alone(sink.shape):
+                if sink.shape in stands:
+                    todo = self._todo(sink, state, stands[sink.shape], steps)
+                    if todo.copies and not state.exists:
+                        sink.target.check_place()
+                    planned.append((sink, state, todo))
+        return planned
+
+    def _stand(self, sink: Sink, state: State, source: SourceState) -> Stand:
+        """Where a sink stands, after its marker was looked at."""
+        if state.marker is not None and not is_asserted(sink.spec, state.marker):
+            sink.check_marker(state.marker, source)
+        return stand_of(self._table, sink.spec, state)
+
+    def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
+        steps = table_steps(self._table, stands, cut=self._cut, readable_from=self._reading.readable_from)
         for commit in steps.commits:
             log.info("%s: %s", self._table.name, commit)
-        for sink, state in sinks:
-            if sink.shape in steps.lost:
-                marker = None if stands[sink.shape].word else state.marker
-                raise gap(self._table, steps.lost[sink.shape], readable_from, marker)
-            sink.prepare(state, steps.of(sink.shape))
-        return [steps.of(sink.shape) for sink, _ in sinks]
+        return steps
+
+    def _todo(self, sink: Sink, state: State, stand: Stand, steps: TableSteps) -> SinkSteps:
+        """What is to be done with a sink, for which it is made ready.
+
+        :raises MsSqlCdcError: if it must not be loaded
+        """
+        if sink.shape in steps.lost:
+            marker = None if stand.word else state.marker
+            raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker)
+        sink.prepare(state, steps.of(sink.shape))
+        return steps.of(sink.shape)
 
     def _begin(self, source: SourceState, beginning: Sequence[Sink]) -> None:
         """Note where some sinks begin, and copy the table's rows where they take them."""
@@ -199,7 +241,8 @@ class TableLoad:
                 state = sink.state()
                 source = self._reading.state([state])
                 self._reading.check_unmoved(source.lineage)
-                (todo,) = self._steps([(sink, state)], source)
+                stand = self._stand(sink, state, source)
+                todo = self._todo(sink, state, stand, self._steps({sink.shape: stand}))
             if (done := self._commit(sink, state, todo)) is not None:
                 return done
         raise sink.moved(f"changed {_ATTEMPTS + 1} times while this load was about to commit")
@@ -215,6 +258,7 @@ class TableLoad:
             raise sink.moved("emptied after this run had found rows there, so that nothing was copied")
         if not self._reading.holds(window):
             raise sink.moved(f"changed so that {window} is missing, which this run has not read as a whole")
+        self._reading.check_whole(window)
         if todo.window and not self._reading.count(window).events and not todo.word:
             return SinkReceipt(sink.shape, before, state.marker, "empty", window.upto)
         layout = sink.layout(state)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, GapError
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_unmoved
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window, merged
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State
-from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
 
 
 class Reading:
@@ -84,27 +84,15 @@ class Reading:
         self.check_unmoved(state.lineage)
 
     def stage(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
-        """Stage all windows, each change once, and prove that none was purged meanwhile.
+        """Stage all windows, each change once. ``check_whole`` tells of each whether something was purged before that.
 
         :param before_images: with all of them, and the times of commits
-        :raises GapError: if changes were purged before they were read
         :raises CaptureLagError: if the server no longer shows changes up to the windows' end
         :raises SourceMovedError: if the database was restored meanwhile
         """
         self.windows = list(windows)
-        try:
-            self.staged, state = stage_windows(
-                self._source,
-                self._table,
-                windows,
-                f"{self._folder}/events",
-                before_images=before_images,
-                witnesses=self._witnesses.values(),
-            )
-        except GapError as error:
-            if (slow := self._too_slow(error)) is None:
-                raise
-            raise slow from error
+        self.staged = self._source.read(windows, f"{self._folder}/events", before_images=before_images)
+        state = self._source.state(self._witnesses.values())
         self.readable_from = state.readable_from
         # a database that was restored before the read has had nothing to show behind that moment
         self.check_reached(state, max(window.upto for window in windows))
@@ -114,6 +102,25 @@ class Reading:
     def holds(self, window: Window) -> bool:
         """Whether all of a window was staged."""
         return window.is_empty or (self.staged is not None and any(w.holds(window) for w in self.staged.counts))
+
+    def check_whole(self, window: Window) -> None:
+        """Prove that nothing of a window was purged before it was read.
+
+        Cleanup raises the mark before it deletes: a mark that is no higher after the read proves that all was there.
+
+        :raises GapError: if something was
+        """
+        if window.is_empty or not is_gap(window.after, self.readable_from):
+            return
+        if self.copy is None or window.after != self.copy.low:
+            raise gap(self._table, window.after, self.readable_from)
+        raise GapError(
+            str(self._table.name),
+            window.after,
+            self.readable_from,
+            advice="They were made while the table was copied, which took longer than changes are kept: raise the "
+            "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
+        )
 
     def count(self, window: Window) -> Counts:
         """What a window holds, all of which was staged."""
@@ -142,15 +149,3 @@ class Reading:
     def _saw(self, witnesses: Iterable[Witness]) -> None:
         """Stand on more positions; what was seen of one first remains."""
         self._witnesses = {**{witness.lsn: witness for witness in witnesses}, **self._witnesses}
-
-    def _too_slow(self, error: GapError) -> GapError | None:
-        """The error with other advice, where the changes are lost since the copy took too long."""
-        if self.copy is None or error.after != self.copy.low:
-            return None
-        return GapError(
-            str(self._table.name),
-            error.after,
-            error.readable_from,
-            advice="They were made while the table was copied, which took longer than changes are kept: raise the "
-            "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
-        )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
@@ -29,6 +29,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -86,7 +87,7 @@ def log_history(max_lsn=100, min_mapped=5, mapped=None) -> LogHistory:
     )
 
 
-def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, options=OPTIONS, key=None):
+def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, options=OPTIONS, key=None, turn=None):
     return assess(
         ORDERS,
         list(instances),
@@ -100,6 +101,7 @@ def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, opti
         list(ddl),
         dataclasses.replace(options, key=tuple(key or ())),
         kept={SCHEMA.hash: KeptSchema.of(SCHEMA)}.get,
+        turn=turn,
     )
 
 
@@ -231,10 +233,22 @@ class TestGap:
             verdict(checkpoint(), [current])
         assert (error.value.after, error.value.readable_from) == (lsn(50), lsn(min_lsn - 1))
 
-    def test_the_lowest_sink_decides(self):
+    def test_a_gap_of_one_sink_is_its_own(self):
         lowest = log_history(mapped={lsn(30): DAY})
-        with pytest.raises(GapError):
-            verdict(checkpoint(mirror=50, history=30, witness=Witness(lsn(30), DAY)), [instance(min_lsn=40)], lowest)
+        stored = checkpoint(mirror=50, history=30, witness=Witness(lsn(30), DAY))
+        candidate = verdict(stored, [instance(min_lsn=40)], lowest)
+        assert (list(candidate.sinks), candidate.position) == (["mirror"], lsn(50))
+        ((shape, error),) = candidate.failed.items()
+        assert (shape, error.after, error.readable_from) == ("history", lsn(30), lsn(39))
+
+    def test_a_sink_that_rests_counts_for_nothing(self):
+        lowest = log_history(mapped={lsn(30): DAY})
+        stored = checkpoint(mirror=50, history=30, witness=Witness(lsn(30), DAY))
+        turn = Turn(("mirror",), resting={"history": Failure("no", DAY)})
+        candidate = verdict(stored, [instance(min_lsn=40)], lowest, turn=turn)
+        assert (list(candidate.sinks), candidate.failed, candidate.position) == (["mirror"], {}, lsn(50))
+        again = verdict(stored, [instance(min_lsn=20)], lowest, turn=Turn(("mirror",), ("history",)))
+        assert ([*again.sinks], again.position) == (["mirror", "history"], lsn(50)), "it lowers no cut"
 
     def test_resnapshot_starts_again_and_tells_where_the_gap_begins(self):
         candidate = verdict(checkpoint(), [instance(min_lsn=60)], options=RESNAPSHOT)

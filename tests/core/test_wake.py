@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
-    MISSING,
     Announcer,
     Call,
     Reason,
@@ -22,11 +22,8 @@ from airflow_provider_mssql_cdc.core.wake import (
     WakeRules,
     Watched,
     decide,
-    default_max_idle,
     feed_to_probe,
-    fingerprint,
     positions_to_probe,
-    without_absence,
 )
 from tests.core.states import checkpoint_of
 
@@ -272,9 +269,20 @@ def test_what_failed_in_another_tasks_shape_keeps_nobody_from_loading() -> None:
     table, seen = Watched(A.source, (A,), stored), probe(90, A, events={A.name: 50})
     assert positions_to_probe([table]) == {A.name: lsn(20)}
     assert reasons(look(table, seen)) == {"a": Reason.EVENTS}
-    both = dataclasses.replace(table, shapes=("mirror", "history"))
-    assert positions_to_probe([both]) == {}
-    assert reasons(look(both, seen)) != {"a": Reason.EVENTS}
+
+
+def test_a_sink_that_failed_keeps_its_neighbour_from_nothing_and_is_tried_again_alone() -> None:
+    failed = Failure("no", NOW - HOUR, fingerprint([A]))
+    stored = checkpoint(A).failing(["history"], failed)
+    both = Watched(A.source, (A,), stored, shapes=("mirror", "history"))
+    assert positions_to_probe([both]) == {A.name: lsn(20)}
+    assert reasons(look(both, probe(90, A, events={A.name: 50}))) == {"a": Reason.EVENTS}
+    assert look(both, probe(20, A)) is None, "it does not spin"
+    overdue = dataclasses.replace(both, checkpoint=checkpoint(A).failing(["history"], OVERDUE))
+    assert reasons(look(overdue, probe(20, A))) == {"a": Reason.RETRY}
+    assert reasons(look(overdue, probe(90, A, events={A.name: 50}))) == {"a": Reason.EVENTS}
+    other = checkpoint(A).failing(["history"], dataclasses.replace(failed, seen="other"))
+    assert reasons(look(dataclasses.replace(both, checkpoint=other), probe(20, A))) == {"a": Reason.REPAIRED}
 
 
 @st.composite

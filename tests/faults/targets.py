@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.spark.staging import Counts
-from airflow_provider_mssql_cdc.spark.targets import State
+from airflow_provider_mssql_cdc.spark.targets import Difference, State
 from tests.faults.source import Commits, Event, events_of, fold, number
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class TargetTable:
         # the oldest commit that has not expired, and the one whose marker the table's properties hold
         self.oldest, self.remembered = 0, None
         self.exists = False
+        # somebody has taken a column away
+        self.broken = False
         self.schemas: set[str] = set()
 
     @property
@@ -112,11 +114,11 @@ class TargetTable:
     def create(self, columns: Any) -> None:
         self.exists = True
 
-    def check(self, columns: Any) -> None:
-        """Here every table has the right columns."""
+    def check(self, columns: Any) -> Difference | None:
+        return Difference({"value": "int"}, {}) if self.broken else None
 
-    def evolve(self, difference: Any) -> None:
-        raise AssertionError("no table differs")
+    def evolve(self, difference: Difference) -> None:
+        raise TargetError(f"{self.name} lacks columns", table=f"dbo.{self.table}")
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         self.schemas.add(schema.hash)

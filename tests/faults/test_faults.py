@@ -33,7 +33,7 @@ seeds = st.integers(0, 2**16)
 parts = st.floats(0, 1)
 MEDDLING = (
     "changes", "cleanup", "compaction", "expiry", "late expiry", "roll back", "restore", "lost checkpoint",
-    "old checkpoints", "other instances", "other salt",
+    "old checkpoints", "other instances", "other salt", "broken target", "put right",
 )  # fmt: skip
 FAULTS = ("kill", "kill", "load beside", "load beside", "load beside", "replay beside", "broken", *MEDDLING)
 some_faults = st.dictionaries(st.integers(0, 25), st.tuples(st.sampled_from(FAULTS), seeds), min_size=1, max_size=4)
@@ -52,6 +52,7 @@ class Histories(RuleBasedStateMachine):
         self.world = World()
         self.purged = self.expired = False
         self.replaced: set[str] = set()
+        self.broken: set[str] = set()
         self.widened: set[str] = set()
         self.copies: list[dict[str, str]] = []
 
@@ -98,11 +99,11 @@ class Histories(RuleBasedStateMachine):
 
     # --- runs
 
-    @rule(seed=seeds, count=st.integers(1, 3))
-    def change_and_load(self, seed: int, count: int) -> None:
+    @rule(seed=seeds, count=st.integers(1, 3), asked=st.booleans())
+    def change_and_load(self, seed: int, count: int, asked: bool) -> None:
         """Commit some transactions, and load them without faults."""
         self._change(seed, count)
-        self._load({})
+        self._load({}, asked=asked)
 
     @rule(seed=seeds, struck=some_faults, resnapshot=st.booleans())
     def change_and_load_with_faults(self, seed: int, struck: dict[int, tuple[str, int]], resnapshot: bool) -> None:
@@ -202,10 +203,16 @@ class Histories(RuleBasedStateMachine):
             "lost checkpoint": lambda: self._lose_the_checkpoint(target.table),
             "old checkpoints": lambda: self._put_back_old_checkpoints(rng.random()),
             "other instances": lambda: self._change_instances(target.table, rng.randrange(3), wide=rng.random() < 0.3),
+            "broken target": lambda: self._break(target),
+            "put right": lambda: setattr(target, "broken", False),
             "other salt": lambda: setattr(world, "salt", rng.choice(SALTS)),
             "mend": lambda: self._mend(word=rng.random() < 0.5),
         }
         strike[kind]()
+
+    def _break(self, target: TargetTable) -> None:
+        target.broken = True
+        self.broken.add(target.table)
 
     def _clean_up(self, part: float) -> None:
         # it would remove the witness, without which a restore that shows no fork cannot be told
@@ -284,7 +291,9 @@ class Histories(RuleBasedStateMachine):
             while touched != set(TABLES):
                 touched |= self.world.source.commit(random.Random(self.world.source.position))
             self.world.source.capture()
-            failed = self.world.load(resnapshot=True)
+            for target in self.world.targets.values():
+                target.broken = False
+            failed = self.world.load(resnapshot=True, asked=True)
             self._justified(failed)
             if not failed:
                 return
@@ -318,6 +327,7 @@ class Histories(RuleBasedStateMachine):
                 or ("restored" in reason and self._is_restored(table))
                 or ("its properties remember" in reason and self.expired)
                 or ("captured columns" in reason and table in self.widened)
+                or ("lacks columns" in reason and table in self.broken)
                 or ("is loaded of its rows" in reason and self._is_of_other_rows(table))
                 or ("salt of its hashes" in reason and "other salt" in struck)
                 or ("deadlock victim" in reason and "broken" in struck)

@@ -123,7 +123,9 @@ class World:
         if fault is not None:
             fault()
 
-    def request(self, shapes: Sequence[str], *, resnapshot: bool = False, limit: int | None = None) -> Request:
+    def request(
+        self, shapes: Sequence[str], *, resnapshot: bool = False, limit: int | None = None, asked: bool = False
+    ) -> Request:
         """What the DAG author asks for."""
         said = {"few": {"where": [("id", "<", 3)]}, "hashed": {"mask": {"value": "hash"}}}
         entries = [{"table": f"dbo.{table}", **said.get(self.choices[table], {})} for table in self.listed]
@@ -134,11 +136,22 @@ class World:
             defaults=TableOptions(_TARGET, tuple(shapes), on_gap="resnapshot" if resnapshot else "fail"),
             max_transactions=limit,
             salt_check=salt_check(self.salt),
+            asked=asked,
         )
 
-    def load(self, *, resnapshot: bool = False, limit: int | None = None, upto: int | None = None) -> Failures:
-        """Plan, run the job, move the checkpoints; what failed."""
-        request, hook = self.request(self.shapes, resnapshot=resnapshot, limit=limit), Hook(self)
+    def load(
+        self,
+        *,
+        resnapshot: bool = False,
+        limit: int | None = None,
+        upto: int | None = None,
+        asked: bool = False,
+    ) -> Failures:
+        """Plan, run the job, move the checkpoints; what failed.
+
+        :param asked: what failed for good is tried, too
+        """
+        request, hook = self.request(self.shapes, resnapshot=resnapshot, limit=limit, asked=asked), Hook(self)
         # before another salt may come
         chosen = {table: self.choice(table) for table in TABLES}
         with self._history():

@@ -14,10 +14,10 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, LoadFailedError
+from airflow_provider_mssql_cdc.core.resting import MISSING
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.wake import MISSING
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.hooks.source import CONN_ID, TARGET

@@ -4,12 +4,12 @@ import datetime
 from random import Random
 
 import pytest
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from hypothesis import given
 from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from tests.spark import model
 from tests.spark.drawn import (

@@ -200,6 +200,10 @@ class JobSpec:
         return f"{self.work_dir.rstrip('/')}/{self.id}/staged"
 
 
+EVERY = "*"
+"""Stands for every shape of a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobError:
     """Why a table failed in the job.
@@ -235,8 +239,7 @@ class SinkReceipt:
 class TableReceipt:
     """What became of one table.
 
-    :param error: why those of its sinks were not loaded of which nothing else is said
-    :param failed: shape to why that sink alone was not loaded
+    :param failed: shape to why that sink was not loaded; ``EVERY`` for all of which nothing else is said
     :param counts: events, inserted, updated, deleted, copied (rows of a first load)
     :param seconds: wall time by step
     :param windows: the windows read, as text
@@ -244,24 +247,38 @@ class TableReceipt:
 
     name: TableName
     sinks: tuple[SinkReceipt, ...] = ()
-    error: JobError | None = None
+    failed: dict[str, JobError] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     windows: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    failed: dict[str, JobError] = field(default_factory=dict)
 
     @property
     def errors(self) -> list[JobError]:
         """All errors, each once."""
-        found = [*([self.error] if self.error else []), *self.failed.values()]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(self.failed.values()))
+
+    @property
+    def error(self) -> JobError | None:
+        """The first error; None if all sinks were loaded."""
+        return next(iter(self.failed.values()), None)
 
     def error_of(self, shape: str) -> JobError | None:
         """Why a sink was not loaded; None if it was."""
         if any(sink.shape == shape for sink in self.sinks):
             return None
-        return self.failed.get(shape, self.error)
+        return self.failed.get(shape, self.failed.get(EVERY))
+
+
+def _failed_tables(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A receipt of before version 3, whose failures are the tables'."""
+
+    def table(found: Mapping[str, Any]) -> dict[str, Any]:
+        error = found.get("error")
+        kept = {name: value for name, value in found.items() if name != "error"}
+        return {**kept, "failed": {EVERY: error} if error else {}}
+
+    return {**data, "tables": [*map(table, data["tables"])]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,4 +290,4 @@ class Receipt:
     application_id: str = ""
     seconds: float = 0.0
 
-    FORMAT: ClassVar[Format] = Format("receipt", 3, "0.3.0", {1: dict, 2: dict})
+    FORMAT: ClassVar[Format] = Format("receipt", 3, "0.3.0", {1: dict, 2: _failed_tables})

@@ -7,7 +7,7 @@ import logging
 from contextlib import closing
 
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, MsSqlCdcError
-from airflow_provider_mssql_cdc.core.spec import Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import JobError, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
 log = logging.getLogger(__name__)
@@ -31,10 +31,16 @@ def with_agent_state(receipt: Receipt, mssql_conn_id: str) -> Receipt:
 
 
 def _kept_back(table: TableReceipt) -> bool:
-    return table.error is not None and table.error.kind == CaptureLagError.__name__
+    return any(map(_is_of_capture, table.errors))
+
+
+def _is_of_capture(error: JobError) -> bool:
+    return error.kind == CaptureLagError.__name__
 
 
 def _with(table: TableReceipt, state: str) -> TableReceipt:
-    assert table.error is not None
-    error = dataclasses.replace(table.error, message=f"{table.error.message} Now: {state}.")
-    return dataclasses.replace(table, error=error)
+    failed = {
+        shape: dataclasses.replace(error, message=f"{error.message} Now: {state}.") if _is_of_capture(error) else error
+        for shape, error in table.failed.items()
+    }
+    return dataclasses.replace(table, failed=failed)

@@ -50,7 +50,6 @@ class Outcome:
         tables = tuple(
             dataclasses.replace(
                 table,
-                error=table.error and self._whole(table.error, table.name),
                 failed={shape: self._whole(error, table.name) for shape, error in table.failed.items()},
             )
             for table in self.receipt.tables

@@ -59,7 +59,8 @@ def _load(
     secrets: tuple[Credentials, Credentials, Credentials],
     connections: int,
 ) -> TableReceipt:
-    load = None
+    load: TableLoad | None = None
+    failures: dict[str, tuple[Exception, str | None]] = {}
     try:
         session = table_session(spark)
         jdbc = Jdbc(session, job.source, secrets[0], job.fetch_size)
@@ -71,24 +72,23 @@ def _load(
             load.run()
         else:
             load.replay(job.replay)
-        error = None
     except Exception as failure:
-        error = describe(failure, *secrets, table=str(table.name), writing=load.writing if load else None)
-        log.error("%s failed: %s: %s", table.name, error.kind, error.message)
+        writing = load.writing if load else None
+        left = [sink.shape for sink in table.sinks if load is None or not load.is_done(sink.shape)]
+        failures = dict.fromkeys(left or [sink.shape for sink in table.sinks], (failure, writing))
     finally:
         if load is not None:
             _remove_staged(spark, load.staging_path)
-    if load is None:
-        return TableReceipt(table.name, error=error)
+    failures |= load.failed if load else {}
     failed = {
         shape: describe(failure, *secrets, table=str(table.name), writing=writing)
-        for shape, (failure, writing) in load.failed.items()
+        for shape, (failure, writing) in failures.items()
     }
-    for shape, sink_error in failed.items():
-        log.error("%s %s failed: %s: %s", table.name, shape, sink_error.kind, sink_error.message)
-    if error is None and not failed:
+    for shape, error in failed.items():
+        log.error("%s %s failed: %s: %s", table.name, shape, error.kind, error.message)
+    if not failed:
         log.info("%s: done", table.name)
-    return load.receipt(error, failed)
+    return load.receipt(failed) if load else TableReceipt(table.name, failed=failed)
 
 
 def _remove_staged(spark: SparkSession, path: str) -> None:

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.marker import Marker
@@ -118,17 +119,19 @@ class TableLoad:
                 for sink in sinks
             ]
 
-    def receipt(self, error: JobError | None = None, failed: Mapping[str, JobError] | None = None) -> TableReceipt:
+    def is_done(self, shape: str) -> bool:
+        """Whether a sink was loaded, or there was nothing to load."""
+        return any(done.shape == shape for done in self._done)
+
+    def receipt(self, failed: Mapping[str, JobError] = MappingProxyType({})) -> TableReceipt:
         """What was done, though it may have ended early.
 
-        :param error: of the table
-        :param failed: shape to why that sink alone was not loaded
+        :param failed: shape to why that sink was not loaded
         """
         return TableReceipt(
             name=self._table.name,
             sinks=tuple(self._done),
-            error=error,
-            failed=dict(failed or {}),
+            failed=dict(failed),
             counts=self._reading.counts(self._unreported),
             seconds=self._seconds,
             windows=(*map(said_window, self._unreported), *map(str, self._reading.windows)),

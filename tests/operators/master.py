@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, Marker
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import (
+    EVERY,
     JobError,
     JobSpec,
     Receipt,
@@ -105,7 +106,7 @@ class Master:
 def write_receipt(spec: JobSpec, *failed: TableName) -> None:
     """Answer as a job that loaded all tables but these, which failed for good."""
     tables = tuple(
-        TableReceipt(table.name, error=JobError("TargetError", "the target is no table", True))
+        TableReceipt(table.name, failed={EVERY: JobError("TargetError", "the target is no table", True)})
         if table.name in failed
         else TableReceipt(table.name, tuple(_loaded(spec, table, sink) for sink in table.sinks))
         for table in spec.tables

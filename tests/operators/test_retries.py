@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import fingerprint
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
@@ -231,7 +231,7 @@ def test_a_table_that_the_capture_kept_back_fails_with_the_agents_state(task: Ta
     other = JobError("InstanceChangedError", "dbo.b: dropped.", False)
 
     def waiting(spec: JobSpec) -> None:
-        tables = (TableReceipt(A, error=late), TableReceipt(B, error=other))
+        tables = (TableReceipt(A, failed={EVERY: late}), TableReceipt(B, failed={EVERY: other}))
         job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
 
     task.master.job = waiting
@@ -254,7 +254,7 @@ def test_a_server_that_no_longer_answers_leaves_the_reason_as_it_is(
     source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     late = JobError("CaptureLagError", "dbo.a: the capture did not pass the end of the copy.", False)
-    receipt = Receipt("a1", (TableReceipt(A, error=late),))
+    receipt = Receipt("a1", (TableReceipt(A, failed={EVERY: late}),))
     for name, value in source.environment(password="wrong").items():
         monkeypatch.setenv(name, value)
     assert with_agent_state(receipt, CONN_ID) == receipt

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLateError, LoadFailedError
 from airflow_provider_mssql_cdc.core.resting import MISSING
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
@@ -151,7 +151,9 @@ def test_without_any_table_the_run_fails(task: Task) -> None:
 
 def test_only_what_was_loaded_is_said_to_be_loaded(task: Task) -> None:
     def refused(spec: JobSpec) -> None:
-        tables = tuple(TableReceipt(t.name, error=JobError("X", f"{t.name}: no.", False)) for t in spec.tables)
+        tables = tuple(
+            TableReceipt(t.name, failed={EVERY: JobError("X", f"{t.name}: no.", False)}) for t in spec.tables
+        )
         job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
 
     task.master.job = refused
@@ -166,7 +168,9 @@ def test_only_what_was_loaded_is_said_to_be_loaded(task: Task) -> None:
 def test_an_advice_names_the_whole_command(task: Task) -> None:
     def refused(spec: JobSpec) -> None:
         error = JobError("X", "dbo.a: no. Run `mssql-cdc checkpoint reset --shape mirror`.", True)
-        job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, (TableReceipt(A, error=error),))))
+        job_files.open_path(spec.receipt_path).write_text(
+            to_json(Receipt(spec.id, (TableReceipt(A, failed={EVERY: error}),)))
+        )
 
     task.master.job = refused
     told = failed(task)

@@ -1,0 +1,68 @@
+"""A shape of a test's own: for each key how often it changed, and its last operation."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
+from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.shapes import Shape
+from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
+from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
+
+TALLIES = Shape(
+    "tallies",
+    f"{__name__}:Tallies",
+    lambda position: {"_changes": "BIGINT", "_last_op": "STRING", f"_last_{position.KIND}": position.COLUMN_TYPE},
+    suffix="_tallies",
+    has_data=False,
+)
+
+
+class Tallies(SinkRows):
+    """One row per key that has changed since the load began."""
+
+    @property
+    def takes_copy(self) -> bool:
+        """A copied row is no change."""
+        return False
+
+    def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
+        """The key's columns, and the tally."""
+        key = (target for target in self.table.data_columns if target.name in self.table.key)
+        return (*key, *super().columns(layout))
+
+    def first(
+        self,
+        window: Window,
+        staged: Staged | None,
+        copy: Copy | None,
+        held: DataFrame,
+        *,
+        anew: bool,
+        known_at: datetime.datetime | None,
+    ) -> Write:
+        """The tally of what came since its low."""
+        return Write(held.limit(0) if staged is None else self._tally(window, staged))
+
+    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+        """The tally of the keys that changed, with what it was before."""
+        before = held.select(*renamed(self.table.key), F.col("_changes").alias("_before"))
+        rows = self._tally(window, staged).join(before, same_key(self.table.key), "left")
+        rows = rows.withColumn("_changes", F.col("_changes") + F.coalesce("_before", F.lit(0))).withColumn(
+            "_op", F.lit("U")
+        )
+        return Write(rows, self.table.key, OldRows.OF_KEY)
+
+    def _tally(self, window: Window, staged: Staged) -> DataFrame:
+        events, last = staged.rows(window).where("_op != 'B'"), f"_last{self.table.position}"
+        counted = [F.count("*").alias("_changes"), F.max_by("_op", "_n").alias("_last_op")]
+        return events.groupBy(*map(column, self.table.key)).agg(*counted, F.max(self.table.position).alias(last))

@@ -61,6 +61,7 @@ from airflow_provider_mssql_cdc.core.table_options import (
 )
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 from airflow_provider_mssql_cdc.hooks import postgresql
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -482,10 +483,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         state = TaskState(context)
         given = state.get(_CUT_KEY) if self.upto is None else self.upto
         request = dataclasses.replace(request, asked=_is_asked(context))
-        plan = plan_load(hook, store, request, None if given is None else cut_given(given))
+        plan = plan_load(hook, store, request, None if given is None else cut_given(given), self._sources(hook))
         if given is None and plan.upto is not None:
             state.set(_CUT_KEY, plan.upto.text)
         return plan
+
+    def _sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+        """What tables may be read from, the preferred ones first."""
+        return (CdcSource(hook),)
 
     def _timezone(self, hook: MsSqlCdcHook) -> str | None:
         """Return the IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""

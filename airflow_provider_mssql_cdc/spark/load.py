@@ -263,7 +263,7 @@ class TableLoad:
             raise sink.moved(f"changed so that {window} is missing, which this run has not read as a whole")
         self._reading.check_whole(window)
         if todo.window and not self._reading.count(window).events and not todo.word:
-            return SinkReceipt(sink.shape, before, state.marker, "empty", window.upto)
+            return SinkReceipt(sink.shape, before, state.marker, "empty", self._reading.reached(window))
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)
         if todo.copies:
@@ -276,4 +276,4 @@ class TableLoad:
             done = sink.target.commit(state, write, marker)
         self.writing = None
         outcome = "first_load" if todo.copies else "loaded"
-        return SinkReceipt(sink.shape, before, marker, outcome, window.upto) if done else None
+        return SinkReceipt(sink.shape, before, marker, outcome, marker.position) if done else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, GapError
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_unmoved
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.decide import gap
@@ -34,7 +34,8 @@ class Reading:
         self.copy: Copy | None = None
         self.staged: Staged | None = None
         # what was seen of positions that the load stands on; if the database is restored, they belie what was read
-        self._witnesses: dict[Position, Witness] = {job.witness.lsn: job.witness} if job.witness else {}
+        of_cut = job.witness if job.witness is not None and isinstance(job.witness.lsn, table.feed.POSITION) else None
+        self._witnesses: dict[Position, Witness] = {of_cut.lsn: of_cut} if of_cut else {}
 
     def state(self, found: Sequence[State] = ()) -> SourceState:
         """The state of the source, with what tells whether the markers of targets still hold."""
@@ -101,7 +102,11 @@ class Reading:
 
     def holds(self, window: Window) -> bool:
         """Whether all of a window was staged."""
-        return window.is_empty or (self.staged is not None and any(w.holds(window) for w in self.staged.counts))
+        return window.is_empty or (self.staged is not None and self.staged.holds(window))
+
+    def reached(self, window: Window) -> Position:
+        """The position that the rows of a window prove."""
+        return window.upto if window.is_empty or self.staged is None else self.staged.reached(window)
 
     def check_whole(self, window: Window) -> None:
         """Prove that nothing of a window was purged before it was read.
@@ -137,8 +142,8 @@ class Reading:
 
         :param others: of commits of before, whose changes are counted too
         """
-        whole = [self.staged.count(window) for window in merged(self.windows)] if self.staged else []
-        total = {name: sum(getattr(c, name) for c in whole) for name in ("events", "inserted", "updated", "deleted")}
+        staged = self.staged.total() if self.staged else Counts()
+        total = {name: getattr(staged, name) for name in ("events", "inserted", "updated", "deleted")}
         total["copied"] = self.copy.rows_copied if self.copy else 0
         for marker in others:
             for name, number in marker.events.items():

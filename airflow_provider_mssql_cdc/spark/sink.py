@@ -148,8 +148,8 @@ class Sink:
         goes_on = not todo.word and (todo.window is not None or self.rows.keeps_rows)
         before = state.marker if goes_on else None
         marker = Marker(
-            position=window.upto,
-            witness=reading.witness(window.upto),
+            position=reading.reached(window),
+            witness=reading.witness(reading.reached(window)),
             server=source.server,
             database=source.database,
             table=self._table.name,

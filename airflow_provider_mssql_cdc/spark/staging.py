@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.position import Position, Window, merged
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 
 
@@ -32,10 +33,32 @@ class Counts:
         """The number of changes; an update is one, though it may have two images."""
         return self.inserted + self.updated + self.deleted
 
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+class Staged(Protocol):
+    """The staged rows of one table: events in an order, ``_n``, with ``_op`` and the column of positions."""
+
+    def rows(self, window: Window) -> DataFrame:
+        """The window's rows, in no promised order; ``_n`` gives it."""
+
+    def count(self, window: Window) -> Counts:
+        """What a window holds."""
+
+    def total(self) -> Counts:
+        """What all windows that were asked for hold, each change once. It reads nothing."""
+
+    def holds(self, window: Window) -> bool:
+        """Whether the window's rows are there, as those of a window of its own."""
+
+    def reached(self, window: Window) -> Position:
+        """The position that the window's rows really prove: its end, or one above it."""
+
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """The staged rows of one table.
+class StagedOnce:
+    """Each change once, whatever windows ask for it: any part of what was staged is a window, too.
 
     :param counts: of each window asked for
     """
@@ -44,11 +67,26 @@ class Staged:
     counts: Mapping[Window, Counts]
 
     def rows(self, window: Window) -> DataFrame:
-        """Return the window's rows, in no promised order; ``_n`` gives it."""
+        """The window's rows."""
         return self.files.rows().where(within(window))
 
+    def total(self) -> Counts:
+        """What all windows hold: those that cover the others."""
+        total = Counts()
+        for window in merged([*self.counts]):
+            total += self.counts[window]
+        return total
+
+    def holds(self, window: Window) -> bool:
+        """Whether a window that was asked for holds this one."""
+        return any(asked.holds(window) for asked in self.counts)
+
+    def reached(self, window: Window) -> Position:
+        """The window's end."""
+        return window.upto
+
     def count(self, window: Window) -> Counts:
-        """Return what a window holds, which may be part of what was staged."""
+        """What a window holds, which may be part of what was staged."""
         if window not in self.counts:
             row = self.rows(window).agg(*_counters("", F.lit(True), self.files.schema)).collect()[0]
             return Counts(*row)
@@ -61,14 +99,14 @@ def within(window: Window) -> Column:
     return (position > window.after.sort_key) & (position <= window.upto.sort_key)
 
 
-def staged(events: DataFrame, windows: Sequence[Window], folder: str) -> Staged:
+def staged(events: DataFrame, windows: Sequence[Window], folder: str) -> StagedOnce:
     """Write events to Parquet, and count each window.
 
     :param events: with ``_n``, which grows in their order, ``_op`` and the column of positions
     :param folder: must not exist yet
     """
     files = write_rows(events, folder)
-    return Staged(files, _counts(files, windows))
+    return StagedOnce(files, _counts(files, windows))
 
 
 def _counts(files: Parquet, windows: Sequence[Window]) -> dict[Window, Counts]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.position import Position, Window, merged
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.spark.staging import Counts
@@ -208,6 +208,15 @@ class Staged:
 
     def rows(self, window: Window) -> Rows:
         return Rows(filter(Within(window), self._events))
+
+    def total(self) -> Counts:
+        return sum((self.counts[window] for window in merged([*self.counts])), Counts())
+
+    def holds(self, window: Window) -> bool:
+        return any(asked.holds(window) for asked in self.counts)
+
+    def reached(self, window: Window) -> Position:
+        return window.upto
 
     def count(self, window: Window) -> Counts:
         ops = [e[2] for e in self.rows(window)]

@@ -30,7 +30,7 @@ from tests.lake import add_catalog, catalog
 
 CANARY = "C4nary-pass\\word é="
 SALT = "C4nary-salt, long\\é="
-MASKS = {"masks": {"lab.items": {"name": "hash"}}, "salt_conn_id": "salt"}
+MASKS = {"tables": ["lab.*", {"table": "lab.items", "mask": {"name": "hash"}}], "salt_conn_id": "salt"}
 
 SHOP = {"tables": ["lab.*"], "target": "iceberg://lake/shop", "shapes": ["mirror", "history"]}
 

@@ -1,0 +1,1 @@
+"""A second source: a table beside each table says which keys changed at which version; values are those of now."""

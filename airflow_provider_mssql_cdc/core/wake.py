@@ -103,7 +103,7 @@ class Wake:
 
     def __str__(self) -> str:
         tables = ", ".join(f"{name} ({call.reason.value})" for name, call in sorted(self.calls.items()))
-        return f"up to {self.cut}: {tables}"
+        return f"up to {self.cut}" + (f": {tables}" if tables else "")
 
 
 def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:

@@ -77,14 +77,16 @@ def excluded(exclude: Iterable[str] | str) -> tuple[str, ...]:
     return unwanted
 
 
-def check_literals(tables: object, exclude: object, target: object, *, salted: bool = True) -> None:
+def check_literals(tables: object, exclude: object, target: object, *, salted: bool = True, named: bool = True) -> None:
     """Refuse what cannot be right. What is a template, or another task's output, is left for the run to check.
 
     :param salted: whether there is a salt for hashes
+    :param named: whether there are tables
     :raises ParameterError: for a target that is none, an entry that cannot be right, or if no table is named
     :raises PatternError: for a table pattern that cannot be read
     """
-    check_entries(tables, salted=salted)
+    if named:
+        check_entries(tables, salted=salted)
     if is_literal(exclude):
         excluded(exclude)  # type: ignore[arg-type]
     if is_literal(target):

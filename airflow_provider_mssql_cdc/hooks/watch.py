@@ -14,7 +14,6 @@ from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
-    CaptureLateError,
     CdcDisabledError,
     CdcPermissionError,
     CheckpointError,
@@ -39,6 +38,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     positions_to_probe,
 )
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
+from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
 
@@ -145,7 +145,7 @@ class Watch:
         self._instance_ids: frozenset[int] | None = None
         self._mentioned: set[str] = set()
         self._begun = False
-        self._lag_looked_at: datetime.datetime | None = None
+        self._lag = LagWatch(request.max_lag, request.on_lag)
         # Refreshed and judged from different threads when several watches share a poll.
         self._lock = threading.RLock()
         self.trouble: MsSqlCdcError | None = None
@@ -217,7 +217,7 @@ class Watch:
         ]
         self._mention_failed()
         self._mention_untracked(status)
-        self._look_at_lag(hook, status, now)
+        self._lag.look(hook, status, now)
 
     def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """Return the wake that is due. What seems to call for one is judged by checkpoints that are read anew.
@@ -307,21 +307,3 @@ class Watch:
                     status.user,
                     self.request.on_disabled,
                 )
-
-    def _look_at_lag(self, hook: MsSqlCdcHook, status: DatabaseStatus, now: datetime.datetime) -> None:
-        """Say when the watch begins, and once per ``max_lag``, whether the capture is late."""
-        max_lag = self.request.max_lag
-        told = self._lag_looked_at
-        if self.request.on_lag == "warn" and told is not None and now - told < max_lag:
-            return
-        lag = hook.lag(status, max_lag)
-        if lag is None:
-            return
-        self._lag_looked_at = now
-        if not lag.late:
-            if told is None:
-                log.info(lag.text)
-        elif self.request.on_lag == "fail":
-            raise CaptureLateError(lag.text)
-        else:
-            log.warning("waiting goes on, but %s", lag.text)

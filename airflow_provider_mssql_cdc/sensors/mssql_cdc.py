@@ -12,21 +12,20 @@ from airflow.providers.common.compat.sdk import (
     AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
-    Variable,
     conf,
 )
 
-from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
-from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
+from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, seconds, without_load_only
-from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch, WatchRequest
-from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload
+from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, listed, seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
+from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload, watch_of
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 
 if TYPE_CHECKING:
@@ -45,8 +44,14 @@ class MsSqlCdcSensor(BaseSensorOperator):
     changes, or after ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to
     wait and once per ``max_lag``; with ``on_lag="fail"`` it fails at once.
 
+    With ``after`` in the place of ``target`` it waits for people with a job of their own, without checkpoints: until a
+    table of the group has a change above that position, or, without ``tables``, max LSN is above it. It returns the new
+    position, which is the next run's ``after``. What was purged above ``after`` ends the wait, too.
+
     :param tables: patterns such as ``sales.orders`` or ``sales.*``; a bare name means the default schema (templated)
     :param target: ``iceberg://catalog/namespace``, as for the load (templated)
+    :param after: commit LSN, in the place of ``target``: ``0x0000002D00000580001D`` or ``0000002d:00000580:001d``
+        (templated)
     :param shapes: as for the load
     :param table_name: as for the load
     :param mssql_conn_id: Airflow connection of type ``mssql``
@@ -65,13 +70,14 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :return: the cut, an LSN as text, for the load's ``upto``; None where nothing at all was ever captured
     """
 
-    template_fields: Sequence[str] = ("tables", "target", "exclude")
+    template_fields: Sequence[str] = ("tables", "target", "after", "exclude")
 
     def __init__(
         self,
         *,
-        tables: Sequence[str | TableEntry],
-        target: str,
+        tables: Sequence[str | TableEntry] | None = None,
+        target: str | None = None,
+        after: str | None = None,
         shapes: Sequence[str] = ("mirror",),
         table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
@@ -93,11 +99,15 @@ class MsSqlCdcSensor(BaseSensorOperator):
         if idle is not None and idle <= 0:
             raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
         lag = lag_allowed(max_lag, on_lag)
-        check_literals(tables, exclude, target)
+        if (target is None) == (after is None):
+            raise ValueError("give target, whose checkpoints say what is loaded, or after, a position; one of them")
+        if after is None and tables is None:
+            raise ValueError("tables: name the tables that the load loads")
+        check_literals([] if tables is None else tables, exclude, target, named=after is None or tables is not None)
         check_template(table_name)
         super().__init__(**{"poke_interval": poll_interval, **kwargs})
         self.tables = tables
-        self.target = target
+        self.target, self.after = target, after
         self.shapes = check_shapes(shapes)
         self.table_name = table_name
         self.mssql_conn_id = mssql_conn_id
@@ -108,7 +118,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.on_lag = on_lag
         self.poll_interval = poll_interval
         self.deferrable = deferrable
-        self._watch: Watch | None = None
+        self._watch: Watch | PositionWatch | None = None
         self._source: CdcSource | None = None
         self._waiting_since: datetime.datetime | None = None
 
@@ -125,16 +135,16 @@ class MsSqlCdcSensor(BaseSensorOperator):
             self._close()
         if found:
             return found.xcom_value
-        request = self._request()
         self.defer(
             trigger=MsSqlCdcTrigger(
-                tables=watched(self.tables),
-                target=request.defaults.target.address,
-                shapes=request.defaults.shapes,
-                table_name=request.defaults.table_name,
-                mssql_conn_id=request.connection,
-                exclude=request.exclude,
-                on_disabled=request.on_disabled,
+                tables=self.tables,
+                target=self.target,
+                after=self.after,
+                shapes=self.shapes,
+                table_name=self.table_name,
+                mssql_conn_id=self.mssql_conn_id,
+                exclude=listed(self.exclude),
+                on_disabled=self.on_disabled,
                 max_idle=self.max_idle,
                 max_lag=self.max_lag,
                 on_lag=self.on_lag,
@@ -173,7 +183,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         """
         try:
             if self._watch is None:
-                self._watch = Watch(self._request(), CheckpointStore(Variable))
+                self._watch = watch_of(self)
             if self._source is None:
                 self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
             wake = self._watch.poll(self._source, utc_now(), self._since(context))
@@ -194,20 +204,6 @@ class MsSqlCdcSensor(BaseSensorOperator):
             first = task_instance.get_first_reschedule_date(context) if self.reschedule and task_instance else None
             self._waiting_since = first or utc_now()
         return self._waiting_since
-
-    def _request(self) -> WatchRequest:
-        return WatchRequest.of(
-            mssql_conn_id=self.mssql_conn_id,
-            tables=self.tables,
-            exclude=self.exclude,
-            target=self.target,
-            shapes=self.shapes,
-            table_name=self.table_name,
-            on_disabled=self.on_disabled,
-            max_idle=self.max_idle,
-            max_lag=self.max_lag,
-            on_lag=self.on_lag,
-        )
 
     def _close(self) -> None:
         if self._source is not None:

@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
+from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff, close_later, in_thread, open_hook, utc_now
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, poll_for_all, subscribe
@@ -37,6 +38,7 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     :param tables: as for the sensor
     :param target: as for the sensor
+    :param after: as for the sensor
     :param shapes: as for the sensor
     :param table_name: as for the sensor
     :param mssql_conn_id: as for the sensor
@@ -52,9 +54,10 @@ class MsSqlCdcTrigger(BaseTrigger):
     def __init__(
         self,
         *,
-        tables: Sequence[str | TableEntry],
-        target: str,
-        shapes: Sequence[str],
+        tables: Sequence[str | TableEntry] | None,
+        target: str | None = None,
+        after: str | None = None,
+        shapes: Sequence[str] = ("mirror",),
         table_name: str = TABLE_NAME,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
@@ -66,8 +69,9 @@ class MsSqlCdcTrigger(BaseTrigger):
         waiting_since: float,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tables, self.exclude, self.shapes = watched(tables), list(exclude), list(shapes)
-        self.target, self.table_name = target, table_name
+        self.tables = None if tables is None else watched(tables)
+        self.exclude, self.shapes = list(exclude), list(shapes)
+        self.target, self.after, self.table_name = target, after, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
         self.max_lag, self.on_lag = max_lag, on_lag
@@ -75,13 +79,13 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
-        return _serialized(self, "waiting_since")
+        return _serialized(self, "after", "waiting_since")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until there is something to load, or until it is certain that there never will be."""
         since = datetime.datetime.fromtimestamp(self.waiting_since, datetime.UTC)
         try:
-            watch = Watch(_request(self), CheckpointStore(Variable))
+            watch = watch_of(self)
         except MsSqlCdcError as error:
             yield _failure(error)
             return
@@ -263,8 +267,20 @@ _PARAMETERS = (
 )
 
 
-def _request(trigger: BaseTrigger) -> WatchRequest:
-    return WatchRequest.of(**{name: getattr(trigger, name) for name in _PARAMETERS})
+def watch_of(asked: Any) -> Watch | PositionWatch:
+    """What a sensor or trigger polls.
+
+    :param asked: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
+    :raises MsSqlCdcError: if one of them has no meaning
+    """
+    if asked.after is None:
+        return Watch(_request(asked), CheckpointStore(Variable))
+    names = ("after", "tables", "exclude", "max_lag", "on_lag")
+    return PositionWatch.of(**{name: getattr(asked, name) for name in names})
+
+
+def _request(asked: Any) -> WatchRequest:
+    return WatchRequest.of(**{name: getattr(asked, name) for name in _PARAMETERS})
 
 
 def _serialized(trigger: BaseTrigger, *more: str) -> tuple[str, dict[str, Any]]:

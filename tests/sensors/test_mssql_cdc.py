@@ -512,3 +512,86 @@ def test_templates_that_become_nothing_useful_fail_at_once(
     setattr(wait, name, rendered)
     with pytest.raises(AirflowFailException, match=message):
         wait.execute({})
+
+
+# --- for a job of one's own
+
+
+def above(after: object, **parameters: Any) -> MsSqlCdcSensor:
+    return MsSqlCdcSensor(task_id="wait", after=str(after), mssql_conn_id=CONN_ID, **parameters)
+
+
+def test_without_target_it_waits_for_a_change_above_a_position(shop: Source) -> None:
+    begun = shop.max_lsn()
+    both, whole = above(begun, tables=["dbo.a", "dbo.b"]), above(begun)
+    assert not both.poke({}).is_done
+    assert not whole.poke({}).is_done
+    shop.sql("CREATE TABLE dbo.c (id int PRIMARY KEY)")
+    shop.enable("dbo.c")
+    shop.sql("INSERT INTO dbo.c VALUES (1)")
+    shop.scan()
+    assert not both.poke({}).is_done, "another table's change is none of theirs"
+    found = whole.poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+    shop.sql("INSERT INTO dbo.b VALUES (2)")
+    shop.scan()
+    found = both.poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+    assert not above(found.xcom_value, tables=["dbo.a", "dbo.b"]).poke({}).is_done, "the next run's after"
+
+
+def test_what_was_purged_above_the_position_ends_the_wait(shop: Source, capsys: pytest.CaptureFixture[str]) -> None:
+    begun = shop.max_lsn()
+    shop.sql("INSERT INTO dbo.a VALUES (2)")
+    shop.scan()
+    shop.sql("INSERT INTO dbo.b VALUES (2)")
+    shop.scan()
+    purge = f"EXEC sys.sp_cdc_cleanup_change_table 'dbo_a', {shop.max_lsn()}"
+    assert shop.sql(f"{purge} SELECT COUNT(*) FROM cdc.dbo_a_CT") == [(0,)]
+    found = above(begun, tables=["dbo.a"]).poke({})
+    assert (found.is_done, found.xcom_value) == (True, str(shop.max_lsn()))
+    assert "dbo.a (changes were purged" in capsys.readouterr().out
+    assert not above(found.xcom_value, tables=["dbo.a"]).poke({}).is_done, "it does not spin"
+
+
+def test_it_defers_with_the_position(shop: Source) -> None:
+    wait = above(shop.max_lsn(), tables=["dbo.a"], deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        wait.execute({})
+    path, arguments = deferred.value.trigger.serialize()
+    again = MsSqlCdcTrigger(**arguments)
+    assert path.endswith("MsSqlCdcTrigger")
+    assert (again.after, again.target, again.tables) == (str(shop.max_lsn()), None, ["dbo.a"])
+
+    async def fired() -> dict[str, Any]:
+        async for event in again.run():
+            return event.payload
+        raise AssertionError("it ended without an event")
+
+    shop.sql("INSERT INTO dbo.a VALUES (9)")
+    shop.scan()
+    assert asyncio.run(fired()) == {
+        "status": "success", "upto": str(shop.max_lsn()), "message": f"up to {shop.max_lsn()}: dbo.a (events)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "one of them"),
+        ({"after": "0x0", "target": TARGET, "tables": ["dbo.a"]}, "one of them"),
+        ({"target": TARGET}, "tables: name the tables"),
+        ({"after": "0x0", "tables": []}, "tables is empty"),
+    ],
+)
+def test_target_and_after_exclude_each_other(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        MsSqlCdcSensor(task_id="wait", **given)
+
+
+def test_what_is_no_position_and_what_has_no_changes_fail_at_once(shop: Source) -> None:
+    with pytest.raises(AirflowFailException, match=r"after='None' is no LSN.*this sensor returns it so"):
+        above(None, tables=["dbo.a"]).poke({})
+    shop.sql("CREATE TABLE dbo.untracked (id int)")
+    with pytest.raises(AirflowFailException, match=r"off for all tables that dbo\.untracked match"):
+        above(shop.max_lsn(), tables=["dbo.untracked"]).poke({})

@@ -380,7 +380,7 @@ def test_a_watcher_takes_the_sensors_parameters_and_no_others() -> None:
     names = [name for name in inspect.signature(MsSqlCdcSensor.__init__).parameters if name not in own]
     group = {"shapes": ["mirror"], "table_name": "all_{table}", "exclude": [], "on_disabled": "skip"}
     group |= {"max_idle": datetime.timedelta(hours=2), "max_lag": datetime.timedelta(hours=1), "on_lag": "fail"}
-    assert set(names) - {"tables", "target", "mssql_conn_id", "poll_interval"} == set(group)
+    assert set(names) - {"tables", "target", "after", "mssql_conn_id", "poll_interval"} == set(group)
     made = inflated(watcher(**group, **dict.fromkeys(LOAD_ONLY)))
     assert (made.max_idle, made.on_disabled, made.table_name) == (7200.0, "skip", "all_{table}")
     assert (made.max_lag, made.on_lag) == (3600.0, "fail")

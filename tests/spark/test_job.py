@@ -1049,4 +1049,4 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
         f"dbo.orders: {'.'.join(orders.target('dbo.orders', 'mirror'))} was changed so that {missing} is missing, "
         "which this run has not read as a whole; last changed by delete of application local-"
     )
-    assert not caught.value.permanent
+    assert not error.permanent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Sequence
 from typing import Any, cast
@@ -65,6 +67,15 @@ class ConnectedHook(MsSqlHook):
             at_fault = bool(self.database) and refused_with(error) == {LOGIN_REFUSED} and _can_connect(arguments)
             # The driver's error is not chained: what it holds is in the message, less the password.
             raise translate_login(error, self.where, database_at_fault=at_fault) from None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What tells two connections apart, whatever their ids: host, port, database and login, and a hash of the rest,
+        which may be another replica's, or a password that is no longer right."""
+        connection = self.connection
+        rest = hashlib.sha256(json.dumps([connection.password, connection.extra]).encode()).hexdigest()
+        host, port = (connection.host or "").lower(), str(connection.port or DEFAULT_PORT)
+        return host, port, self.database, connection.login or "", rest
 
     @property
     def database(self) -> str:

@@ -15,11 +15,11 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
-    CdcPermissionError,
     CheckpointError,
     MsSqlCdcError,
     NewerCheckpointError,
     ParameterError,
+    SqlServerError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -37,7 +37,6 @@ from airflow_provider_mssql_cdc.core.wake import (
     decide,
     positions_to_probe,
 )
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
@@ -168,7 +167,9 @@ class Watch:
 
     def is_old(self, now: datetime.datetime) -> bool:
         """Whether it is time to look at tables, instances and checkpoints again."""
-        return self._seen_at is None or now - self._seen_at >= REFRESH
+        # what the server did not answer is asked again at once; what a person has to mend, only now and then
+        unanswered = isinstance(self.trouble, SqlServerError)
+        return self._seen_at is None or unanswered or now - self._seen_at >= REFRESH
 
     def contradicts(self, probe: Probe) -> bool:
         """Whether the database has other capture instances than when the tables were last looked at.
@@ -232,32 +233,6 @@ class Watch:
                 self._with_checkpoint(table) if table.name in wake.calls else table for table in self._tables
             ]
             return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
-
-    def poll(self, source: CdcSource, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
-        """Look once, with one statement; with three more when the list of tables is old, or proves to be.
-
-        :raises MsSqlCdcError: what ``refresh`` and the hook raise; if no table can be read at all
-        """
-        if self.is_old(now) or self.trouble is not None:
-            self._look_anew(source, now)
-        try:
-            probe = self._probe(source)
-            surprised = source.found_more or self.contradicts(probe)
-        except CdcPermissionError:
-            surprised = True
-        if surprised:
-            self._look_anew(source, now)
-            probe = self._probe(source)
-            self.contradicts(probe)
-        check_readable(source, self.positions())
-        return self.judge(probe, now, waiting_since)
-
-    def _look_anew(self, source: CdcSource, now: datetime.datetime) -> None:
-        self.refresh(source.hook, now)
-        source.recheck(self.positions())
-
-    def _probe(self, source: CdcSource) -> Probe:
-        return source.probe(self.positions()) if self.enabled else Probe(None, {}, {})
 
     def _watched(
         self, name: TableName, feeds: tuple[Feed, ...], options: TableOptions, *, missing: bool = False

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, listed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
@@ -186,7 +187,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 self._watch = watch_of(self)
             if self._source is None:
                 self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
-            wake = self._watch.poll(self._source, utc_now(), self._since(context))
+            wake = poll(self._watch, self._source, utc_now(), self._since(context))
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
@@ -94,7 +95,7 @@ class MsSqlCdcTrigger(BaseTrigger):
             try:
                 if self._source is None:
                     self._source = CdcSource(await open_hook(self.mssql_conn_id))
-                wake = await in_thread(watch.poll, self._source, utc_now(), since)
+                wake = await in_thread(poll, watch, self._source, utc_now(), since)
             except Exception as error:
                 if is_permanent(error):
                     yield _failure(error)
@@ -119,7 +120,8 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     """
     Wake an asset when there is something to load, for an ``AssetWatcher``.
 
-    All watchers of one connection share one poll, at the shortest of their intervals. Each says ``{"status":
+    Watchers whose connections say the same share one poll, whatever the ids of these, at the shortest of their
+    intervals. Each says ``{"status":
     "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer events, never the same
     ones twice unless no load has reached them after ``max_idle``. The payload only informs; a load that is woken
     takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error", "message": ..}``, so that

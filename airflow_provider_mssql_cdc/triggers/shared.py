@@ -1,20 +1,18 @@
-"""One poll of a database for all watchers in a triggerer, each of which sees the newest result only."""
+"""One poll of a database for all watchers in a triggerer that use one login there; each sees the newest result."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError, MsSqlCdcError, SqlServerError
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 from airflow_provider_mssql_cdc.core.feed import Probe
-from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
-from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import look
 from airflow_provider_mssql_cdc.hooks.watch import Watch
 from airflow_provider_mssql_cdc.triggers.polling import (
     LONGEST_BACK_OFF,
@@ -85,7 +83,67 @@ class Subscription:
         return self._newest
 
 
+class Poll:
+    """The poll of one database by one login, for the watchers of all connections that name them.
+
+    :ivar ended: nobody takes part any more
+    """
+
+    def __init__(self, source: CdcSource) -> None:
+        self._source = source
+        self._ticks: dict[str, asyncio.Queue[Tick]] = {}
+        self._task = asyncio.create_task(self._run())
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody takes part any more."""
+        return self._task.done()
+
+    @contextlib.contextmanager
+    def of(self, mssql_conn_id: str) -> Iterator[asyncio.Queue[Tick]]:
+        """Take part for the watchers of a connection, within the context; the newest result is in the queue."""
+        ticks = self._ticks[mssql_conn_id] = asyncio.Queue(1)
+        try:
+            yield ticks
+        finally:
+            # another stream of this connection may have come in its place
+            if self._ticks.get(mssql_conn_id) is ticks:
+                del self._ticks[mssql_conn_id]
+            if not self._ticks:
+                self._task.cancel()
+
+    async def _run(self) -> None:
+        back_off = BackOff()
+        try:
+            while True:
+                everyone = [place for connection in self._ticks for place in _subscriptions[connection]]
+                if not everyone:
+                    await asyncio.sleep(_NOBODY_WATCHES_YET)
+                    continue
+                try:
+                    probe = await in_thread(look, self._source, [place.watch for place in everyone], utc_now())
+                except Exception as error:
+                    delay = _delay_after(error, back_off)
+                    log.warning("Polling for %s failed; next try in %.0f s: %s", ", ".join(self._ticks), delay, error)
+                    self._put(Tick(Probe(None, {}, {}), error))
+                else:
+                    back_off.reset()
+                    delay = min(place.poll_interval for place in everyone)
+                    self._put(Tick(probe))
+                await asyncio.sleep(delay)
+        finally:
+            close_later(self._source.hook)
+
+    def _put(self, tick: Tick) -> None:
+        for ticks in self._ticks.values():
+            with contextlib.suppress(asyncio.QueueEmpty):
+                ticks.get_nowait()
+            ticks.put_nowait(tick)
+
+
 _subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+_polls: dict[Hashable, Poll] = {}
+"""The polls of this process, by event loop, and by what their connections say."""
 
 
 @contextlib.contextmanager
@@ -100,81 +158,31 @@ def subscribe(mssql_conn_id: str, watch: Watch, poll_interval: float) -> Iterato
 
 
 async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
-    """Yield a result for every poll, for ever; what goes wrong is a result too."""
-    source: CdcSource | None = None
-    back_off = BackOff()
-    try:
-        while True:
-            everyone = list(_subscriptions[mssql_conn_id])
-            if not everyone:
-                await asyncio.sleep(_NOBODY_WATCHES_YET)
-                continue
-            try:
-                source = source or CdcSource(await open_hook(mssql_conn_id))
-                probe = await in_thread(look, source, [s.watch for s in everyone], utc_now())
-            except Exception as error:
-                permanent = isinstance(error, MsSqlCdcError) and error.permanent
-                delay = LONGEST_BACK_OFF if permanent else back_off.next()
-                log.warning("Polling for connection %s failed; next try in %.0f s: %s", mssql_conn_id, delay, error)
-                yield Tick(Probe(None, {}, {}), error)
-            else:
-                back_off.reset()
-                delay = min(s.poll_interval for s in everyone)
-                yield Tick(probe)
-            await asyncio.sleep(delay)
-    finally:
-        if source is not None:
-            close_later(source.hook)
+    """Yield a result for every poll, for ever; what goes wrong is a result too.
 
-
-def look(source: CdcSource, watches: Sequence[Watch], now: datetime.datetime) -> Probe:
-    """Look once at all change tables that somebody watches: one statement, more where watches are or prove to be old.
-
-    :raises SqlServerError: what concerns all watches; what concerns one is its ``trouble``
+    Connections that name the same host, port, database and login share one poll, whatever their ids.
     """
-    old = [watch for watch in watches if watch.is_old(now)]
-    if old:
-        _look_anew(source, watches, old, now)
-    try:
-        probe = _probe(source, watches)
-        contradicted = [watch for watch in watches if watch.contradicts(probe)]
-        surprised = list(watches) if source.found_more else contradicted
-    except CdcPermissionError:
-        surprised = list(watches)
-    if surprised:
-        _look_anew(source, watches, surprised, now)
-        probe = _probe(source, watches)
-        for watch in surprised:
-            watch.contradicts(probe)
-    check_readable(source, lowest_positions(watches))
-    return probe
-
-
-def _probe(source: CdcSource, watches: Sequence[Watch]) -> Probe:
-    if not any(watch.enabled for watch in watches):
-        return Probe(None, {}, {})
-    return source.probe(lowest_positions(watches))
-
-
-def _look_anew(source: CdcSource, everyone: Sequence[Watch], some: Sequence[Watch], now: datetime.datetime) -> None:
-    _refresh(source.hook, some, now)
-    source.recheck(lowest_positions(everyone))
-
-
-def lowest_positions(watches: Sequence[Watch]) -> dict[str, Position]:
-    """The lowest position from which anybody's events count, by feed."""
-    lowest: dict[str, Position] = {}
-    for watch in watches:
-        for name, position in watch.positions().items():
-            lowest[name] = min(position, lowest.get(name, position))
-    return dict(sorted(lowest.items()))
-
-
-def _refresh(hook: MsSqlCdcHook, watches: Sequence[Watch], now: datetime.datetime) -> None:
-    for watch in watches:
+    back_off = BackOff()
+    while True:
         try:
-            watch.refresh(hook, now)
-        except SqlServerError:
-            raise
-        except MsSqlCdcError as error:
-            log.warning("Tables %s cannot be watched now: %s", ", ".join(watch.request.patterns), error)
+            hook = await open_hook(mssql_conn_id)
+            break
+        except Exception as error:
+            delay = _delay_after(error, back_off)
+            log.warning("Connection %s cannot be used; next try in %.0f s: %s", mssql_conn_id, delay, error)
+            yield Tick(Probe(None, {}, {}), error)
+            await asyncio.sleep(delay)
+    for ended in [key for key, poll in _polls.items() if poll.ended]:
+        del _polls[ended]
+    key = (asyncio.get_running_loop(), hook.place)
+    poll = _polls.get(key)
+    if poll is None:
+        poll = _polls[key] = Poll(CdcSource(hook))
+    with poll.of(mssql_conn_id) as ticks:
+        while True:
+            yield await ticks.get()
+
+
+def _delay_after(error: Exception, back_off: BackOff) -> float:
+    """Seconds to wait after a failure."""
+    return LONGEST_BACK_OFF if isinstance(error, MsSqlCdcError) and error.permanent else back_off.next()

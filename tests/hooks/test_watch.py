@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import look, poll
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
-from airflow_provider_mssql_cdc.triggers.shared import look
 from tests.core.states import checkpoint_of
 from tests.core.variables import Variables
 from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
@@ -61,17 +61,17 @@ def test_who_can_read_some_of_the_tables_watches_those(source: Source, watch: Wa
     source.sql("INSERT INTO dbo.a VALUES (2); INSERT INTO dbo.b VALUES (2)")
     source.scan()
     cdc = CdcSource(hook)
-    wake = watch.poll(cdc, NOW, NOW)
+    wake = poll(watch, cdc, NOW, NOW)
     assert wake is not None
     assert (list(map(str, wake.calls)), list(cdc.unreadable)) == (["dbo.b"], ["dbo_a"])
     hook.sent.clear()
-    watch.poll(cdc, NOW, NOW)
+    poll(watch, cdc, NOW, NOW)
     assert len(hook.sent) == 1
 
 
 def test_who_can_read_none_of_the_tables_is_told(watch: Watch, hook: CountingHook) -> None:
     source = CdcSource(hook)
-    for attempt in (lambda: watch.poll(source, NOW, NOW), lambda: look(source, [watch], NOW)):
+    for attempt in (lambda: poll(watch, source, NOW, NOW), lambda: look(source, [watch], NOW)):
         with pytest.raises(CdcPermissionError, match=r"GRANT SELECT ON SCHEMA::\[cdc\]") as denied:
             attempt()
         assert denied.value.permanent

@@ -29,6 +29,7 @@ from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_ent
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.core.wake import Reason
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
@@ -337,7 +338,7 @@ def called(group: Group) -> dict[TableName, Reason]:
     entries, defaults = read_entries("dbo.*", salted=True), TableOptions(Target.parse(TARGET))
     watch, now = Watch(WatchRequest(CONN_ID, entries, (), defaults), group.store), utc_now()
     with group.source.hook() as hook:
-        wake = watch.poll(CdcSource(hook), now, now)
+        wake = poll(watch, CdcSource(hook), now, now)
     return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
 
 

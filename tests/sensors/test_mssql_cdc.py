@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.wake import Reason
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
@@ -176,7 +177,7 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
     assert wait._watch is not None
     now = datetime.datetime.now(datetime.UTC)
     with shop.hook() as hook:
-        wake = wait._watch.poll(CdcSource(hook), now, now)
+        wake = poll(wait._watch, CdcSource(hook), now, now)
     assert wake is not None
     assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
 

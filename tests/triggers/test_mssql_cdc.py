@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import inspect
+import json
 import os
 import time
 from collections.abc import AsyncIterator
@@ -426,3 +427,41 @@ def test_watchers_share_by_connection_alone() -> None:
     keys = {watcher(tables=["a"]).shared_stream_key(), watcher(poll_interval=9).shared_stream_key()}
     assert len(keys) == 1
     assert watcher(mssql_conn_id="another").shared_stream_key() not in keys
+
+
+def test_connections_that_name_one_login_of_one_database_share_one_poll(
+    shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, elsewhere = "the_same_by_another_id", "a_copy_of_its_own"
+    (said,) = shop.environment().values()
+    monkeypatch.setenv(f"AIRFLOW_CONN_{other.upper()}", said)
+    apart = {**json.loads(said), "extra": json.dumps({"read_only": "true"})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{elsewhere.upper()}", json.dumps(apart))
+    looks: list[int] = []
+    look = shared.look
+
+    def counted(source: Any, watches: Any, now: Any) -> Any:
+        looks.append(len(watches))
+        return look(source, watches, now)
+
+    monkeypatch.setattr(shared, "look", counted)
+
+    async def scenario() -> tuple[list[str], int]:
+        watchers = [watcher(), watcher(mssql_conn_id=other), watcher(mssql_conn_id=elsewhere)]
+        async with triggerer(*watchers) as queues:
+            # no checkpoint names the other ids: theirs begin
+            begun = [(await queue.get())["message"] for queue in queues[1:]]
+            cut = await asyncio.to_thread(change, shop, "a", 2)
+            assert (await queues[0].get())["upto"] == cut
+            while 2 not in looks:
+                await asyncio.sleep(0.01)
+            mine = [poll for (loop, _), poll in shared._polls.items() if loop is asyncio.get_running_loop()]
+            polls = len([poll for poll in mine if not poll.ended])
+        await asyncio.sleep(0)
+        assert all(poll.ended for poll in mine), "nobody watches any more"
+        return begun, polls
+
+    begun, polls = asyncio.run(scenario())
+    assert all("first load" in message for message in begun)
+    assert polls == 2
+    assert max(looks) == 2

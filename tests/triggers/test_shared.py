@@ -14,9 +14,10 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.looking import look
 from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
-from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick, look
+from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
 from tests.hooks.source import CONN_ID, TARGET, Source
 
 

@@ -9,7 +9,7 @@ _PACKAGE = "airflow_provider_mssql_cdc"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the provider metadata in the form of Airflow's ``provider_info.schema.json``.
+    """The provider metadata in the form of Airflow's ``provider_info.schema.json``.
 
     There is no connection type of its own: connections are those of type ``mssql``, which
     ``apache-airflow-providers-microsoft-mssql`` registers.

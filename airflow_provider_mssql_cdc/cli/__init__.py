@@ -24,7 +24,7 @@ _SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "pyarrow", "sqlgl
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+    """The parser of all commands."""
     root = argparse.ArgumentParser(
         prog="mssql-cdc",
         description="Load the changes of SQL Server tables into a lakehouse, from Airflow, with Spark.",

@@ -45,7 +45,7 @@ class MetadataVariables:
     """
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value, or the default."""
+        """The value, or the default."""
         with _asking():
             from airflow.models import Variable
 
@@ -66,7 +66,7 @@ class MetadataVariables:
             Variable.delete(key)
 
     def keys(self, prefix: str) -> list[str]:
-        """Return the keys with this beginning, sorted."""
+        """The keys with this beginning, sorted."""
         with _asking():
             from airflow.models import Variable
             from airflow.utils.session import create_session

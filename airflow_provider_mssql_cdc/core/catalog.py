@@ -59,7 +59,7 @@ WHERE ct.source_object_id {{tables}}"""
 
 
 def columns(tables: str) -> str:
-    """Return the statement: kind, object id of the change table, place, name, and what ``instance`` reads.
+    """The statement: kind, object id of the change table, place, name, and what ``instance`` reads.
 
     :param tables: T-SQL behind ``source_object_id``: which source tables are meant
     """
@@ -67,7 +67,7 @@ def columns(tables: str) -> str:
 
 
 def lsn(value: bytes | None) -> Lsn | None:
-    """Return the LSN; None for NULL and for ten zero bytes, neither of which is a position."""
+    """The LSN; None for NULL and for ten zero bytes, neither of which is a position."""
     if value is None:
         return None
     found = Lsn(bytes(value))
@@ -90,7 +90,7 @@ def instance(
     drop_pending: bool = False,
     end: bytes | None = None,
 ) -> CaptureInstance | None:
-    """Return a capture instance.
+    """A capture instance.
 
     :param start: ``start_lsn`` of ``cdc.change_tables``
     :param rows: of the statement, those with the object id of its change table
@@ -125,7 +125,7 @@ def instance(
 
 
 def captured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Return the columns of a capture instance, in the order of the change table.
+    """The columns of a capture instance, in the order of the change table.
 
     :param rows: of the statement, those with the object id of its change table
     """

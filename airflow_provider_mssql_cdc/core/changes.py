@@ -45,7 +45,7 @@ class HistoryOptions:
     def checked(
         cls, changes: str, form: str, operations: Sequence[str], *, shapes: Collection[str], replay: bool = False
     ) -> HistoryOptions:
-        """Return the options.
+        """The options.
 
         :param shapes: that are loaded
         :param replay: whether a past window is to be written again

@@ -119,7 +119,7 @@ class Identity:
 
     @classmethod
     def of(cls, connection: str, database: str, table: TableName, target: str, table_name: str) -> Identity:
-        """Return the identity of a load's target table.
+        """The identity of a load's target table.
 
         :param target: its address
         :param table_name: with ``{schema}`` and ``{table}``
@@ -133,7 +133,7 @@ class Identity:
         return f"{self.target} as {self.name}" if self.name else self.target
 
     def __str__(self) -> str:
-        """Return it for people, without connection and database."""
+        """It for people, without connection and database."""
         return f"{self.table} -> {self.place}"
 
     @property

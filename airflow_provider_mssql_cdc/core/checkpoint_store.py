@@ -24,7 +24,7 @@ class Variables(Protocol):
     """What the store needs of ``airflow.sdk.Variable``."""
 
     def get(self, key: str, default: Any = ...) -> Any:
-        """Return the value, or the default."""
+        """The value, or the default."""
 
     def set(self, key: str, value: Any, description: str | None = None) -> None:
         """Store the value."""
@@ -45,7 +45,7 @@ class CheckpointStore:
         self.variables = variables
 
     def load(self, identity: Identity) -> Checkpoint | None:
-        """Return the checkpoint, or None if there is none.
+        """The checkpoint, or None if there is none.
 
         :raises CheckpointError: if it is damaged
         :raises NewerCheckpointError: if a later version of this package has written it

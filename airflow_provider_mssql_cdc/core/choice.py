@@ -28,7 +28,7 @@ from airflow_provider_mssql_cdc.core.table_options import Choice
 def select(
     name: TableName, schema: TableSchema, choice: Choice, shapes: Collection[str], *, check: str | None
 ) -> Selection:
-    """Return what is loaded of a table's rows, and prove that it can be.
+    """What is loaded of a table's rows, and prove that it can be.
 
     :param check: ``core.selection.salt_check`` of the salt; None where there is none
     :raises SelectionError: if it cannot be chosen so
@@ -61,7 +61,7 @@ def check_selection(name: TableName, selection: Selection, sinks: Iterable[SinkS
 def selection_changed(
     name: TableName, loaded_by: str, then: Iterable[str], selection: Selection
 ) -> SelectionChangedError:
-    """Return the error that says what differs.
+    """The error that says what differs.
 
     :param then: what was chosen, as ``Selection.describe`` says it
     """
@@ -73,7 +73,7 @@ def selection_changed(
 
 
 def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str | None) -> Selection:
-    """Return what a choice means for a table.
+    """What a choice means for a table.
 
     :param schema: what is captured, with the key to use
     :param check: ``salt_check`` of the salt; None where there is none

@@ -90,7 +90,7 @@ class ColumnMapping:
 
 
 def map_columns(table: TableName, schema: TableSchema, selection: Selection = EVERYTHING) -> tuple[ColumnMapping, ...]:
-    """Return the mapping of every column that targets hold, and of those that the row filter needs.
+    """The mapping of every column that targets hold, and of those that the row filter needs.
 
     :raises UnsupportedColumnError: for a type that would not arrive unchanged
     """
@@ -104,7 +104,7 @@ def map_columns(table: TableName, schema: TableSchema, selection: Selection = EV
 
 
 def shown(mappings: Iterable[ColumnMapping]) -> tuple[ColumnMapping, ...]:
-    """Return the mappings of the columns that targets hold."""
+    """The mappings of the columns that targets hold."""
     return tuple(mapping for mapping in mappings if mapping.targets)
 
 
@@ -134,7 +134,7 @@ def reserved() -> frozenset[str]:
 
 
 def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
-    """Return the columns of a history whose records hold the values before and after a change.
+    """The columns of a history whose records hold the values before and after a change.
 
     :param data: the columns of a mirror
     """
@@ -147,7 +147,7 @@ def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
 
 
 def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple[str, ...]:
-    """Return the target columns that identify a row: the text where only the text is exact.
+    """The target columns that identify a row: the text where only the text is exact.
 
     :param mappings: of the columns that targets hold
     """
@@ -174,7 +174,7 @@ def _refuse_clashes(table: TableName, mappings: tuple[ColumnMapping, ...]) -> No
 
 
 def _chosen(mapping: ColumnMapping, selection: Selection) -> ColumnMapping:
-    """Return the mapping under the name that was chosen, with what may be seen of the values."""
+    """The mapping under the name that was chosen, with what may be seen of the values."""
     old, mask = mapping.column.name, selection.masks.get(mapping.column.name)
     new = selection.renames.get(old, old)
     if mask == HASH:
@@ -193,7 +193,7 @@ def _chosen(mapping: ColumnMapping, selection: Selection) -> ColumnMapping:
 
 
 def map_column(table: TableName, column: Column) -> ColumnMapping:
-    """Return the mapping of a column as it is.
+    """The mapping of a column as it is.
 
     :raises UnsupportedColumnError: for a type that would not arrive unchanged
     """

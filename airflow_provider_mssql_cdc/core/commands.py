@@ -11,7 +11,7 @@ _SHORT = re.compile(r"`mssql-cdc checkpoint (?P<action>set|reset)(?P<given>(?: -
 
 
 def whole(text: str, identity: Identity) -> str:
-    """Return an advice with each ``mssql-cdc checkpoint set`` or ``reset`` in it as it can be typed.
+    """An advice with each ``mssql-cdc checkpoint set`` or ``reset`` in it as it can be typed.
 
     :param identity: of the checkpoint that it is about
     """

@@ -56,7 +56,7 @@ class Condition:
 
 
 def operator_of(text: object) -> str | None:
-    """Return the operator as it is named here; None if it is none."""
+    """The operator as it is named here; None if it is none."""
     operator = " ".join(str(text).lower().split())
     return operator if operator in OPERATORS else None
 
@@ -67,7 +67,7 @@ def decimal_type(column: Column) -> tuple[int, int]:
 
 
 def condition(table: TableName, column: Column, operator: str, given: Sequence[object]) -> Condition:
-    """Return a condition that means the same to everybody.
+    """A condition that means the same to everybody.
 
     :param table: for messages
     :param operator: one of ``OPERATORS``
@@ -133,7 +133,7 @@ def _literal(column: Column, value: str) -> str | None:
 
 
 def _decimal_literal(column: Column, value: str) -> str:
-    """Return a constant of the column's own scale: what is common to two scales may have less digits than either."""
+    """A constant of the column's own scale: what is common to two scales may have less digits than either."""
     whole, _, digits = value.partition(".")
     scale = decimal_type(column)[1]
     return f"{whole}.{digits.ljust(scale, '0')}" if scale else whole

@@ -97,7 +97,7 @@ class Snapshot:
     missing: tuple[TableName, ...] = ()
 
     def instances_of(self, table: SourceTable) -> tuple[CaptureInstance, ...]:
-        """Return the table's capture instances, oldest first; at most two (docs)."""
+        """The table's capture instances, oldest first; at most two (docs)."""
         return tuple(i for i in self.instances if i.source_object_id == table.object_id)
 
 

@@ -16,7 +16,7 @@ _FIRST_YEAR = 1753
 
 
 def edges(interval: object) -> tuple[Edge, Edge]:
-    """Return the two edges of what was given as an interval.
+    """The two edges of what was given as an interval.
 
     :raises IntervalError: if it is anything else than two times
     """
@@ -31,7 +31,7 @@ def edges(interval: object) -> tuple[Edge, Edge]:
 
 
 def check_interval(start: Edge, end: Edge) -> tuple[datetime.datetime, datetime.datetime]:
-    """Return the interval, unless it is missing, empty or turned round, or an edge has no time zone.
+    """The interval, unless it is missing, empty or turned round, or an edge has no time zone.
 
     :raises IntervalError: naming what Airflow's default timetables give
     """
@@ -81,7 +81,7 @@ _HOW_TO_GIVE_A_ZONE = (
 
 
 def server_time(moment: datetime.datetime, timezone: str) -> datetime.datetime:
-    """Return a moment as the server's clock showed it, without zone.
+    """A moment as the server's clock showed it, without zone.
 
     :param moment: with a zone
     :param timezone: IANA name of the server's zone

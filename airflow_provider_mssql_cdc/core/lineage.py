@@ -90,7 +90,7 @@ class LogHistory:
         return self.max_lsn
 
     def witnesses(self) -> list[Witness]:
-        """Return the witness of each mapped LSN that is known here."""
+        """The witness of each mapped LSN that is known here."""
         return [Witness(lsn, time, self.recovery_fork) for lsn, time in self.mapped.items()]
 
     def other_fork(self, fork: str | None) -> str | None:
@@ -124,7 +124,7 @@ class LogHistory:
 
 
 def restored(name: TableName, what: str, why: str) -> RestoredError:
-    """Return the error that says of which position the database knows no more.
+    """The error that says of which position the database knows no more.
 
     :param why: as ``LogHistory.contradiction`` says
     """

@@ -97,7 +97,7 @@ def parse_name(text: str) -> TablePattern:
 
 
 def literal(schema: str, table: str) -> TablePattern:
-    """Return the pattern that matches this table alone."""
+    """The pattern that matches this table alone."""
     return TablePattern(f"{schema}.{table}", _escaped(schema), _escaped(table))
 
 

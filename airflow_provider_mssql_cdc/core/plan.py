@@ -77,7 +77,7 @@ class Candidate:
         return dataclasses.replace(self, sinks=left, failed={**self.failed, **failed})
 
     def word(self, shape: str) -> str | None:
-        """Return the person's word on which a sink stands, though its changes may be purged since."""
+        """The person's word on which a sink stands, though its changes may be purged since."""
         stored = self.checkpoint.sinks.get(shape) if self.checkpoint else None
         return stored.asserted if stored else None
 
@@ -163,7 +163,7 @@ def check_history(name: TableName, sink: SinkState, history: Lineage) -> None:
 def choose_key(
     name: TableName, feed: Feed, shapes: Iterable[str], user_key: Sequence[str] | None
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the key's columns, and whether SQL Server enforces it.
+    """The key's columns, and whether SQL Server enforces it.
 
     :param user_key: used where the table has no key of its own; a name is the column's that is spelt
         so, else the only one's that differs in case alone
@@ -364,7 +364,7 @@ def errors_of(
 
 
 def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:
-    """Return the candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
+    """The candidate, with first loads in place of the sinks whose changes were purged if that was asked for,
     else without them.
 
     :raises GapError: if none is left
@@ -438,7 +438,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
 
 
 def quiet_checkpoint(candidate: Candidate, upto: Position, witness: Witness | None) -> Checkpoint | None:
-    """Return the checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
+    """The checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
 
     :return: None if no sink lies below the cut, and the instance is still the same
     """

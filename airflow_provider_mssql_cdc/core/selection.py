@@ -48,7 +48,7 @@ class Selection:
         return frozenset(condition.column for condition in self.conditions)
 
     def describe(self) -> tuple[str, ...]:
-        """Return each choice as text for people; nothing if all is loaded as it is."""
+        """Each choice as text for people; nothing if all is loaded as it is."""
         lines = [f"columns {', '.join(self.columns)}"] if self.columns else []
         lines += sorted(f"rows with {condition}" for condition in self.conditions)
         lines += [f"{old} renamed to {new}" for old, new in sorted(self.renames.items())]
@@ -87,7 +87,7 @@ def what_differs(then: Iterable[str], now: Iterable[str]) -> str:
 
 
 def salt_check(salt: str) -> str:
-    """Return what tells one salt from another without revealing it.
+    """What tells one salt from another without revealing it.
 
     :raises ParameterError: for a salt that could be guessed
     """

@@ -138,7 +138,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def check_shapes(shapes: Iterable[str]) -> tuple[str, ...]:
-    """Return the shapes, each known and named once.
+    """The shapes, each known and named once.
 
     :raises ParameterError: otherwise, or if there is none
     """

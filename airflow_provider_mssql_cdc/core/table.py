@@ -40,12 +40,12 @@ class TableName:
 
 
 def quote(identifier: str) -> str:
-    """Return the identifier in T-SQL brackets, with ``]`` doubled."""
+    """The identifier in T-SQL brackets, with ``]`` doubled."""
     return "[" + identifier.replace("]", "]]") + "]"
 
 
 def literal(text: str) -> str:
-    """Return the text as a T-SQL literal."""
+    """The text as a T-SQL literal."""
     return "N'" + text.replace("'", "''") + "'"
 
 
@@ -55,7 +55,7 @@ def lsn_literal(position: Position) -> str:
 
 
 def column_meant(name: str, columns: Sequence[str]) -> str:
-    """Return the column that is spelt so, else the only one that differs in case alone; else the name as it is."""
+    """The column that is spelt so, else the only one that differs in case alone; else the name as it is."""
     alike = [column for column in columns if column.casefold() == name.casefold()]
     return alike[0] if name not in columns and len(alike) == 1 else name
 
@@ -136,7 +136,7 @@ class TableSchema:
         )
 
     def column(self, name: str) -> Column:
-        """Return the column of that name.
+        """The column of that name.
 
         :raises KeyError: if it is not captured
         """

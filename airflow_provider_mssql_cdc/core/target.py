@@ -44,7 +44,7 @@ class Target:
         raise ParameterError(f"target {address!r} is not of the form {', '.join(forms[:-1])} or {forms[-1]}")
 
     def table(self, template: str, source: TableName, shape: str, suffix: str = "") -> tuple[str, ...]:
-        """Return the parts of a sink's table name: what ``place`` says, and the table.
+        """The parts of a sink's table name: what ``place`` says, and the table.
 
         :param template: with ``{schema}`` and ``{table}``
         :param shape: every shape but ``mirror`` is added to the name
@@ -60,7 +60,7 @@ def in_folder(table: Sequence[str]) -> bool:
 
 
 def display_name(table: Sequence[str]) -> str:
-    """Return a sink's table for people: ``catalog.namespace.table``, or a URL."""
+    """A sink's table for people: ``catalog.namespace.table``, or a URL."""
     return "/".join(table) if in_folder(table) else ".".join(table)
 
 

@@ -107,7 +107,7 @@ class Wake:
 
 
 def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:
-    """Return the lowest position of these shapes; None if one of them was never loaded."""
+    """The lowest position of these shapes; None if one of them was never loaded."""
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = [loaded.get(shape) for shape in shapes]
     known = [sink.position for sink in sinks if sink is not None]
@@ -139,7 +139,7 @@ def decide(
     now: datetime.datetime,
     waiting_since: datetime.datetime,
 ) -> Wake | None:
-    """Return the wake that is due, or None.
+    """The wake that is due, or None.
 
     Rows that the server adds to ``cdc.lsn_time_mapping`` of an idle database move the cut but are no events, so they
     wake only by ``max_idle``.

@@ -124,7 +124,7 @@ class ConnectedHook(MsSqlHook):
                 connection.close()
 
     def __enter__(self) -> ConnectedHook:
-        """Return the hook itself."""
+        """The hook itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -54,7 +54,7 @@ class Where:
 
 
 def number_and_text(error: BaseException) -> tuple[int, str]:
-    """Return the number and text of a pymssql error; (0, text) for one that carries no number."""
+    """The number and text of a pymssql error; (0, text) for one that carries no number."""
     value: Any = error.args[0] if error.args else ""
     number = 0
     if isinstance(value, tuple) and len(value) >= 2:
@@ -66,7 +66,7 @@ def number_and_text(error: BaseException) -> tuple[int, str]:
 
 
 def translate(error: BaseException, where: Where) -> MsSqlCdcError:
-    """Return the error of this package that says what the error of a statement means, where, and what to do."""
+    """The error of this package that says what the error of a statement means, where, and what to do."""
     number, raw = number_and_text(error)
     # The server's text comes first; what DB-Library adds after it only repeats that something failed.
     text = _masked(_DRIVER_NOISE.sub("", raw).strip() or raw.strip(), where)
@@ -94,7 +94,7 @@ def translate(error: BaseException, where: Where) -> MsSqlCdcError:
 
 
 def translate_login(error: BaseException, where: Where, *, database_at_fault: bool = False) -> MsSqlCdcError:
-    """Return what it means that no connection could be opened.
+    """What it means that no connection could be opened.
 
     Only DB-Library's codes and severities are trusted: pymssql keeps number and text of the worst error that any
     connection of the process had while it was opened, and reports them again with the next one.
@@ -126,7 +126,7 @@ def translate_login(error: BaseException, where: Where, *, database_at_fault: bo
 
 
 def refused_with(error: BaseException) -> set[int]:
-    """Return the severities with which the server refused a login; empty where it did not answer."""
+    """The severities with which the server refused a login; empty where it did not answer."""
     _, raw = number_and_text(error)
     return {int(severity) for severity in _SERVER_ERROR.findall(raw)}
 

@@ -58,7 +58,7 @@ _NAMES = {_folded(name): name for name in PYMSSQL + JDBC + _AIRFLOW}
 
 
 def known_extras(connection: Connection) -> dict[str, Any]:
-    """Return the understood extras under the names above; the others are left out with one warning.
+    """The understood extras under the names above; the others are left out with one warning.
 
     Case and underscores do not count, so that ``loginTimeout`` and ``login_timeout`` are the same.
 
@@ -130,7 +130,7 @@ def encrypt(extras: Mapping[str, Any]) -> str:
 
 
 def pymssql_arguments(extras: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments for ``pymssql.connect`` that come from extras or defaults.
+    """The keyword arguments for ``pymssql.connect`` that come from extras or defaults.
 
     FreeTDS encrypts with ``encryption=require`` but checks no certificate unless its own configuration names a CA.
 

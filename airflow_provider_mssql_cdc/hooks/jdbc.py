@@ -30,7 +30,7 @@ _TEXTS = (
 
 
 def jdbc_url(connection: Connection, *, schema: str | None = None) -> tuple[str, dict[str, str]]:
-    """Return the JDBC URL and the connection properties for mssql-jdbc; user and password are in neither.
+    """The JDBC URL and the connection properties for mssql-jdbc; user and password are in neither.
 
     The URL names server, port and database only. ``encrypt`` is true unless the extra says otherwise.
 
@@ -75,5 +75,5 @@ def _properties(connection: Connection) -> dict[str, str]:
 
 
 def _braced(value: str) -> str:
-    """Return the value so that mssql-jdbc takes each character literally."""
+    """The value so that mssql-jdbc takes each character literally."""
     return "{" + value.replace("}", "}}") + "}"

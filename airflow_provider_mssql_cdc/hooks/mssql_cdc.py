@@ -46,11 +46,11 @@ class MsSqlCdcHook(ReadingHook):
     """
 
     def __enter__(self) -> MsSqlCdcHook:
-        """Return the hook itself."""
+        """The hook itself."""
         return self
 
     def agent_health(self) -> AgentHealth:
-        """Return whether Agent and capture job run, as far as the login can see.
+        """Whether Agent and capture job run, as far as the login can see.
 
         :raises SqlServerError: if the server does not answer at all
         """

@@ -37,12 +37,12 @@ LOAD_ONLY = frozenset(
 
 
 def without_load_only(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters without those of ``LOAD_ONLY``."""
+    """The parameters without those of ``LOAD_ONLY``."""
     return {name: value for name, value in given.items() if name not in LOAD_ONLY}
 
 
 def seconds(given: datetime.timedelta | float | None) -> float | None:
-    """Return a duration in seconds; None stays None."""
+    """A duration in seconds; None stays None."""
     return given.total_seconds() if isinstance(given, datetime.timedelta) else given
 
 
@@ -50,7 +50,7 @@ _LONGEST_LAG = datetime.timedelta(days=36525)
 
 
 def lag_allowed(max_lag: datetime.timedelta | float, on_lag: str) -> datetime.timedelta:
-    """Return how late the capture may be.
+    """How late the capture may be.
 
     :param max_lag: in seconds, where it is a number
     :raises ParameterError: if one of the two has no meaning
@@ -94,7 +94,7 @@ def check_literals(tables: object, exclude: object, target: object, *, salted: b
 
 
 def listed(given: Iterable[str] | str) -> tuple[str, ...]:
-    """Return the texts, of which a single one may be given as it is."""
+    """The texts, of which a single one may be given as it is."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 

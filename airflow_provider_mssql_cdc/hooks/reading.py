@@ -57,7 +57,7 @@ class ReadingHook(ConnectedHook):
         return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
-        """Return the DDL on these instances' tables above this LSN, ordered by LSN."""
+        """The DDL on these instances' tables above this LSN, ordered by LSN."""
         ids = tuple(instance.object_id for instance in instances)
         if not ids:
             return []
@@ -91,7 +91,7 @@ class ReadingHook(ConnectedHook):
         return probe_of(results, names)
 
     def cut_by_transactions(self, after: Mapping[str, Lsn], upto: Lsn, transactions: int) -> Lsn:
-        """Return the LSN of the n-th transaction that has events in the windows (after[instance], upto] together.
+        """The LSN of the n-th transaction that has events in the windows (after[instance], upto] together.
 
         :return: ``upto`` if there are fewer
         :raises ValueError: for less than one transaction
@@ -104,7 +104,7 @@ class ReadingHook(ConnectedHook):
         return upto if found < transactions else Lsn(bytes(last))
 
     def cut_by_rows(self, after: Mapping[str, Lsn], upto: Lsn, rows: int) -> Lsn:
-        """Return the LSN of the last transaction up to which all windows together have at most that many change rows,
+        """The LSN of the last transaction up to which all windows together have at most that many change rows,
         before images included; at least that of the first transaction.
 
         :return: ``upto`` if there are not more rows
@@ -143,7 +143,7 @@ class ReadingHook(ConnectedHook):
         return rows[0][0] if rows else None
 
     def resolve_tables(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Matches:
-        """Return the user tables that the patterns match, by the database's collation, without the excluded ones.
+        """The user tables that the patterns match, by the database's collation, without the excluded ones.
 
         :param patterns: ``schema.table`` or ``table`` (in the login's default schema); ``*`` stands for any characters,
             brackets or double quotes enclose names with dots
@@ -208,7 +208,7 @@ class ReadingHook(ConnectedHook):
         return [found for name in near for found in seen[name]][:_NEAR]
 
     def capture_instances(self, tables: Iterable[TableName]) -> list[CaptureInstance]:
-        """Return all capture instances of these tables, complete: two statements. Unknown tables have none."""
+        """All capture instances of these tables, complete: two statements. Unknown tables have none."""
         wanted = [literal(table.schema, table.table) for table in tables]
         if not wanted:
             return []
@@ -254,7 +254,7 @@ class ReadingHook(ConnectedHook):
         return instances_of(rows, columns, tables, user)
 
     def retention_minutes(self) -> int | None:
-        """Return the cleanup job's retention; None where the login cannot see it."""
+        """The cleanup job's retention; None where the login cannot see it."""
         for sql, kind, value in (
             (statements.HELP_JOBS, statements.HELP_JOBS_TYPE, statements.HELP_JOBS_RETENTION),
             (statements.AZURE_RETENTION, 0, 1),
@@ -279,7 +279,7 @@ class ReadingHook(ConnectedHook):
         return lsn(self.query(statements.MAX_LSN)[0][0])
 
     def min_lsn(self, capture_instance: str) -> Lsn | None:
-        """Return the instance's min LSN; None while it has none.
+        """The instance's min LSN; None while it has none.
 
         :raises CdcDisabledError: if there is no such instance
         """
@@ -297,12 +297,12 @@ class ReadingHook(ConnectedHook):
         return Lsn(bytes(self.query(statements.DECREMENT, (bytearray(position.value),))[0][0]))
 
     def lsn_to_time(self, position: Lsn) -> datetime.datetime | None:
-        """Return the commit time in the server's local time; None for an LSN that is not mapped."""
+        """The commit time in the server's local time; None for an LSN that is not mapped."""
         ((found,),) = self.query(statements.LSN_TO_TIME, (bytearray(position.value),))
         return found if isinstance(found, datetime.datetime) else None
 
     def time_to_lsn(self, operator: TimeOperator, moment: datetime.datetime) -> Lsn | None:
-        """Return the LSN that stands in this relation to the time; None if there is none.
+        """The LSN that stands in this relation to the time; None if there is none.
 
         :param moment: in the server's local time, compared as ``datetime``, which counts in 1/300 s
         :raises ValueError: for a time with a zone
@@ -314,7 +314,7 @@ class ReadingHook(ConnectedHook):
         return lsn(self.query(statements.TIME_TO_LSN, (operator.value, text))[0][0])
 
     def witness(self, position: Lsn) -> Witness | None:
-        """Return the largest mapped LSN at or below the position, with its time."""
+        """The largest mapped LSN at or below the position, with its time."""
         rows = self.query(statements.WITNESS, (bytearray(position.value),))
         return Witness(Lsn(bytes(rows[0][0])), rows[0][1]) if rows else None
 
@@ -323,6 +323,6 @@ class ReadingHook(ConnectedHook):
         return self.probe({}, witnesses=lsns).mapped
 
     def transactions_between(self, after: Lsn, upto: Lsn, limit: int = 1000) -> list[Transaction]:
-        """Return the first captured transactions of (after, upto], in LSN order, without the dummy ones."""
+        """The first captured transactions of (after, upto], in LSN order, without the dummy ones."""
         rows = self.query(statements.TRANSACTIONS, (limit, bytearray(after.value), bytearray(upto.value)))
         return [Transaction(Lsn(bytes(at)), begin, end, bytes(number)) for at, begin, end, number in rows]

@@ -63,7 +63,7 @@ WANTED, EXCLUDED = range(2)
 
 
 def tables(patterns: int, *, with_instances: bool) -> str:
-    """Return the statement that resolves so many patterns; parameters of each: ordinal, purpose, schema, table.
+    """The statement that resolves so many patterns; parameters of each: ordinal, purpose, schema, table.
 
     The comparison is made by the server, in the database's collation.
 
@@ -104,7 +104,7 @@ WHERE pr.target_object_id IN %s AND pr.predicate_type = 0 AND p.is_enabled = 1""
 
 
 def may_unmask(columns: int) -> str:
-    """Return the statement that tells for so many columns whether the login reads their values; NULL before 2022,
+    """The statement that tells for so many columns whether the login reads their values; NULL before 2022,
     where only the database's right counts (docs: dynamic data masking)."""
     one = "SELECT {} AS n, HAS_PERMS_BY_NAME(%s, 'OBJECT', 'UNMASK', %s, 'COLUMN') AS may"
     return " UNION ALL ".join(one.format(number) for number in range(columns))
@@ -170,7 +170,7 @@ DISABLE_TABLE = "EXEC sys.sp_cdc_disable_table @source_schema = %s, @source_name
 
 
 def change_table(capture_instance: str) -> str:
-    """Return the name of an instance's change table in T-SQL."""
+    """The name of an instance's change table in T-SQL."""
     return f"cdc.{quote(capture_instance + '_CT')}"
 
 
@@ -196,7 +196,7 @@ EXECUTE_PROBE_WITH_WITNESSES = (
 
 
 def probe(instances: Sequence[str], witnesses: int) -> str:
-    """Return the inner text of a probe, constant for these instances and this number of witnesses.
+    """The inner text of a probe, constant for these instances and this number of witnesses.
 
     Result sets: the cut; newest event by ordinal of the instance (only if there are instances); min LSNs; the mapping
     rows of the cut (kind 1) and of the witnesses (kind 2), and the smallest mapped LSN (kind 3), read last, so that one
@@ -236,7 +236,7 @@ EXECUTE_LIMIT = (
 
 
 def nth_transaction(instances: Sequence[str]) -> str:
-    """Return the inner text that finds the LSN of transaction number ``@limit`` over all windows."""
+    """The inner text that finds the LSN of transaction number ``@limit`` over all windows."""
     each = " UNION ".join(
         f"SELECT lsn FROM (SELECT DISTINCT TOP (@limit) [__$start_lsn] AS lsn FROM {change_table(name)}"
         f" WHERE {_window(ordinal, '@upto')} ORDER BY lsn) AS t{ordinal}"
@@ -247,7 +247,7 @@ def nth_transaction(instances: Sequence[str]) -> str:
 
 
 def transaction_at_row(instances: Sequence[str]) -> str:
-    """Return the inner text that finds the last transaction with at most ``@limit`` rows up to its end, or the first.
+    """The inner text that finds the last transaction with at most ``@limit`` rows up to its end, or the first.
 
     One row more than the limit is enough of each table: if it ends within a transaction, that one is over the limit.
     """

@@ -85,7 +85,7 @@ class WatchRequest:
         max_lag: float,
         on_lag: str,
     ) -> WatchRequest:
-        """Return the request that these parameters of a sensor or trigger make.
+        """The request that these parameters of a sensor or trigger make.
 
         :param max_idle: seconds
         :param max_lag: seconds
@@ -221,7 +221,7 @@ class Watch:
         self._lag.look(hook, status, now)
 
     def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
-        """Return the wake that is due. What seems to call for one is judged by checkpoints that are read anew.
+        """The wake that is due. What seems to call for one is judged by checkpoints that are read anew.
 
         :param probe: of ``positions``
         """

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def with_agent_state(receipt: Receipt, mssql_conn_id: str) -> Receipt:
-    """Return the receipt, with the state of Agent and capture job in the errors of tables that the capture kept back.
+    """The receipt, with the state of Agent and capture job in the errors of tables that the capture kept back.
 
     :param mssql_conn_id: asked only if there is such a table; if it does not answer, the errors stay as they are
     """

@@ -23,7 +23,7 @@ _SPARKS = "(?i)secret|password|token|access[.]?key"
 
 
 def redaction(theirs: str | None) -> str:
-    """Return the regex by which Spark masks user, password and salt, and what the user wants to be masked.
+    """The regex by which Spark masks user, password and salt, and what the user wants to be masked.
 
     :param theirs: the user's own; None for Spark's default (docs: spark.redaction.regex)
     """
@@ -64,7 +64,7 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
 
 
 def _locked_file(home: Path) -> tuple[int, str]:
-    """Return a new file that is locked as long as it is open; remove those that nobody has open any more.
+    """A new file that is locked as long as it is open; remove those that nobody has open any more.
 
     A lock ends with its process, however that ends, and holds between containers that share the folder, where a
     process number means nothing.
@@ -91,7 +91,7 @@ def _remove_leftovers(home: Path) -> None:
 
 
 def _spark_defaults() -> Path | None:
-    """Return the file that spark-submit would read by itself: of SPARK_CONF_DIR, else of SPARK_HOME."""
+    """The file that spark-submit would read by itself: of SPARK_CONF_DIR, else of SPARK_HOME."""
     folder, home = os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME")
     if not folder and home:
         folder = os.path.join(home, "conf")
@@ -107,7 +107,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def property_of(text: str, key: str) -> str | None:
-    """Return a property's value as ``java.util.Properties`` reads it, without spaces around it, as Spark does."""
+    """A property's value as ``java.util.Properties`` reads it, without spaces around it, as Spark does."""
     value = None
     for line in _LINE.finditer(text):
         pair = _PAIR.fullmatch(_CONTINUED.sub("", line[1]))
@@ -122,7 +122,7 @@ def _unescape(text: str) -> str:
 
 
 def _escape(value: str) -> str:
-    r"""Return a value as ``java.util.Properties`` reads it back."""
+    r"""A value as ``java.util.Properties`` reads it back."""
     escaped = []
     for character in value:
         if character == "\\":

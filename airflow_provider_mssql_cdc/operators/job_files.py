@@ -37,7 +37,7 @@ def is_local(path: str) -> bool:
 
 
 def open_path(path: str) -> Path | ObjectStoragePath:
-    """Return a local path, or Airflow's object storage path for a URL."""
+    """A local path, or Airflow's object storage path for a URL."""
     if is_local(path):
         return Path(path.removeprefix("file://"))
     from airflow.sdk import ObjectStoragePath
@@ -188,7 +188,7 @@ def _remove(path: Path | ObjectStoragePath) -> None:
 
 
 def _code() -> bytes:
-    """Return a zip of the parts of this package that run in Spark."""
+    """A zip of the parts of this package that run in Spark."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for folder in (PACKAGE / "core", PACKAGE / "spark"):

@@ -493,7 +493,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         return (CdcSource(hook),)
 
     def _timezone(self, hook: MsSqlCdcHook) -> str | None:
-        """Return the IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""
+        """The IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""
         return self.server_timezone or ("UTC" if hook.server_timezone() == "UTC" else None)
 
     def _interval(self, context: Context) -> tuple[Edge, Edge]:
@@ -575,7 +575,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         return missing or failure
 
     def _database_connection(self) -> Connection | None:
-        """Return the Airflow connection of the target, None where no connection names it."""
+        """The Airflow connection of the target, None where no connection names it."""
         target = Target.parse(self.target)
         return MsSqlCdcHook.get_connection(target.place[0]) if formats.FORMATS[target.format].in_database else None
 
@@ -599,7 +599,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         return salt
 
     def _secrets(self) -> dict[str, str]:
-        """Return the Spark properties that the logins of source and target, and the salt of hashes, come by."""
+        """The Spark properties that the logins of source and target, and the salt of hashes, come by."""
         connections = {"": MsSqlCdcHook.get_connection(self.mssql_conn_id), "target_": self._database_connection()}
         secrets = {}
         for prefix, connection in connections.items():

@@ -39,7 +39,7 @@ class Outcome:
     receipt: Receipt | None = None
 
     def with_whole_commands(self) -> Outcome:
-        """Return the same with the commands that errors advise written out."""
+        """The same with the commands that errors advise written out."""
         errors = [*self.plan.failures.items()]
         errors += [(name, error) for name, c in self.plan.candidates.items() for error in c.failed.values()]
         for name, error in errors:
@@ -68,7 +68,7 @@ class Outcome:
                 yield _read(specs[table.name], table), table
 
     def checkpoints(self, now: datetime.datetime, *, succeeds: bool = True) -> list[Checkpoint]:
-        """Return the checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
+        """The checkpoints to be written: quiet tables' if they are old or have another instance, loaded tables',
         failed tables'.
 
         Those of a run without failures are marked as announced: Airflow hands on the asset event of a task that
@@ -206,7 +206,7 @@ class Outcome:
         return list(found.values())
 
     def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:
-        """Return the LSN range of each table that was loaded since the last asset event.
+        """The LSN range of each table that was loaded since the last asset event.
 
         :param written: the run's checkpoints
         :return: table to ``after`` (None where no event told of the table before), ``upto``, ``feed`` and
@@ -277,14 +277,14 @@ def others(summary: Summary) -> dict[str, int]:
 
 
 def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
-    """Return the position that all these sinks have reached; None while one of them is not loaded."""
+    """The position that all these sinks have reached; None while one of them is not loaded."""
     applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in shapes]
     known = [position for position in applied if position is not None]
     return min(known) if known and len(known) == len(applied) else None
 
 
 def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan) -> Checkpoint:
-    """Return the checkpoint with the sinks where the receipt says they are."""
+    """The checkpoint with the sinks where the receipt says they are."""
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)

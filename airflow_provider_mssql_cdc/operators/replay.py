@@ -127,7 +127,7 @@ def _resolve(
 
 
 def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request: Request) -> TableSpec | None:
-    """Return what is to be replayed of a table, None if nothing happened to it in the interval."""
+    """What is to be replayed of a table, None if nothing happened to it in the interval."""
     checkpoint, replay, options = plan.checkpoints[name], plan.replay, plan.options[name]
     assert replay is not None
     readable_from = probe.readable_from.get(feed.object_id)

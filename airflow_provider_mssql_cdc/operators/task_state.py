@@ -26,7 +26,7 @@ class TaskState:
         self._store: Any = context.get("task_state_store")
 
     def get(self, key: str) -> str | None:
-        """Return what is kept, or None."""
+        """What is kept, or None."""
         value = self._store.get(key) if self._store is not None else None
         return str(value) if value else None
 

@@ -167,7 +167,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
             raise
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
-        """Return the cut that the trigger found.
+        """The cut that the trigger found.
 
         :raises AirflowFailException: if the trigger gave up
         """

@@ -15,7 +15,7 @@ _NUMBERS = ("events", "inserted", "updated", "deleted")
 
 
 def by_transaction(*tables: DataFrame, after: str | None = None, upto: str | None = None) -> DataFrame:
-    """Return one row for each transaction: ``_lsn``, ``_commit_ts``, ``_commit_ts_utc``, ``events`` and ``tables``.
+    """One row for each transaction: ``_lsn``, ``_commit_ts``, ``_commit_ts_utc``, ``events`` and ``tables``.
 
     ``events`` is their number in all tables. ``tables`` is a map from the name of a source table that the transaction
     changed, as ``sales.orders``, to ``events``, ``inserted``, ``updated`` and ``deleted`` there. Rows come in no

@@ -43,7 +43,7 @@ class Copy:
     witnesses: tuple[Witness, ...]
 
     def rows(self) -> DataFrame:
-        """Return the copied rows."""
+        """The copied rows."""
         return self.files.rows()
 
 
@@ -109,7 +109,7 @@ def _ranges(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> 
 
 
 def _rows(table: TableSpec) -> str:
-    """Return what is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
+    """What is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
     where = pushed_filter(table.schema, table.selection.conditions)
     return f"(SELECT * FROM {table.name.quoted} WHERE {where}) r" if where else table.name.quoted
 
@@ -133,7 +133,7 @@ def range_clauses(key: str, bounds: Sequence[str]) -> list[str]:
 
 
 def key_bound(key: Column) -> tuple[str, str]:
-    """Return how a key value is read as text, and how that text is written as a value; '' for other types."""
+    """How a key value is read as text, and how that text is written as a value; '' for other types."""
     if key.type in _NUMBERS:
         return "CONVERT(varchar(20), {})", "{}"
     if key.type == "uniqueidentifier":

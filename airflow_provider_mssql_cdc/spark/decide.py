@@ -89,7 +89,7 @@ def said_window(marker: Marker) -> str:
 
 
 def gap(table: TableSpec, after: Position, readable_from: Position | None, marker: Marker | None = None) -> GapError:
-    """Return the error that says what was lost.
+    """The error that says what was lost.
 
     :param marker: of the target
     """

@@ -117,7 +117,7 @@ _KNOWN = (
 
 
 def explain(text: str, kind: str, table: str, login: str | None, writing: str | None = None) -> JobError:
-    """Return what a receipt says of a failure that is not of this package.
+    """What a receipt says of a failure that is not of this package.
 
     :param text: of the exception and those that caused it, without secrets
     :param kind: class name of the exception
@@ -180,7 +180,7 @@ def _of_sql_server(message: str, table: str, login: str | None) -> JobError:
 
 
 def _plain(text: str) -> str:
-    """Return the message and the deepest cause, without the calls that led there."""
+    """The message and the deepest cause, without the calls that led there."""
     message = _without_class(_TASK.sub("", _without_class(_head(_CALL.sub("", text)))))
     causes = _CAUSE.findall(text)
     cause = _without_class(causes[-1].strip()) if causes else ""
@@ -188,7 +188,7 @@ def _plain(text: str) -> str:
 
 
 def _head(text: str) -> str:
-    """Return what comes before the stack trace."""
+    """What comes before the stack trace."""
     return _TRACE.split(text, maxsplit=1)[0].strip()
 
 

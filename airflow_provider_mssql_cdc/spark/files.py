@@ -26,7 +26,7 @@ class Parquet:
     schema: StructType
 
     def rows(self) -> DataFrame:
-        """Return the rows."""
+        """The rows."""
         return self.session.read.schema(self.schema).parquet(*map(no_pattern, self.files))
 
 
@@ -40,7 +40,7 @@ def write_rows(frame: DataFrame, folder: str) -> Parquet:
 
 
 def no_pattern(path: str) -> str:
-    """Return a path as Spark reads it, which takes paths for patterns."""
+    """A path as Spark reads it, which takes paths for patterns."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
@@ -50,7 +50,7 @@ def is_local(path: str) -> bool:
 
 
 def read_text(session: SparkSession, path: str) -> str:
-    """Return the text of a file."""
+    """The text of a file."""
     if is_local(path):
         return _local(path).read_text(encoding="utf-8")
     text: str = session.read.text(path, wholetext=True).collect()[0]["value"]

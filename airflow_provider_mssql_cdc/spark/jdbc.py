@@ -25,7 +25,7 @@ class Credentials:
     password: str | None = field(repr=False)
 
     def scrub(self, text: str) -> str:
-        """Return the text without the password. The user's name is no secret, and may be a part of any word."""
+        """The text without the password. The user's name is no secret, and may be a part of any word."""
         return text.replace(self.password, "***") if self.password else text
 
 
@@ -43,7 +43,7 @@ class Jdbc:
         self._session, self._spec, self._credentials, self._fetch_size = session, spec, credentials, fetch_size
 
     def frame(self, query: str, schema: str) -> DataFrame:
-        """Return the rows of a query, read by one connection when the frame is used.
+        """The rows of a query, read by one connection when the frame is used.
 
         :param query: T-SQL without ORDER BY or WITH, since Spark makes it a derived table
         :param schema: Spark DDL of the columns, which overrides what the driver says of their types
@@ -67,11 +67,11 @@ class Jdbc:
         )
 
     def rows(self, query: str, schema: str) -> list[Row]:
-        """Return the rows of a small query."""
+        """The rows of a small query."""
         return self.frame(query, schema).collect()
 
     def rows_if_allowed(self, query: str, schema: str) -> list[Row]:
-        """Return the rows of a query that a login may not be allowed, or a version not know; none where it fails."""
+        """The rows of a query that a login may not be allowed, or a version not know; none where it fails."""
         try:
             return self.rows(query, schema)
         except Exception as error:

@@ -102,7 +102,7 @@ def _remove_staged(spark: SparkSession, path: str) -> None:
 def describe(
     failure: Exception, source: Credentials, *others: Credentials, table: str, writing: str | None = None
 ) -> JobError:
-    """Return what a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
+    """What a receipt says of a failure: its kind, its text without secrets, whether a retry can help.
 
     :param source: of the source
     :param others: of the target, and the salt

@@ -48,7 +48,7 @@ def check_salt(table: TableName, selection: Selection, salt: str | None) -> None
 
 
 def fulfils(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
-    """Return whether a raw row fulfils all conditions; as in SQL, NULL fulfils no comparison.
+    """Whether a raw row fulfils all conditions; as in SQL, NULL fulfils no comparison.
 
     :param mappings: of the columns that are read
     """
@@ -83,7 +83,7 @@ def images_of_update() -> WindowSpec:
 
 
 def with_salt(rows: DataFrame, mappings: Sequence[ColumnMapping], salt: str | None) -> DataFrame:
-    """Return the rows with the salt beside them, if something is to be hashed.
+    """The rows with the salt beside them, if something is to be hashed.
 
     It comes as a row of its own: what is a constant in an expression can be read in Spark's UI and event log.
     """
@@ -116,7 +116,7 @@ def _judged(mapping: ColumnMapping, condition: Condition) -> Column:
 
 
 def _comparable(column: SourceColumn, value: Column, texts: Sequence[str]) -> tuple[Column, list[Column]]:
-    """Return what was read of a column, and constants, so that they compare exactly."""
+    """What was read of a column, and constants, so that they compare exactly."""
     if column.type in MOMENTS:
         if column.scale == 7:
             # all seven digits stand in the text alone

@@ -9,7 +9,7 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT"})
 
 
 def to_utc(local: Column, zone: str) -> Column:
-    """Return the instant of a local time: NULL where the zone had that time twice, or never.
+    """The instant of a local time: NULL where the zone had that time twice, or never.
 
     An hour that is repeated when clocks go back leaves two instants to choose from, and nothing in the mapping says
     which (``datetime`` has no offset); commit LSNs keep the order.

@@ -33,7 +33,7 @@ _SETTINGS = {
 
 
 def table_session(spark: SparkSession) -> SparkSession:
-    """Return a session of its own for one table."""
+    """A session of its own for one table."""
     # the one name for it that Connect has, and the one that classic Spark has
     session: SparkSession = getattr(spark, "cloneSession" if is_remote() else "newSession")()
     for name, value in _SETTINGS.items():
@@ -42,12 +42,12 @@ def table_session(spark: SparkSession) -> SparkSession:
 
 
 def credentials(spark: SparkSession) -> Credentials:
-    """Return the source's user and password from the properties that only the submitting process can read."""
+    """The source's user and password from the properties that only the submitting process can read."""
     return Credentials(spark.conf.get(USER, "") or None, spark.conf.get(PASSWORD, "") or None)
 
 
 def salt(spark: SparkSession) -> str | None:
-    """Return the salt of hashes from the same properties; None where there is none."""
+    """The salt of hashes from the same properties; None where there is none."""
     return spark.conf.get(SALT, "") or None
 
 

@@ -179,7 +179,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         return _serialized(self)
 
     def shared_stream_key(self) -> Hashable:
-        """Return what is the same for all watchers of one connection."""
+        """What is the same for all watchers of one connection."""
         return ("mssql-cdc", self.mssql_conn_id)
 
     @classmethod
@@ -243,7 +243,7 @@ def is_permanent(error: Exception) -> bool:
 
 
 def payload(wake: Wake) -> dict[str, Any]:
-    """Return the event that says there is something to load."""
+    """The event that says there is something to load."""
     return {"status": "success", "upto": wake.cut.text if wake.cut else None, "message": str(wake)}
 
 

@@ -46,7 +46,7 @@ class BackOff:
         self._ceiling = SHORTEST_BACK_OFF
 
     def next(self) -> float:
-        """Return the seconds to wait after one more failure."""
+        """The seconds to wait after one more failure."""
         ceiling = self._ceiling
         self._ceiling = min(2 * ceiling, LONGEST_BACK_OFF)
         return max(SHORTEST_BACK_OFF, random.uniform(ceiling / 2, ceiling))
@@ -57,7 +57,7 @@ class BackOff:
 
 
 async def open_hook(mssql_conn_id: str) -> MsSqlCdcHook:
-    """Return a hook whose connection is resolved, so that nothing looks it up from the event loop later.
+    """A hook whose connection is resolved, so that nothing looks it up from the event loop later.
 
     :raises AirflowNotFoundException: if there is no such connection
     """
@@ -75,5 +75,5 @@ def close_later(hook: MsSqlCdcHook) -> None:
 
 
 def utc_now() -> datetime.datetime:
-    """Return the time of this machine, in UTC."""
+    """The time of this machine, in UTC."""
     return datetime.datetime.now(datetime.UTC)

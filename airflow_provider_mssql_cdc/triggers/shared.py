@@ -67,7 +67,7 @@ class Subscription:
         self._arrived.set()
 
     async def next(self, source: asyncio.Task[None]) -> Tick | None:
-        """Return the newest result as soon as there is one; None when the source ended.
+        """The newest result as soon as there is one; None when the source ended.
 
         :raises Exception: what ended the source
         """

@@ -19,7 +19,7 @@ _UNRESOLVED = ("unresolved dependency", "UNRESOLVED DEPENDENCIES", "FAILED DOWNL
 
 
 def settings(home: Path, dags: Path, warehouse: Path) -> dict[str, str]:
-    """Return the environment variables by which Airflow finds home, DAGs and lake."""
+    """The environment variables by which Airflow finds home, DAGs and lake."""
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),

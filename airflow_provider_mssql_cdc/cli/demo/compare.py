@@ -33,7 +33,7 @@ class Comparison:
 
 
 def read_source(connection: Any, table: str, schema: pa.Schema) -> list[tuple[Any, ...]]:
-    """Return all rows of a table of the source.
+    """All rows of a table of the source.
 
     :param connection: a DB-API connection
     :param table: ``schema.table``
@@ -49,7 +49,7 @@ def read_source(connection: Any, table: str, schema: pa.Schema) -> list[tuple[An
 
 
 def read_events(connection: Any, change_table: str, schema: pa.Schema, low: str) -> list[tuple[Any, ...]]:
-    """Return the changes that SQL Server captured after a position.
+    """The changes that SQL Server captured after a position.
 
     :param schema: LSN, command id and operation (I, U, D, B), and the columns to read
     :param low: as text

@@ -74,7 +74,7 @@ class Crash(Demo):
             watcher.join()
 
     def _checkpoints(self) -> list[tuple[str, str]]:
-        """Return the checkpoints as Airflow's database holds them, which nothing of Airflow is needed to compare."""
+        """The checkpoints as Airflow's database holds them, which nothing of Airflow is needed to compare."""
         with contextlib.closing(sqlite3.connect(self._airflow_home / "airflow.db")) as database:
             found = database.execute("SELECT key, val FROM variable ORDER BY key").fetchall()
         return [(key, value) for key, value in found if key.startswith(KEY_PREFIX)]

@@ -76,7 +76,7 @@ def _failed(run: Any) -> list[str]:
 
 
 def _packages(dag: Any, loads: list[str]) -> str:
-    """Return the jars that the loads name, each once."""
+    """The jars that the loads name, each once."""
     named = [package for load in loads for package in dag.get_task(load).packages.split(",")]
     return ",".join(dict.fromkeys(named))
 

@@ -42,11 +42,11 @@ class Expected:
         self._events = sorted(events, key=lambda event: (event[0], event[1], "DIBU".index(event[2])))
 
     def history(self) -> list[Row]:
-        """Return the rows that were copied, and all events."""
+        """The rows that were copied, and all events."""
         return [*((self._first.low, None, "R", *row) for row in self._copied()), *self._events]
 
     def versions(self) -> list[Row]:
-        """Return the columns, and from and to which position each version of a row counts."""
+        """The columns, and from and to which position each version of a row counts."""
         return [
             (*row, since, until)
             for states in self._states().values()
@@ -55,7 +55,7 @@ class Expected:
         ]
 
     def transactions(self) -> list[Row]:
-        """Return the position of each transaction, and how many events it has: all, and of each kind."""
+        """The position of each transaction, and how many events it has: all, and of each kind."""
         kinds: dict[str, list[str]] = {}
         for lsn, _, operation, *_ in self._events:
             kinds.setdefault(lsn, []).append(operation)
@@ -76,7 +76,7 @@ class Expected:
         yield from (row for row in self._source if self._key_of(row) not in changed)
 
     def _states(self) -> dict[Row, list[tuple[str, Row | None]]]:
-        """Return what each transaction left of each key, None for nothing."""
+        """What each transaction left of each key, None for nothing."""
         states: dict[Row, list[tuple[str, Row | None]]] = {
             self._key_of(row): [(self._first.low, row)] for row in self._copied()
         }

@@ -26,12 +26,12 @@ _AT_ONCE = 4
 
 
 def mirror(table: shop.Table) -> str:
-    """Return the name of the lake's table that holds a shop table's current rows."""
+    """The name of the lake's table that holds a shop table's current rows."""
     return f"{NAMESPACE}.{table.schema}_{table.name}"
 
 
 def newest_rows(table: shop.Table) -> str:
-    """Return a query for the rows that the history says there are now: each key's last image, unless it was deleted."""
+    """A query for the rows that the history says there are now: each key's last image, unless it was deleted."""
     keys, columns = ", ".join(table.key), ", ".join(column.name for column in table.columns)
     return (
         f"SELECT {columns} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY _lsn DESC, _seq DESC) AS nth"
@@ -40,12 +40,12 @@ def newest_rows(table: shop.Table) -> str:
 
 
 def events(table: shop.Table) -> str:
-    """Return a query for the events of the history, without the rows that the first load copied."""
+    """A query for the events of the history, without the rows that the first load copied."""
     return f"SELECT {', '.join(table.events.names)} FROM {mirror(table)}_history WHERE _op <> 'R'"
 
 
 def copied(table: shop.Table) -> str:
-    """Return a query for the position behind which the history has events."""
+    """A query for the position behind which the history has events."""
     return f"SELECT MAX(_lsn) AS low FROM {mirror(table)}_history WHERE _op = 'R'"
 
 
@@ -76,7 +76,7 @@ def open_session(warehouse: str, packages: str, more: Mapping[str, str] | None =
 
 
 def queries() -> dict[str, str]:
-    """Return what is read of each table: ``sales.orders.mirror``, ``sales.orders.history``, .."""
+    """What is read of each table: ``sales.orders.mirror``, ``sales.orders.history``, .."""
     found = {}
     for table in shop.TABLES:
         found[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
@@ -99,7 +99,7 @@ def export(spark: SparkSession, folder: Path, wanted: Mapping[str, str]) -> None
 
 
 def read_export(folder: Path, name: str) -> pa.Table:
-    """Return what ``export`` wrote of a query."""
+    """What ``export`` wrote of a query."""
     return pa.ipc.open_file((folder / name).read_bytes()).read_all()
 
 

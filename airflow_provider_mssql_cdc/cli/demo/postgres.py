@@ -53,7 +53,7 @@ _TYPES = {
 
 
 def find_programs() -> Path | None:
-    """Return the folder of PostgreSQL's programs: that of the PATH, else Debian's newest."""
+    """The folder of PostgreSQL's programs: that of the PATH, else Debian's newest."""
     found = sorted(_DEBIANS.glob("*/bin/initdb"), key=lambda path: _version(path.parts[-3]))
     program = shutil.which("initdb") or (found[-1] if found else None)
     return None if program is None else Path(program).resolve().parent
@@ -65,7 +65,7 @@ def _version(name: str) -> list[int]:
 
 
 def account() -> str | None:
-    """Return the user to run it as: it refuses to run as root, and Debian's package makes this one; None for our own.
+    """The user to run it as: it refuses to run as root, and Debian's package makes this one; None for our own.
 
     :raises KeyError: if root has nobody to run it as
     """
@@ -86,7 +86,7 @@ def missing() -> str | None:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
+    """A port of the loopback interface that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -127,7 +127,7 @@ def initialize(folder: Path, login: str, password: str, *options: str) -> Path:
 
 
 def command(data: Path, settings: Mapping[str, object], folder: Path | None = None) -> list[str]:
-    """Return what runs a server until its standard input ends; to be run as :func:`account`.
+    """What runs a server until its standard input ends; to be run as :func:`account`.
 
     :param settings: of postgresql.conf
     :param folder: is removed when the server has ended
@@ -182,7 +182,7 @@ class PostgreSql:
         )
 
     def read(self, query: str) -> pa.Table:
-        """Return the rows of a query, in the types that the columns have.
+        """The rows of a query, in the types that the columns have.
 
         :raises KeyError: for a type that the demo has none for
         """
@@ -194,7 +194,7 @@ class PostgreSql:
         return pa.table([pa.array(each, field.type) for each, field in zip(values, schema, strict=True)], schema=schema)
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """Return a connection as that login."""
+        """A connection as that login."""
         import psycopg
 
         return psycopg.connect(

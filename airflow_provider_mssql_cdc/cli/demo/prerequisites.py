@@ -38,7 +38,7 @@ def check_java(env: Mapping[str, str] = os.environ) -> None:
 
 
 def find_dags() -> Path:
-    """Return the folder of the example DAGs.
+    """The folder of the example DAGs.
 
     :raises CommandError: outside a clone of the repository
     """

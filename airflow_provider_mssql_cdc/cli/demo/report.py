@@ -61,7 +61,7 @@ class Reporter:
 
 
 def add_up(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what the runs did together, by source table.
+    """What the runs did together, by source table.
 
     :param runs: the summaries of ``MsSqlCdcLoadOperator``
     """
@@ -78,7 +78,7 @@ def add_up(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def name(entry: Mapping[str, Any]) -> str:
-    """Return what was compared: a table, or a table in a target and shape."""
+    """What was compared: a table, or a table in a target and shape."""
     return " ".join(entry[part] for part in _NAMES if part in entry)
 
 

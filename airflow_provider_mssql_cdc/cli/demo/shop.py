@@ -140,7 +140,7 @@ TABLES = (CUSTOMERS, ORDERS, ORDER_ITEMS, PRODUCTS)
 
 
 def sizes(rows: int) -> dict[str, int]:
-    """Return the number of rows of each table that together make about ``rows``; none is empty."""
+    """The number of rows of each table that together make about ``rows``; none is empty."""
     return {table.full_name: max(1, round(rows * table.share)) for table in TABLES}
 
 
@@ -176,7 +176,7 @@ def build(sandbox: Sandbox, database: str, rows: int) -> None:
 
 
 def _with_ticks(table: pa.Table) -> pa.Table:
-    """Return the rows as the sandbox holds them: datetime2 as ticks of 100 ns since the year 1."""
+    """The rows as the sandbox holds them: datetime2 as ticks of 100 ns since the year 1."""
     for position, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             since_1970 = pc.multiply(table.column(position).cast(pa.int64()), _TICKS_PER_MICROSECOND)
@@ -185,7 +185,7 @@ def _with_ticks(table: pa.Table) -> pa.Table:
 
 
 def first_rows(rows: int) -> dict[str, pa.Table]:
-    """Return the rows that the shop starts with, always the same ones.
+    """The rows that the shop starts with, always the same ones.
 
     :param rows: over all tables
     """
@@ -216,7 +216,7 @@ def _columns(table: Table, rows: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def customer(chance: random.Random, customer_id: int) -> tuple[Any, ...]:
-    """Return a row of sales.customers."""
+    """A row of sales.customers."""
     return (
         customer_id,
         f"Customer {customer_id} {chance.choice(_WORDS)}",
@@ -228,7 +228,7 @@ def customer(chance: random.Random, customer_id: int) -> tuple[Any, ...]:
 
 
 def order(chance: random.Random, order_id: int, customer_id: int) -> tuple[Any, ...]:
-    """Return a row of sales.orders."""
+    """A row of sales.orders."""
     ordered_at = _OPENED + datetime.timedelta(microseconds=chance.randrange(10**13))
     shipped = ordered_at.date() + datetime.timedelta(days=2) if chance.random() < 0.5 else None
     amount = Decimal(chance.randrange(10**9)).scaleb(-4)
@@ -236,18 +236,18 @@ def order(chance: random.Random, order_id: int, customer_id: int) -> tuple[Any, 
 
 
 def order_item(chance: random.Random, order_id: int, line_no: int, product_id: int) -> tuple[Any, ...]:
-    """Return a row of sales.order_items."""
+    """A row of sales.order_items."""
     price = Decimal(chance.randrange(1, 10**6)).scaleb(-2)
     return order_id, line_no, product_id, chance.randint(1, 20), price, chance.choice((None, 0.0, 0.1, chance.random()))
 
 
 def product(chance: random.Random, product_id: int) -> tuple[Any, ...]:
-    """Return a row of catalog.products."""
+    """A row of catalog.products."""
     price = Decimal(chance.randrange(1, 10**6)).scaleb(-2)
     return product_id, f"SKU-{product_id:06}", f"Product {product_id} {chance.choice(_CITIES)}", price, text(chance)
 
 
 def text(chance: random.Random) -> str | None:
-    """Return a product's description: missing, empty, short, or longer than a page of SQL Server."""
+    """A product's description: missing, empty, short, or longer than a page of SQL Server."""
     words = chance.choice((None, 0, 5, 60, 60, 300, 1500))
     return None if words is None else " ".join(chance.choices(_WORDS, k=words))

@@ -104,7 +104,7 @@ def compare_shape(shape: str, source: list[Row], expected: Expected, there: pa.T
 
 
 def _first_load(runs: Sequence[Mapping[str, Any]]) -> FirstLoad:
-    """Return the window of the first load, by the summaries of one target's runs."""
+    """The window of the first load, by the summaries of one target's runs."""
     entry = next(entry for entry in runs[0]["tables"] if entry["table"] == TABLE.full_name)
     for window in entry["windows"]:
         return FirstLoad(*window.strip("(]").split(", "))

@@ -32,14 +32,14 @@ _DELTA = {
 
 
 def query(table: str, shape: str) -> str:
-    """Return the query for what is compared of a shape."""
+    """The query for what is compared of a shape."""
     schemas = {"history": HISTORY, "scd2": VERSIONS, "transactions": TRANSACTIONS}
     columns = schemas[shape].names if shape in schemas else ["*"]
     return f"SELECT {', '.join(columns)} FROM {table}"
 
 
 def queries(warehouse: str) -> dict[str, str]:
-    """Return what is read: ``iceberg.mirror``, ``delta.scd2``, .."""
+    """What is read: ``iceberg.mirror``, ``delta.scd2``, .."""
     found = {f"parquet.{shape}": query(_view(shape), shape) for shape in SHAPES["parquet"]}
     for shape in SHAPES["iceberg"]:
         suffix = "" if shape == "mirror" else f"_{shape}"

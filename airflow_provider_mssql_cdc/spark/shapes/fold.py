@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 
 
 def last_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Return the last row of each key.
+    """The last row of each key.
 
     A before image whose key changed is the end of its old key. ``_n`` is unique, so that finding the largest per key
     and then the rows with these numbers moves only keys and numbers, not rows. The events are read twice.
@@ -27,12 +27,12 @@ def last_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def is_delete() -> Column:
-    """Return the condition that a row of ``last_per_key`` ends its key."""
+    """The condition that a row of ``last_per_key`` ends its key."""
     return F.col("_op").isin("D", "B")
 
 
 def by_keys_of(rows: DataFrame, events: DataFrame, key: Sequence[str], how: str) -> DataFrame:
-    """Return the rows whose key has an event, or has none. Keys compare NULL-safe.
+    """The rows whose key has an event, or has none. Keys compare NULL-safe.
 
     :param how: ``left_semi`` or ``left_anti``
     """
@@ -40,12 +40,12 @@ def by_keys_of(rows: DataFrame, events: DataFrame, key: Sequence[str], how: str)
 
 
 def renamed(key: Sequence[str]) -> list[Column]:
-    """Return the key's columns under the names that ``same_key`` compares with."""
+    """The key's columns under the names that ``same_key`` compares with."""
     return [column(name).alias(f"{TEMPORARY}key_{i}") for i, name in enumerate(key)]
 
 
 def same_key(key: Sequence[str]) -> Column:
-    """Return the condition that a key, NULL-safe, is the renamed one."""
+    """The condition that a key, NULL-safe, is the renamed one."""
     condition = F.lit(True)
     for i, name in enumerate(key):
         condition &= column(name).eqNullSafe(F.col(f"{TEMPORARY}key_{i}"))
@@ -53,5 +53,5 @@ def same_key(key: Sequence[str]) -> Column:
 
 
 def column(name: str) -> Column:
-    """Return the column of exactly this name, whatever it contains."""
+    """The column of exactly this name, whatever it contains."""
     return F.col("`" + name.replace("`", "``") + "`")

@@ -123,7 +123,7 @@ def _carry_forward(rows: DataFrame, known: DataFrame | None, key: Sequence[str],
 
 
 def _begins() -> Column:
-    """Return the condition that an event brings a row to its key."""
+    """The condition that an event brings a row to its key."""
     return (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_moved"))
 
 

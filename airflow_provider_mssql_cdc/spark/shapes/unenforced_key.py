@@ -43,7 +43,7 @@ class UnenforcedKey:
     has_lobs: bool
 
     def changes(self, events: DataFrame, held: DataFrame) -> DataFrame:
-        """Return one event for each key that changed: of the row that is left, or one that says that it is gone.
+        """One event for each key that changed: of the row that is left, or one that says that it is gone.
 
         :param events: staged rows of a window, with all before images
         :param held: the mirror's rows, those of before the window
@@ -55,7 +55,7 @@ class UnenforcedKey:
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 
     def first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """Return the copied rows that stay, and one event for each row that is left of those that have events.
+        """The copied rows that stay, and one event for each row that is left of those that have events.
 
         :param copied: rows, each of some moment within the window
         :param events: staged rows of the window, with all before images
@@ -78,7 +78,7 @@ class UnenforcedKey:
         self._refuse_several(rows.groupBy(*self._key()).agg(F.count("*").alias(_SUM)).where(F.col(_SUM) > 1))
 
     def alone(self, rows: DataFrame) -> DataFrame:
-        """Return the rows whose key no other one has."""
+        """The rows whose key no other one has."""
         by_key = rows.groupBy(*renamed(self.key)).agg(F.count("*").alias(_SUM))
         return rows.join(by_key.where(F.col(_SUM) == 1), same_key(self.key), "left_semi")
 
@@ -141,7 +141,7 @@ class UnenforcedKey:
         return found.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)))
 
     def _not_touched(self, copied: DataFrame, by_image: DataFrame) -> DataFrame:
-        """Return the copied rows that the events leave as they are, those that went through among them."""
+        """The copied rows that the events leave as they are, those that went through among them."""
         names = (*self.key, *self.image)
         through = by_image.where(_THROUGH)
         there = by_keys_of(copied, through, names, "left_semi")
@@ -193,7 +193,7 @@ def _signed(events: DataFrame) -> DataFrame:
 
 
 def _numbers() -> list[Column]:
-    """Return the last number of an image that came, and of one that went."""
+    """The last number of an image that came, and of one that went."""
     return [
         F.max(F.when(F.col(_SIGN) > 0, F.col("_n"))).alias(_CAME),
         F.max(F.when(F.col(_SIGN) < 0, F.col("_n"))).alias(_WENT),

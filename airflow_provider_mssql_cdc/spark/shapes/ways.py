@@ -25,12 +25,12 @@ _LETTERS = {INSERT: ("I", "M"), UPDATE: ("U", "B", "M"), DELETE: ("D",)}
 
 
 def letters(options: HistoryOptions) -> list[str]:
-    """Return what ``_op`` says of the changes that are not left out."""
+    """What ``_op`` says of the changes that are not left out."""
     return [letter for operation in options.operations for letter in _LETTERS[operation]]
 
 
 def seen_as(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
-    """Return a window's events as one of the five ways shows them.
+    """A window's events as one of the five ways shows them.
 
     :param changes: as ``core.changes`` names it
     :param events: of the window, with all before images, their LOBs filled in
@@ -41,7 +41,7 @@ def seen_as(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
 
 
 def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
-    """Return one row for each key that is not as it was: its last event, and the operation that all of them make.
+    """One row for each key that is not as it was: its last event, and the operation that all of them make.
 
     It is what ``cdc.fn_cdc_get_net_changes_<instance>`` says: the first and the last operation of a key tell, a row
     that came and went is left out, and only an update has a mask, with the columns of all changes of the key. That
@@ -64,7 +64,7 @@ def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
 
 
 def _all_changed(table: TableRows, moved: Column) -> Column:
-    """Return the columns that a key's changes name, in the order of the mask; all where another row took the key."""
+    """The columns that a key's changes name, in the order of the mask; all where another row took the key."""
     names = F.array(*(F.lit(mapping.name) for mapping in shown(table.mappings)))
     found = F.flatten(F.collect_set(F.when(moved, names).otherwise(F.col("_changed"))))
     return F.array_intersect(names, found)

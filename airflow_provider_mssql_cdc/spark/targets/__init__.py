@@ -112,10 +112,10 @@ class TargetTable(Protocol):
         """The schema of this hash that is kept beside the table."""
 
     def state(self) -> State:
-        """Return what the table holds now."""
+        """What the table holds now."""
 
     def rows(self, state: State) -> DataFrame:
-        """Return the rows that the table held then."""
+        """The rows that the table held then."""
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Make a change visible, with its marker, in one step, on condition that the table is still at this state.
@@ -128,7 +128,7 @@ class TargetTable(Protocol):
         """Drop what jobs left behind that ended without tidying up."""
 
     def moved_by(self) -> str:
-        """Return what made the newest commit, for an error message."""
+        """What made the newest commit, for an error message."""
 
 
 @dataclass(frozen=True, slots=True)

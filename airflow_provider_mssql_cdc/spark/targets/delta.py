@@ -116,7 +116,7 @@ class DeltaTable(LakeTable):
         return difference(self._session, self.sql_name, columns)
 
     def state(self) -> State:
-        """Return what the table holds now.
+        """What the table holds now.
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
         """
@@ -129,7 +129,7 @@ class DeltaTable(LakeTable):
         return state
 
     def rows(self, state: State) -> DataFrame:
-        """Return the rows that the table held then."""
+        """The rows that the table held then."""
         if state.snapshot is None:
             return self._session.table(self.sql_name).limit(0)
         return self._rows_at(state.snapshot)
@@ -171,7 +171,7 @@ class DeltaTable(LakeTable):
         return True
 
     def moved_by(self) -> str:
-        """Return what made the newest commit, for an error message."""
+        """What made the newest commit, for an error message."""
         commits = self._commits()
         newest = commits[max(commits)]
         return f"{newest.operation} (version {newest.version}) at {newest.time} UTC"
@@ -221,7 +221,7 @@ class DeltaTable(LakeTable):
         return self._session.sql(f"SELECT * FROM {self.sql_name} VERSION AS OF {version}")
 
     def _commits(self) -> dict[int, Commit]:
-        """Return what the log still knows, by version."""
+        """What the log still knows, by version."""
         history = self._session.sql(f"DESCRIBE HISTORY {self.sql_name}")
         # as the session sees it, which is in UTC; a timestamp would come in the zone of this process
         time = F.col("timestamp").cast("timestamp_ntz").alias("timestamp")
@@ -229,7 +229,7 @@ class DeltaTable(LakeTable):
         return commits_of(rows)
 
     def _look(self, commits: Mapping[int, Commit]) -> tuple[State, Commit | None]:
-        """Return what the table holds, and the commit whose marker says so."""
+        """What the table holds, and the commit whose marker says so."""
         current = max(commits)
         try:
             way = self._way(commits, current)
@@ -248,7 +248,7 @@ class DeltaTable(LakeTable):
         return State(True, current, remembered, is_empty, from_property=remembered is not None), None
 
     def _way(self, commits: Mapping[int, Commit], version: int) -> Line:
-        """Return where the way back from a version leads.
+        """Where the way back from a version leads.
 
         :raises TargetError: if it leads over a RESTORE to a moment that may have been several versions
         """
@@ -276,7 +276,7 @@ class DeltaTable(LakeTable):
         return self._compared[one, other]
 
     def _follows(self, commits: Mapping[int, Commit]) -> dict[str, str | None]:
-        """Return what a commit says of the one whose marker it found: nothing where the log does not tell."""
+        """What a commit says of the one whose marker it found: nothing where the log does not tell."""
         try:
             way = self._way(commits, max(commits))
         except TargetError:
@@ -302,7 +302,7 @@ class DeltaTable(LakeTable):
         )
 
     def _last_transaction(self, commits: Mapping[int, Commit], snapshot: int | None) -> int:
-        """Return the highest transaction version up to what was seen; a RESTORE does not take them back."""
+        """The highest transaction version up to what was seen; a RESTORE does not take them back."""
         known = [c.load["txn"] for v, c in commits.items() if c.load is not None and v <= _seen(snapshot)]
         if 0 not in commits and (stored := self._property()) is not None and stored["version"] <= _seen(snapshot):
             known.append(stored["load"]["txn"])

@@ -82,7 +82,7 @@ class UnclearMomentError(Exception):
 
 
 def commits_of(rows: Sequence[Row]) -> dict[int, Commit]:
-    """Return the commits by version.
+    """The commits by version.
 
     :param rows: of DESCRIBE HISTORY, the time in UTC
     """
@@ -125,7 +125,7 @@ def _differ(ways: Mapping[int, Line]) -> bool:
 
 
 def _back_to(row: Row, times: Mapping[int, datetime.datetime]) -> tuple[int, ...]:
-    """Return the versions that a RESTORE may have gone back to.
+    """The versions that a RESTORE may have gone back to.
 
     Delta writes a moment down as text without its zone, and takes it in the zone of the session of then.
     """
@@ -146,7 +146,7 @@ def _back_to(row: Row, times: Mapping[int, datetime.datetime]) -> tuple[int, ...
 
 
 def _load(metadata: str | None) -> Mapping[str, Any] | None:
-    """Return what a commit of this package says of itself; others may write metadata of their own."""
+    """What a commit of this package says of itself; others may write metadata of their own."""
     try:
         said = json.loads(metadata or "")
     except ValueError:

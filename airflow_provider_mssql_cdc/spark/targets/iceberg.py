@@ -93,7 +93,7 @@ class IcebergTable(LakeTable):
         return difference(self._session, self.sql_name, columns, _ICEBERG_TYPES)
 
     def state(self) -> State:
-        """Return what the table holds now, and remember its marker beside the snapshots, which may expire.
+        """What the table holds now, and remember its marker beside the snapshots, which may expire.
 
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
         Where that commit has expired, the properties remember it, which a rollback leaves as they are: they count if
@@ -128,7 +128,7 @@ class IcebergTable(LakeTable):
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
 
     def rows(self, state: State) -> DataFrame:
-        """Return the rows that the table held then."""
+        """The rows that the table held then."""
         if state.snapshot is None:
             return self._session.table(self.sql_name).limit(0)
         then, now = self.rows_at(state.snapshot), self._session.table(self.sql_name)
@@ -140,7 +140,7 @@ class IcebergTable(LakeTable):
         return self._session.table(self.sql_name)
 
     def rows_at(self, snapshot: int) -> DataFrame:
-        """Return the rows of a snapshot."""
+        """The rows of a snapshot."""
         return self._session.read.option("versionAsOf", snapshot).table(self.sql_name)
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
@@ -164,7 +164,7 @@ class IcebergTable(LakeTable):
         return snapshot is not None
 
     def moved_by(self) -> str:
-        """Return what made the newest commit, for an error message."""
+        """What made the newest commit, for an error message."""
         refs, snapshots = self._history()
         newest = snapshots.get(refs.get("main", 0))
         if newest is None:
@@ -249,7 +249,7 @@ class IcebergTable(LakeTable):
         return updated
 
     def _where_main_is(self, branch: str, state: State) -> tuple[bool, int | None]:
-        """Return whether main left the snapshot of ``state``, and the branch's snapshot if main has it."""
+        """Whether main left the snapshot of ``state``, and the branch's snapshot if main has it."""
         refs, snapshots = self._history()
         ours, now = refs.get(branch), refs.get("main")
         if ours is None:
@@ -280,7 +280,7 @@ class IcebergTable(LakeTable):
             log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
 
     def _remembered(self, expired: int | None, *, is_empty: bool) -> Marker | None:
-        """Return the marker that the properties hold.
+        """The marker that the properties hold.
 
         :param expired: the newest expired snapshot of main; None if none has expired
         :param is_empty: whether the table is empty, which no snapshot after that one can have made it
@@ -308,7 +308,7 @@ class IcebergTable(LakeTable):
         )
 
     def _descends(self, snapshot: int | None, marked: int) -> bool | None:
-        """Return whether an expired snapshot is the marked one, or descends from it; None if nothing tells."""
+        """Whether an expired snapshot is the marked one, or descends from it; None if nothing tells."""
         known: dict[int, int | None] = {}
         older = self._expired()
         while snapshot not in (None, marked):

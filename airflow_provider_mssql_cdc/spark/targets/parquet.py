@@ -57,7 +57,7 @@ class Manifest:
 
 
 def read_history(session: SparkSession, folder: str, table: str) -> DataFrame:
-    """Return a history's rows: exactly those of the commits that were made, never of one that is being made.
+    """A history's rows: exactly those of the commits that were made, never of one that is being made.
 
     :param folder: URL as in the load's target, without ``parquet+``: ``file:///data/shop``
     :param table: such as ``sales_orders_history``
@@ -107,7 +107,7 @@ class ParquetTable(FileTable):
         return next((schema for schema in kept if schema.hash == hash_), None)
 
     def state(self) -> State:
-        """Return what the table holds now.
+        """What the table holds now.
 
         :raises TargetError: if a manifest or a file is missing
         """
@@ -119,7 +119,7 @@ class ParquetTable(FileTable):
         return State(True, manifests[-1].number, marker, is_empty)
 
     def rows(self, state: State) -> DataFrame:
-        """Return the rows that the table held then."""
+        """The rows that the table held then."""
         manifests = [m for m in self._known() if m.number <= (state.snapshot or 0)]
         return _rows(self._session, self._path, manifests)
 
@@ -160,7 +160,7 @@ class ParquetTable(FileTable):
                 file.unlink(missing_ok=True)
 
     def moved_by(self) -> str:
-        """Return what made the newest commit, for an error message."""
+        """What made the newest commit, for an error message."""
         newest = self._known()[-1]
         return f"manifest {newest.number} of job {newest.spec_id} at {time.ctime(newest.made_at)}"
 
@@ -170,7 +170,7 @@ class ParquetTable(FileTable):
         self._path = _path(*self._name)
 
     def _known(self) -> list[Manifest]:
-        """Return the manifests of a table that was there before.
+        """The manifests of a table that was there before.
 
         :raises TargetError: if it is gone, or one is missing
         """
@@ -225,7 +225,7 @@ def _file(folder: Path, number: int) -> Path:
 
 
 def _manifests(path: Path) -> list[Manifest]:
-    """Return all manifests in their order.
+    """All manifests in their order.
 
     :raises OSError: if they cannot be listed
     :raises TargetError: if one is missing or cannot be read
@@ -252,7 +252,7 @@ def _manifests(path: Path) -> list[Manifest]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """Return the files of manifests; an error is no empty folder, as it is to ``glob``."""
+    """The files of manifests; an error is no empty folder, as it is to ``glob``."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:

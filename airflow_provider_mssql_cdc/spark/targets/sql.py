@@ -18,12 +18,12 @@ from airflow_provider_mssql_cdc.spark.targets import Difference, Write
 
 
 def quoted(name: str) -> str:
-    """Return an identifier."""
+    """An identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:
-    """Return a string literal."""
+    """A string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -37,7 +37,7 @@ def packed(value: Any) -> str:
 
 
 def unpacked(text: str) -> Any:
-    """Return what ``packed`` has packed, or what version 0.1.0 wrote as it is; None for what Spark does not show."""
+    """What ``packed`` has packed, or what version 0.1.0 wrote as it is; None for what Spark does not show."""
     try:
         return json.loads(text if text.startswith("{") else zlib.decompress(bytes.fromhex(text)))
     except (ValueError, zlib.error):

@@ -92,7 +92,7 @@ def _text(lsn: str) -> Column:
 
 
 def _mask_chunks(schema: TableSchema) -> list[Column]:
-    """Return the mask as numbers of 56 bits.
+    """The mask as numbers of 56 bits.
 
     Ordinal 1 is the lowest bit of the last byte (docs), so the mask is cut from its right end.
     """
@@ -111,7 +111,7 @@ def _bit(column: SourceColumn) -> str:
 
 
 def _moved(schema: TableSchema) -> Column:
-    """Return whether an update changed the key: then its images belong to two keys."""
+    """Whether an update changed the key: then its images belong to two keys."""
     bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
     return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")
 
@@ -124,7 +124,7 @@ def _changed(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
 
 
 def _unknown(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
-    """Return the LOB columns whose NULL is no value.
+    """The LOB columns whose NULL is no value.
 
     CDC may leave a LOB out of an after image when it did not change, leaves it out of before images unless it changed,
     and leaves the old types out of deletes and before images in any case (docs: cdc.<instance>_CT).

@@ -42,7 +42,7 @@ _MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time], tran_id A
 
 
 def raw_schema(mappings: Iterable[ColumnMapping]) -> str:
-    """Return the Spark DDL of raw change rows."""
+    """The Spark DDL of raw change rows."""
     columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.select}}
     return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
 
@@ -59,7 +59,7 @@ def read_window(
     connections: int,
     selection: Selection = EVERYTHING,
 ) -> DataFrame:
-    """Return the window's change rows, one partition per slice, in LSN order of the slices.
+    """The window's change rows, one partition per slice, in LSN order of the slices.
 
     :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
         column, or one that the row filter judges, and no times
@@ -106,7 +106,7 @@ def slice_sql(
     history: bool,
     selection: Selection = EVERYTHING,
 ) -> str:
-    """Return the query of one slice.
+    """The query of one slice.
 
     The row number is computed over all rows of the slice, beneath any filter, so that it does not depend on what is
     read of them. Of an update, both images tell together what the row filter makes of it.

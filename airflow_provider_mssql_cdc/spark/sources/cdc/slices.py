@@ -57,12 +57,12 @@ class CommandBucket:
 
 
 def bucket_rows(slice_rows: int) -> int:
-    """Return how many change rows the server counts together."""
+    """How many change rows the server counts together."""
     return max(1, slice_rows // _GRAIN)
 
 
 def count_sql(instance: CaptureInstance, window: Window, rows: int) -> str:
-    """Return the statement that counts the window in buckets: last commit LSN, rows, single.
+    """The statement that counts the window in buckets: last commit LSN, rows, single.
 
     A transaction's bucket follows from the number of rows up to its end, so one of more than ``rows`` rows never
     shares its bucket with what lies before it.
@@ -78,7 +78,7 @@ def count_sql(instance: CaptureInstance, window: Window, rows: int) -> str:
 
 
 def count_commands_sql(instance: CaptureInstance, transaction: Lsn, rows: int) -> str:
-    """Return the statement that counts one transaction's rows by command: last command id, rows."""
+    """The statement that counts one transaction's rows by command: last command id, rows."""
     return (
         "SELECT MAX(command_id) AS last_command_id, SUM(n) AS row_count"
         " FROM (SELECT command_id, n, CASE WHEN command_id IS NULL THEN -1 ELSE"
@@ -94,7 +94,7 @@ def slice_count(rows: int, slice_rows: int, connections: int) -> int:
 
 
 def large_transactions(buckets: Sequence[Bucket], slice_rows: int, connections: int) -> tuple[Lsn, ...]:
-    """Return the transactions that are larger than a slice of this window should be."""
+    """The transactions that are larger than a slice of this window should be."""
     rows = sum(bucket.rows for bucket in buckets)
     share = rows / slice_count(rows, slice_rows, connections)
     return tuple(bucket.last for bucket in buckets if bucket.single and bucket.rows > share)

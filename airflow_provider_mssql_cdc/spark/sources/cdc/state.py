@@ -93,7 +93,7 @@ def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_f
 
 
 def read_parts(jdbc: Jdbc, tables: str) -> list[Row]:
-    """Return what the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
+    """What the catalogue says of the columns and keys of instances, as ``core.catalog`` reads it.
 
     :param tables: T-SQL behind ``source_object_id``: which source tables are meant
     """
@@ -119,7 +119,7 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
 
 
 def read_progress(jdbc: Jdbc) -> CaptureProgress:
-    """Return how far the capture is."""
+    """How far the capture is."""
     row = jdbc.rows(
         f"SELECT {_text_of('GETDATE()')} AS now, n.max_lsn, {_text_of('m.tran_end_time')} AS max_time"
         " FROM (SELECT MAX(start_lsn) AS max_lsn FROM cdc.lsn_time_mapping) n"

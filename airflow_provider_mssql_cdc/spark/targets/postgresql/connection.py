@@ -53,7 +53,7 @@ class Database:
             raise of_driver(error, self.table) from None
 
     def jdbc_options(self) -> dict[str, str]:
-        """Return how Spark's JDBC source and its driver reach the database."""
+        """How Spark's JDBC source and its driver reach the database."""
         host = f"[{self.spec.host}]" if ":" in self.spec.host else self.spec.host
         options = {_JDBC_NAMES.get(name, name): value for name, value in self.spec.options.items()}
         options |= {
@@ -68,7 +68,7 @@ class Database:
         return options
 
     def error_of_spark(self, failure: Exception) -> TargetError | None:
-        """Return what a failure of Spark says of the database, None if it is about something else."""
+        """What a failure of Spark says of the database, None if it is about something else."""
         return of_spark(self.credentials.scrub(str(failure)), self.table)
 
     def _connect(self, driver: Any) -> psycopg.Connection[Any]:
@@ -88,12 +88,12 @@ class Database:
 
 
 def quoted(name: str) -> str:
-    """Return an identifier."""
+    """An identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def in_schema(schema: str, table: str) -> str:
-    """Return the name of a table."""
+    """The name of a table."""
     return f"{quoted(schema)}.{quoted(table)}"
 
 

@@ -32,7 +32,7 @@ _REFUSED = re.compile(
 
 
 def of_driver(error: psycopg.Error, name: str) -> TargetError:
-    """Return what an error of psycopg means.
+    """What an error of psycopg means.
 
     :param name: the target table
     """
@@ -58,7 +58,7 @@ def of_driver(error: psycopg.Error, name: str) -> TargetError:
 
 
 def of_spark(text: str, name: str) -> TargetError | None:
-    """Return what an error of the JDBC driver means, None if it is another's.
+    """What an error of the JDBC driver means, None if it is another's.
 
     :param text: of Spark's exception
     :param name: the target table
@@ -87,7 +87,7 @@ def of_spark(text: str, name: str) -> TargetError | None:
 
 
 def _of_either(message: str, text: str) -> TargetError | None:
-    """Return what an error means that both drivers meet, and that others cure: none of them is the table's."""
+    """What an error means that both drivers meet, and that others cure: none of them is the table's."""
     if _READ_ONLY.search(text):
         return TargetUnavailableError(
             message,

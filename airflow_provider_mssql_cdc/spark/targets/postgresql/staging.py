@@ -56,7 +56,7 @@ class Staging:
         return {name: f"c{number}" for number, name in enumerate(self.columns)}
 
     def value(self, name: str) -> str:
-        """Return the value of one of the target's columns in SQL, where this table is called ``s``."""
+        """The value of one of the target's columns in SQL, where this table is called ``s``."""
         return self.columns[name].of_staged(f"s.{self.numbered[name]}")
 
     def create(self) -> None:
@@ -120,7 +120,7 @@ class Staging:
             log.warning("%s was not dropped: %s", self.name, error)
 
     def _nul_error(self, write: Write, key: Sequence[str]) -> TargetError | None:
-        """Return the error that names a NUL character, which PostgreSQL's text cannot hold (docs: Character Types)."""
+        """The error that names a NUL character, which PostgreSQL's text cannot hold (docs: Character Types)."""
         texts = [name for name, type_ in self.columns.items() if type_.spark == "STRING"]
         identity = [name for name in key or ("_lsn", "_command_id") if name in self.columns]
         holders = F.array(*(F.when(column(name).contains("\0"), F.lit(name)) for name in texts))
@@ -145,7 +145,7 @@ class Staging:
 
 
 def new_name(spec_id: str) -> str:
-    """Return a name for an attempt of a job, which tells when it was made."""
+    """A name for an attempt of a job, which tells when it was made."""
     now = datetime.datetime.now(datetime.UTC).strftime(_TIME)
     return f"{PREFIX}{spec_id[:20]}_{now}{secrets.token_hex(3)}"
 

@@ -184,7 +184,7 @@ class PostgresqlTable:
         return found if found is not None and found.hash == hash_ else None
 
     def state(self) -> State:
-        """Return what the table holds now.
+        """What the table holds now.
 
         A table that somebody emptied after its last load has no marker: nothing of what that one says is left. One that
         was made anew by others is not what the marker is about.
@@ -214,7 +214,7 @@ class PostgresqlTable:
         return State(True, snapshot, from_json(Marker, marker), is_empty)
 
     def rows(self, state: State) -> DataFrame:
-        """Return the rows that the table holds now.
+        """The rows that the table holds now.
 
         PostgreSQL does not keep those of before. Where it has moved on since ``state``, ``commit`` refuses what was
         made of them.
@@ -257,7 +257,7 @@ class PostgresqlTable:
         return done
 
     def moved_by(self) -> str:
-        """Return what made the newest commit, for an error message."""
+        """What made the newest commit, for an error message."""
         with self._database.transaction(reading=True) as cursor:
             row = self._run(
                 cursor, "SELECT attempt, committed_at AT TIME ZONE 'UTC' FROM {sinks} WHERE sink = %s", self._table
@@ -284,7 +284,7 @@ class PostgresqlTable:
             )
 
     def _columns(self) -> dict[str, ColumnType]:
-        """Return the table's columns, in order; none if it is missing."""
+        """The table's columns, in order; none if it is missing."""
         with self._database.transaction(reading=True) as cursor:
             found = self._declared_types(cursor)
         columns = {name: of_postgresql(type_) for name, type_ in found.items()}
@@ -306,7 +306,7 @@ class PostgresqlTable:
         return dict(rows.fetchall())
 
     def _find(self, cursor: psycopg.Cursor[Any], table: str) -> int | None:
-        """Return the OID of a table of the schema."""
+        """The OID of a table of the schema."""
         row = cursor.execute(
             "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c"
             " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",

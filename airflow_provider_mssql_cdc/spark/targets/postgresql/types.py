@@ -47,7 +47,7 @@ class ColumnType:
         return "text" if self.is_text else self.postgresql
 
     def of_staged(self, sql: str) -> str:
-        """Return the value of a staged column.
+        """The value of a staged column.
 
         :param sql: the column in PostgreSQL's SQL
         """
@@ -122,21 +122,21 @@ _BY_POSTGRESQL = {type_.postgresql: type_ for type_ in _TYPES}
 
 
 def of_spark(spark: str) -> ColumnType:
-    """Return the type for one of Spark's, of those that ``core.columns`` names."""
+    """The type for one of Spark's, of those that ``core.columns`` names."""
     if found := _DECIMAL.fullmatch(spark):
         return _as_text(spark, f"numeric({found[1]},{found[2]})")
     return _BY_SPARK[spark]
 
 
 def of_postgresql(postgresql: str) -> ColumnType | None:
-    """Return the type for one of PostgreSQL's, None for one that this package does not write."""
+    """The type for one of PostgreSQL's, None for one that this package does not write."""
     if found := _NUMERIC.fullmatch(postgresql):
         return _as_text(f"DECIMAL({found[1]},{found[2]})", postgresql)
     return _BY_POSTGRESQL.get(postgresql)
 
 
 def equality(target: str, staged: str, postgresql: str, *, nullable: bool) -> str:
-    """Return the condition that two values are the same, in a form that PostgreSQL can hash.
+    """The condition that two values are the same, in a form that PostgreSQL can hash.
 
     ``IS NOT DISTINCT FROM`` alone it can only try for each pair of rows.
     """

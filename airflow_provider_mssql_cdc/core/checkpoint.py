@@ -133,7 +133,7 @@ class Identity:
         return f"{self.target} as {self.name}" if self.name else self.target
 
     def __str__(self) -> str:
-        """It for people, without connection and database."""
+        """For people, without connection and database."""
         return f"{self.table} -> {self.place}"
 
     @property

@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
 from airflow_provider_mssql_cdc.spark.reading import Reading
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
 
@@ -130,14 +130,9 @@ class Sink:
             write = self.rows.next(window, reading.staged, held, state.gaps)
         else:
             witness = reading.witness(window.upto)
-            write = self.rows.first(
-                window,
-                reading.staged,
-                reading.copy,
-                held,
-                anew=todo.lost_after is not None,
-                known_at=witness.time if witness else None,
-            )
+            known_at, anew = witness.time if witness else None, todo.lost_after is not None
+            begun = Beginning(window, reading.staged, reading.copy, anew, known_at)
+            write = self.rows.first(begun, held)
         return self.rows.laid_out(write, layout)
 
     def marker(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Marker:

@@ -65,8 +65,8 @@ class _PlainRows:
 
 
 class _Mirror(_PlainRows, Mirror):  # type: ignore[misc]
-    def first(self, window: Window, staged: Staged | None, copy: Any, held: Any, **_: Any) -> Write:  # type: ignore[override]
-        events, stays, low = _begun(window, staged, copy)
+    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+        events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: as_rows(fold(as_dict(stays), events)), low)
 
     def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
@@ -75,8 +75,8 @@ class _Mirror(_PlainRows, Mirror):  # type: ignore[misc]
 
 
 class _History(_PlainRows, History):  # type: ignore[misc]
-    def first(self, window: Window, staged: Staged | None, copy: Any, held: Any, **_: Any) -> Write:  # type: ignore[override]
-        events, stays, low = _begun(window, staged, copy)
+    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+        events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: [*rows, *stays, *events], low)
 
     def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
@@ -92,8 +92,8 @@ class _History(_PlainRows, History):  # type: ignore[misc]
 
 
 class _Versions(_PlainRows, Versions):  # type: ignore[misc]
-    def first(self, window: Window, staged: Staged | None, copy: Any, held: Any, **_: Any) -> Write:  # type: ignore[override]
-        events, stays, low = _begun(window, staged, copy)
+    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+        events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: versions_anew(rows, as_dict(stays), low, events), low)
 
     def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -12,8 +11,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.shapes import Shape
-from airflow_provider_mssql_cdc.spark.copying import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
@@ -40,18 +38,9 @@ class Tallies(SinkRows):
         key = (target for target in self.table.data_columns if target.name in self.table.key)
         return (*key, *super().columns(layout))
 
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """The tally of what came since its low."""
-        return Write(held.limit(0) if staged is None else self._tally(window, staged))
+        return Write(held.limit(0) if begun.staged is None else self._tally(begun.window, begun.staged))
 
     def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The tally of the keys that changed, with what it was before."""

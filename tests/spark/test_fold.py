@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequir
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.history import history_events
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
@@ -97,7 +98,7 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
 
 def first_mirror(window, staged, copy, table=TABLE):
     """The rows with which a mirror begins."""
-    write = mirror_of(table).first(window, staged, Copied(copy), None, anew=False, known_at=None)
+    write = mirror_of(table).first(Beginning(window, staged, Copied(copy)), None)
     return write.rows
 
 

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from tests.spark import model
@@ -115,7 +116,7 @@ def test_a_first_version_counts_from_low_and_gives_way_to_events(spark, tmp_path
     window, staged = staged_events(session, tmp_path_factory.mktemp("staged"), captures, low, high)
     copy = copied(session, [row for capture in captures for row in capture.scanned(random, low, high)])
 
-    found = versions_of().first(window, staged, Copied(copy), None, anew=False, known_at=None).rows.collect()
+    found = versions_of().first(Beginning(window, staged, Copied(copy)), None).rows.collect()
 
     still = [row for row in before(captures, low) if row[:2] not in touched(captures, low, high)]
     expected = [(*row, str(model.lsn(low)), None, None, None) for row in still]
@@ -139,7 +140,7 @@ def test_after_a_gap_what_vanished_or_differs_ends_at_low(spark, tmp_path_factor
     held = [(*row, EARLIER, None, None, None, []) for row in before(captures, lost)]
 
     there = local(session, held, VERSIONS)
-    merge = versions_of().first(window, staged, Copied(copy), there, anew=True, known_at=None)
+    merge = versions_of().first(Beginning(window, staged, Copied(copy), anew=True), there)
     found = {row[:2] + row[5:6]: row for row in applied(held, merge.rows.collect())}
 
     ends = {key: positions[0] for key, positions in touched(captures, low, high).items()}
@@ -243,7 +244,7 @@ def test_a_mirror_that_is_made_anew_keeps_what_it_keeps(spark, tmp_path, deletes
         DDL + (", _deleted_at TIMESTAMP_NTZ" if deleted else ""),
     )
     mirror = mirror_of(deletes=deletes)
-    write = mirror.first(window, staged, Copied(copy), held, anew=True, known_at=time_of(40))
+    write = mirror.first(Beginning(window, staged, Copied(copy), anew=True, known_at=time_of(40)), held)
 
     rows = {tuple(row) for row in write.rows.select(*[f"`{c.name}`" for c in mirror.columns()]).collect()}
     now = {(1, 1, "n1", None, None), (1, 3, "n3", None, None)}

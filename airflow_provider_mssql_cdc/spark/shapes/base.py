@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,6 +21,24 @@ from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a sink begins with.
+
+    :param window: from the copy's low on
+    :param staged: None if the window is empty
+    :param copy: None where nothing was copied
+    :param anew: the target has rows of before a gap
+    :param known_at: time of the window's end by the server's clock
+    """
+
+    window: Window
+    staged: Staged | None
+    copy: Copy | None
+    anew: bool = False
+    known_at: datetime.datetime | None = None
 
 
 class SinkRows(ABC):
@@ -91,24 +110,10 @@ class SinkRows(ABC):
             )
 
     @abstractmethod
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """What begins the sink: the copied rows, with the events from the copy's low on in their place.
 
-        :param window: from the copy's low on
-        :param staged: None if the window is empty
-        :param copy: None where nothing was copied
         :param held: the rows of the target
-        :param anew: the target has rows of before a gap
-        :param known_at: time of the window's end by the server's clock
         :raises CopyMovedError: if a value cannot be known, since it changed during the copy
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from functools import reduce
 
@@ -16,7 +15,7 @@ from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.spark.copying import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
@@ -74,18 +73,10 @@ class History(SinkRows):
         spec = self.table.spec
         check_history_key(spec.name, self.sink.history, key=spec.schema.key, unique=spec.unique_key)
 
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """The copied rows as ``R`` at the copy's low, but for those that changed meanwhile; and the events since."""
         names = [*(column(target.name) for target in self.columns(layout=1)), F.col(TRAN_ID)]
+        window, staged, copy = begun.window, begun.staged, begun.copy
         parts = []
         if copy is not None and self.takes_copy:
             parts.append(self.copied(window, staged, copy).select(*names))

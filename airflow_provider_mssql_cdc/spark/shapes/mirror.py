@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
 from airflow_provider_mssql_cdc.spark.copying import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, is_delete, last_per_key
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
@@ -42,24 +42,15 @@ class Mirror(SinkRows):
         """Its key is the source's: unique where the server enforces it and it cannot be NULL."""
         return self.table.spec.unique_key and not self.table.nullable_key
 
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """The copied rows, with those in their place that changed meanwhile; what vanished in a gap goes."""
-        assert copy is not None
-        rows = self._first_rows(window, staged, copy)
+        assert begun.copy is not None
+        rows = self._first_rows(begun.window, begun.staged, begun.copy)
         if self.sink.deletes == SOFT:
             rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
-        if not anew:
+        if not begun.anew:
             return Write(rows)
-        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, held, known_at))
+        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, held, begun.known_at))
         return Write(kept, old=OldRows.ALL)
 
     def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:

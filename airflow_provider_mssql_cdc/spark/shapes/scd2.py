@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from functools import reduce
 
@@ -13,8 +12,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.spark.copying import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
@@ -40,26 +38,18 @@ class Versions(SinkRows):
         """The columns that identify a version."""
         return (*self.table.key, self.begins)
 
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """Versions of the copied rows from the copy's low, and of the events since.
 
         In a gap the versions that vanished, or differ at the copy's low, end there, and what differs begins.
         """
-        assert copy is not None
-        stay, events, _ = self.table.copied_and_events(copy, staged, window)
-        if anew:
-            return self._anew(stay, window.after, events, held)
-        begun = self._begun(stay, window.after)
-        return Write(begun if events is None else begun.unionByName(self._of_events(events)))
+        assert begun.copy is not None
+        low = begun.window.after
+        stay, events, _ = self.table.copied_and_events(begun.copy, begun.staged, begun.window)
+        if begun.anew:
+            return self._anew(stay, low, events, held)
+        copied = self._begun(stay, low)
+        return Write(copied if events is None else copied.unionByName(self._of_events(events)))
 
     def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The versions that a window begins, and those that it ends."""

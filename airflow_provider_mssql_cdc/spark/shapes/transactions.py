@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -11,8 +10,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.spark.copying import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 
@@ -25,18 +23,11 @@ class Transactions(SinkRows):
         """Copied rows are of no transaction."""
         return False
 
-    def first(
-        self,
-        window: Window,
-        staged: Staged | None,
-        copy: Copy | None,
-        held: DataFrame,
-        *,
-        anew: bool,
-        known_at: datetime.datetime | None,
-    ) -> Write:
+    def first(self, begun: Beginning, held: DataFrame) -> Write:
         """The transactions since its low."""
-        return Write(held.limit(0) if staged is None or window.is_empty else self.rows(window, staged))
+        if begun.staged is None or begun.window.is_empty:
+            return Write(held.limit(0))
+        return Write(self.rows(begun.window, begun.staged))
 
     def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's transactions."""

@@ -476,4 +476,4 @@ def is_stale(checkpoint: Checkpoint, now: datetime.datetime, retention: datetime
     limit = datetime.timedelta(hours=1)
     if retention is not None:
         limit = min(limit, retention / 10)
-    return checkpoint.failure() is not None or checkpoint.updated_at is None or now - checkpoint.updated_at > limit
+    return checkpoint.updated_at is None or now - checkpoint.updated_at > limit

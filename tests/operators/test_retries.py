@@ -99,7 +99,10 @@ def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(tas
     assert task.events() is None
     loaded = task.position(A)
     task.master.job = write_receipt
-    task.run()
+    with pytest.raises(AirflowFailException, match=r"its mirror fails since .* and is left alone until .*no table"):
+        task.run()
+    assert (task.events(), task.rows["dbo.b"]["sinks"]) == (None, {"mirror": "failed"})
+    task.run(cleared=True)
     assert task.events() == {
         "dbo.a": {"after": str(after), "upto": str(loaded)},
         "dbo.b": {"after": str(task.base), "upto": str(task.position(B))},
@@ -186,9 +189,9 @@ def test_a_job_that_ended_without_a_readable_receipt_is_repeated(task: Task, tex
 
 def test_a_job_of_a_later_version_is_left_to_that(task: Task) -> None:
     path = job_files.open_path(task.submitted(A).path)
-    path.write_text(text := json.dumps({"version": 3, "needs": "0.9.1"}))
+    path.write_text(text := json.dumps({"version": 4, "needs": "0.9.1"}))
     state, before = dict(task.state), task.group.checkpoint(A)
-    with pytest.raises(AirflowFailException, match=r"job spec has version 3, which .* 0\.9\.1 reads.*Upgrade"):
+    with pytest.raises(AirflowFailException, match=r"job spec has version 4, which .* 0\.9\.1 reads.*Upgrade"):
         task.run()
     assert (task.state, path.read_text(), task.master.submissions) == (state, text, [])
     assert task.group.checkpoint(A) == before

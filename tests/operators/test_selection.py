@@ -11,10 +11,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.hooks.watch import Watch
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import watch_of
 from tests.hooks.source import TARGET, Source
 from tests.operators.group import A, B, Group
 from tests.operators.master import properties, write_receipt
@@ -100,7 +102,9 @@ def test_the_sensor_takes_the_same() -> None:
     wait = MsSqlCdcSensor(task_id="wait", **group)
     load = MsSqlCdcLoadOperator(task_id="load", **group)
 
-    assert [entry.text for entry in wait._request().entries] == ["sales.*", "sales.a"]
+    watch = watch_of(wait)
+    assert isinstance(watch, Watch)
+    assert [entry.text for entry in watch.request.entries] == ["sales.*", "sales.a"]
     assert load.tables == group["tables"]
 
 

@@ -9,9 +9,12 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.position import KINDS
 from airflow_provider_mssql_cdc.core.table import TableName
 from tests.operators import test_load
 from tests.operators.test_load import World
+from tests.support.logged.feed import LoggedTable, Version
 from tests.support.logged.job import KILL
 
 world = test_load.world
@@ -90,13 +93,15 @@ class Depot:
 
 @pytest.mark.xdist_group("airflow")
 def test_a_table_of_each_source_in_one_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, Version.KIND, Version)
+    monkeypatch.setitem(Feed.KINDS, LoggedTable.KIND, LoggedTable)
     depot = Depot(world)
     depot.change("INSERT INTO depot.stock VALUES (1, 10, N'a'), (2, 20, NULL), (3, 30, N'c')", 1, 2, 3)
 
     # killed before the first commit of the second source
-    state, _ = depot.load("killed_before", monkeypatch, kill="before")
+    state, _ = depot.load("two_killed_before", monkeypatch, kill="before")
     assert state == "failed"
-    state, rows = depot.load("first", monkeypatch)
+    state, rows = depot.load("two_first", monkeypatch)
     assert (state, rows["depot.stock"]["sinks"]) == ("success", {"mirror": "first_load", "scd2": "first_load"})
     depot.equal()
     assert [row[3:5] for row in depot.lake("depot_stock_scd2")] == [(1, None)] * 3, "versions are whole numbers"
@@ -105,9 +110,9 @@ def test_a_table_of_each_source_in_one_run(world: World, monkeypatch: pytest.Mon
     # killed after the mirror's commit, before the other's and before the receipt
     depot.change("UPDATE depot.stock SET v = 11 WHERE id = 1; DELETE FROM depot.stock WHERE id = 2", 1, 2)
     depot.change("INSERT INTO depot.stock VALUES (4, 40, N'd'); UPDATE depot.stock SET v = 12 WHERE id = 1", 4, 1)
-    state, _ = depot.load("killed_after", monkeypatch, kill="after")
+    state, _ = depot.load("two_killed_after", monkeypatch, kill="after")
     assert state == "failed"
-    state, rows = depot.load("second", monkeypatch)
+    state, rows = depot.load("two_second", monkeypatch)
     assert (state, rows["depot.stock"]["sinks"]) == ("success", {"mirror": "already", "scd2": "loaded"})
     depot.equal()
     versions = {(row[0], row[3]): row[4] for row in depot.lake("depot_stock_scd2")}
@@ -119,7 +124,7 @@ def test_a_table_of_each_source_in_one_run(world: World, monkeypatch: pytest.Mon
     depot.change("UPDATE depot.stock SET v = 13 WHERE id = 1", 1)
     world.sql("DELETE FROM logged.stock WHERE version <= 4; UPDATE logged.low SET version = 4")
     before = depot.lake("depot_stock"), depot.lake("depot_stock_scd2")
-    state, rows = depot.load("purged", monkeypatch)
+    state, rows = depot.load("two_purged", monkeypatch)
     assert (state, rows["depot.stock"]["status"], rows["depot.boxes"]["status"]) == ("failed", "failed", "loaded")
     assert "version 3" in rows["depot.stock"]["error"]
     assert "purged" in rows["depot.stock"]["error"]

@@ -86,9 +86,10 @@ class Task:
         """Take an asset event, as Airflow's ``outlet_events`` do."""
         self.emitted.append(extra)
 
-    def run(self, **given: Any) -> dict[str, Any]:
-        """One try."""
+    def run(self, *, cleared: bool = False, **given: Any) -> dict[str, Any]:
+        """One try; the second one of a task that was cleared."""
         self.instance, self.emitted = TaskInstance(self.instance.pushed or self.instance.before), []
+        self.instance.try_number = 1 + cleared
         alias = AssetAlias("loaded")
         self.running = self.operator(outlets=[alias], **given)
         context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}

@@ -101,7 +101,8 @@ class Loads:
         """Plan a run, whatever fails."""
         hook = MsSqlCdcHook(connection=self.connection)
         try:
-            return plan_load(hook, self.store, request or self.request, None)
+            # what failed before is tried again
+            return plan_load(hook, self.store, dataclasses.replace(request or self.request, asked=True), None)
         finally:
             hook.close()
 

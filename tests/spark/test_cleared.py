@@ -55,7 +55,7 @@ class Task:
         operator = MsSqlCdcLoadOperator(
             task_id="load",
             tables=[f"lab.{table}" for table in self.loads.tables],
-            target=self.loads.request.options.target.address,
+            target=self.loads.request.defaults.target.address,
             shapes=self.loads.shapes,
             mssql_conn_id="lab",
             work_dir=str(self.loads.origin.work_dir),

@@ -56,11 +56,16 @@ class Histories:
             **{"history": KINDS.get(kind, DEFAULT), **replaced},
         )
 
+    def tables(self):
+        """A part of a spec for each sink: a table is loaded as one history by one task."""
+        whole = self.table()
+        return [dataclasses.replace(whole, sinks=(sink,)) for sink in whole.sinks]
+
     def load(self, **options):
-        """Load all, and remember the positions; the receipt of each."""
-        (receipt,) = self.origin.load(self.table(), **options).tables
-        assert receipt.error is None, receipt.error
-        found = dict(zip(self.kinds, receipt.sinks, strict=True))
+        """Load one after the other, and remember the positions; the receipt of each."""
+        receipts = self.origin.load(*self.tables(), tables_at_once=1, **options).tables
+        assert [receipt.error for receipt in receipts] == [None] * len(receipts)
+        found = {kind: receipt.sinks[0] for kind, receipt in zip(self.kinds, receipts, strict=True)}
         self.at = {kind: (sink.read_through, sink.after.position) for kind, sink in found.items()}
         return found
 
@@ -199,18 +204,17 @@ def test_each_kind_holds_what_the_source_says_though_runs_meet(
         else:
             assert first[kind].after.events["copied"] == 0
     work(orders)
-    held, before = [], histories.table()
+    held, before = [], histories.tables()
     # one run has committed its first history, and is about to commit the next, when another one takes the rest
     stop = Stop(monkeypatch, dataclasses.replace(ABOUT_TO_COMMIT[format_], call=2))
-    with stop.meanwhile(lambda: held.extend(orders.load(before).tables)):
+    with stop.meanwhile(lambda: held.extend(orders.load(*before, tables_at_once=1).tables)):
         second = histories.load()
     upto = histories.at[kinds[0]][0]
-    spec = histories.table()
     rest = len(kinds) - 1
-    assert held[0].error is None
-    assert [sink.outcome for sink in held[0].sinks] == ["loaded", *["already"] * rest]
+    assert [table.error for table in held] == [None] * len(kinds)
+    assert [table.sinks[0].outcome for table in held] == ["loaded", *["already"] * rest]
     assert [sink.outcome for sink in second.values()] == ["already", *["loaded"] * rest]
-    assert {sink.outcome for sink in orders.load(spec, upto=upto).tables[0].sinks} == {"already"}
+    assert {table.sinks[0].outcome for table in orders.load(*histories.tables(), upto=upto).tables} == {"already"}
 
     for kind in kinds:
         rows = histories.rows(kind)

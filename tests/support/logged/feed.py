@@ -74,5 +74,7 @@ class Versions:
         return None
 
 
-KINDS[Version.KIND] = Version
-Feed.KINDS[LoggedTable.KIND] = LoggedTable
+def register() -> None:
+    """Let this process know the kinds of this source."""
+    KINDS[Version.KIND] = Version
+    Feed.KINDS[LoggedTable.KIND] = LoggedTable

@@ -26,7 +26,7 @@ from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.registry import SOURCES
 from airflow_provider_mssql_cdc.spark.staging import Counts
 from airflow_provider_mssql_cdc.spark.targets import State
-from tests.support.logged.feed import LoggedTable, Version, Versions
+from tests.support.logged.feed import LoggedTable, Version, Versions, register
 
 KILL = "MSSQL_CDC_TEST_KILL"
 """A file that is made before the process is killed. Its name says whether that is ``before`` or ``after`` the commit of
@@ -127,9 +127,6 @@ def _logged(
     return LoggedRows(jdbc, table, mappings)
 
 
-SOURCES[LoggedTable.KIND] = _logged
-
-
 class Killed(TableLoad):
     """Ends its process before or after the commit."""
 
@@ -150,5 +147,7 @@ class Killed(TableLoad):
 
 
 if __name__ == "__main__":
+    register()
+    SOURCES[LoggedTable.KIND] = _logged
     job.TableLoad = Killed  # type: ignore[misc]
     job.main()

@@ -2,10 +2,11 @@
 
 Or they are held there while another process loads the same, and go on then.
 
-It takes more than two hours, and a Spark start for each line and process, so that it is no part of the test command.
+It takes hours, and a Spark start for each line and process, so that it is no part of the test command.
 ``MSSQL_CDC_TEST_SPARK_STARTS=300 uv run pytest -n 0 tests/spark/kill_matrix.py`` writes what it found to
-``docs/kills.md``; with ``-k`` it renews the targets and processes so chosen, and with ``MSSQL_CDC_TEST_KILL_POINTS``
-the points whose names this regular expression finds.
+``docs/kills.md``, point by point, and goes on where one of the same commit was stopped; with ``-k`` it renews the
+targets and processes so chosen, and with ``MSSQL_CDC_TEST_KILL_POINTS`` the points whose names this regular expression
+finds.
 """
 
 from __future__ import annotations
@@ -63,9 +64,8 @@ NOT_RUN = "-"
 Found = dict[tuple[str, str], dict[str, str]]
 
 
-@pytest.fixture(scope="module")
-def found() -> Iterator[Found]:
-    """What each format and point came to, by the process that was killed; the report keeps what did not run."""
+def known() -> Found:
+    """What the report says of each format and point, by the process that was killed."""
     results: Found = {}
     rows = REPORT.read_text().splitlines() if REPORT.exists() else []
     for row in (row for row in rows if row.startswith("| ")):
@@ -73,14 +73,20 @@ def found() -> Iterator[Found]:
         if format_ in POINTS and point in all_points(format_):
             cells_known = zip(PROCESSES, cells, strict=False)
             results[format_, point] = {process: cell for process, cell in cells_known if cell != NOT_RUN}
-    yield results
+    return results
+
+
+def note(format_: str, point: str, process: str, what: str) -> None:
+    """Write what a point came to into the report."""
+    results = known()
+    results.setdefault((format_, point), {})[process] = what
     order = [(format_, point) for format_ in POINTS for point in all_points(format_) if (format_, point) in results]
     lines = [f"| {' | '.join((*key, *(results[key].get(p, NOT_RUN) for p in PROCESSES)))} |\n" for key in order]
     REPORT.write_text(HEAD + "".join(lines))
 
 
 @pytest.mark.parametrize(("format_", "process"), CASES)
-def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, process):
+def test_a_killed_load_is_repeated(live, request, tmp_path, format_, process):
     rng = random.Random(11)
     models = [histories.Model(h) for h in range(8)]
     live.format = format_
@@ -92,18 +98,19 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
     warehouse = Path(live.spark.conf.get("spark.sql.catalog.lake.warehouse"))
     # the first of them stops a first load
     points = [name for name, point in all_points(format_).items() if process != HELD or point.when != DURING]
-    if not CHOSEN.search(points[0]):
+    done = f"equal, {COMMIT}"
+    left = [name for name in filter(CHOSEN.search, points) if known().get((format_, name), {}).get(process) != done]
+    if left and left[0] != points[0]:
         live.wait_captured()
         loads.load()
-    for name in filter(CHOSEN.search, points):
+    for name in left:
         write(live, models, rng, 15)
         live.wait_captured()
         _, spec = loads.plan()
         folder = tmp_path / re.sub(r"\W+", "_", name)
         folder.mkdir()
         (folder / "spec.json").write_text(to_json(spec))
-        results = found.setdefault((format_, name), {})
-        results[process] = f"differs, {COMMIT}"
+        note(format_, name, process, f"did not end, {COMMIT}")
         with victim_at(name, folder, warehouse.parent, format_, process):
             if process == HELD:
                 loads.load()
@@ -111,7 +118,7 @@ def test_a_killed_load_is_repeated(live, request, tmp_path, found, format_, proc
         if process != HELD:
             loads.load()
         check(loads, models)
-        results[process] = f"equal, {COMMIT}"
+        note(format_, name, process, done)
 
 
 @contextmanager

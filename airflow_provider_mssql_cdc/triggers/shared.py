@@ -112,6 +112,20 @@ class Poll:
             if not self._ticks:
                 self._task.cancel()
 
+    async def next(self, ticks: asyncio.Queue[Tick]) -> Tick:
+        """The next result.
+
+        :raises Exception: what ended the poll
+        """
+        arrival = asyncio.create_task(ticks.get())
+        try:
+            await asyncio.wait({arrival, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            if not arrival.done():
+                self._task.result()
+            return await arrival
+        finally:
+            arrival.cancel()
+
     async def _run(self) -> None:
         back_off = BackOff()
         try:
@@ -180,7 +194,7 @@ async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
         poll = _polls[key] = Poll(CdcSource(hook))
     with poll.of(mssql_conn_id) as ticks:
         while True:
-            yield await ticks.get()
+            yield await poll.next(ticks)
 
 
 def _delay_after(error: Exception, back_off: BackOff) -> float:

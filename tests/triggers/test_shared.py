@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.looking import look
 from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
+from airflow_provider_mssql_cdc.triggers import shared
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
 from tests.hooks.source import CONN_ID, TARGET, Source
@@ -109,3 +110,22 @@ def test_a_watch_that_cannot_refresh_costs_no_statement_until_it_is_old(source: 
         source.sql("CREATE TABLE nothing.more (id int)")
         look(CdcSource(hook), [good, bad], now + REFRESH + second)
     assert bad.trouble is None
+
+
+def test_what_ends_a_poll_ends_all_that_take_part(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in source.environment().items():
+        monkeypatch.setenv(name, value)
+    place = subscription()
+    monkeypatch.setitem(shared._subscriptions, CONN_ID, {place})
+
+    def broken(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(shared.Poll, "_put", broken)
+
+    async def scenario() -> None:
+        async for _ in shared.poll_for_all(CONN_ID):
+            raise AssertionError("there is no result")
+
+    with pytest.raises(MemoryError):
+        asyncio.run(scenario())

@@ -19,7 +19,7 @@ from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK_STARTS = int(os.environ.get("MSSQL_CDC_TEST_SPARK_STARTS", "40"))
+SPARK_STARTS = int(os.environ.get("MSSQL_CDC_TEST_SPARK_STARTS", "46"))
 """How many times a run may start Spark."""
 
 # The first process makes the folder; its workers inherit the variable.

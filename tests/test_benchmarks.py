@@ -83,7 +83,7 @@ def values(row: Row) -> Row:
 
 
 def held(server: Sandbox, shape: str) -> list[Row]:
-    """Return what a target must hold, one change after the other."""
+    """What a target must hold, one change after the other."""
     copied = source.rows(0, KEYS).to_pylist()
     if shape == MIRROR:
         return list(map(values, server.execute(f"SELECT * FROM {source.TABLE}")[0].to_pylist()))

@@ -79,7 +79,8 @@ class TableLoad:
             source = self._reading.state([state for _, state in found])
             self._reading.readable_from = source.readable_from
             plans = self._plan(found, source)
-            self._unreported = unreported([sink.spec for sink, _ in found], [state.marker for _, state in found])
+            # a marker that was refused says nothing of this table
+            self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
             if any(todo.window for _, _, todo in plans):
                 self._reading.check_reached(source, self._cut)
         if beginning := [sink for sink, _, todo in plans if todo.copies]:
@@ -139,7 +140,7 @@ class TableLoad:
         )
 
     def stage_windows(self, windows: Sequence[Window]) -> Staged:
-        """Stage all windows, each change once, and prove that none was purged meanwhile.
+        """Stage all windows, each change once, as all sinks need them.
 
         :raises MsSqlCdcError: as ``Reading.stage`` does
         """

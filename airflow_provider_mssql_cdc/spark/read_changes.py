@@ -33,7 +33,6 @@ from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_parts
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
-from airflow_provider_mssql_cdc.spark.window_reading import stage_windows
 
 _INSTANCE = (
     "name STRING, source_object_id INT, source_schema STRING, source_table STRING, created STRING, start_lsn BINARY"
@@ -130,9 +129,11 @@ def read_changes(
         before = source.state()
         _check_window(jdbc, read, window, before)
         seen = before.lineage.witnesses()
-        staged, state = stage_windows(
-            source, read, [window], f"{place}/staged/events", before_images=True, witnesses=seen
-        )
+        staged = source.read([window], f"{place}/staged/events", before_images=True)
+        # cleanup raises the mark before it deletes: a mark that is no higher after the read proves that all was there
+        state = source.state(seen)
+        if is_gap(window.after, state.readable_from):
+            raise gap(read, window.after, state.readable_from)
         check_unmoved(read.name, seen, state.lineage)
         rows = history_events(of_table, changes, staged, window, None)
         names = [*(target.name for target in of_table.data_columns), *EVENT_COLUMNS]

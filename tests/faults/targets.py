@@ -225,7 +225,7 @@ class Staged:
 
 @functools.lru_cache
 def chosen(selection: tuple[str, ...]) -> Callable[[Event], Event | None]:
-    """Return what a selection, as it is described, makes of an event; None where it is left out."""
+    """What a selection, as it is described, makes of an event; None where it is left out."""
     few = any(line.startswith("rows with") for line in selection)
     salt = next((_CHECKS[line] for line in selection if line in _CHECKS), None)
 
@@ -238,7 +238,7 @@ def chosen(selection: tuple[str, ...]) -> Callable[[Event], Event | None]:
 
 
 def hashed(value: int, salt: int) -> int:
-    """Return what stands for the hash of a value."""
+    """What stands for the hash of a value."""
     return value + 10_000 * (salt + 1)
 
 

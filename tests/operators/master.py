@@ -132,7 +132,7 @@ def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
 
 
 def properties(submission: str) -> str:
-    """Return what the properties file holds that a submission names."""
+    """What the properties file holds that a submission names."""
     path = re.search(r"--properties-file (\S+)", submission)
     assert path is not None
     return Path(path[1]).read_text()

@@ -64,7 +64,7 @@ def replace(rows: DataFrame) -> Write:
 
 
 def contents(target: Table) -> list[tuple]:
-    """Return what the table holds, in order."""
+    """What the table holds, in order."""
     if isinstance(target, PostgresqlTable):
         rows = by_hand(target, f"SELECT * FROM {target.sql_name}")
     else:

@@ -123,9 +123,9 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
         identity = checkpoint.identity
         yield f"{identity.connection} {identity.database} {identity}"
         for shape, sink in sorted(checkpoint.sinks.items()):
-            word = "" if sink.asserted is None else ", on a person's word"
+            asserted = "" if sink.asserted is None else ", an asserted position"
             if sink.is_loaded:
-                yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{word}"
+                yield f"  {shape}: loaded to {sink.applied}, read to {sink.read_through}{asserted}"
             else:
                 yield f"  {shape}: not loaded yet"
             if sink.failed:
@@ -151,7 +151,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, such as mirror")
     before = stored.loaded if stored else {}
     asserted = secrets.token_hex(8)
-    # Feed, schema and witness belong to the position of before: the new one stands on the word of a person.
+    # Feed, schema and witness belong to the position of before: the new one is asserted.
     named = {shape: SinkState(position, position, asserted=asserted) for shape in shapes}
     others = {shape: sink for shape, sink in before.items() if shape not in named}
     found = stored if stored and others else Checkpoint(identity)
@@ -160,7 +160,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
         + "".join(f" (was {before[shape].read_through})" for shape in shapes[:1] if shape in before)
-        + ".\nThe next run takes it on your word that the target table holds every change up to there and none after, "
+        + ".\nThe next run takes it from you that the target table holds every change up to there and none after, "
         "whatever its own marker says. Where a column was added, rows that are there keep NULL in it until they change."
         f"{new}"
     )

@@ -58,8 +58,8 @@ class SinkState:
     :param read_through: at or above ``applied``; everything between the two was proven empty; None with ``applied``
     :param witness: for ``read_through``
     :param asserted: names the order by which a person said that the target stands for this position, whatever its
-        marker says; None once a load has committed on that word, or where there was no such order
-    :param feed: what it was last loaded from; None where a person's word stands in its place
+        marker says; None once a load has committed on it, or where there was none
+    :param feed: what it was last loaded from; None where the position is an asserted one
     :param schema_hash: of the feed's columns when it was last loaded
     :param schema_kept: the schema of that hash was kept as a Variable of its own
     :param selection_hash: of what of the rows was loaded then; None if all was, as it is

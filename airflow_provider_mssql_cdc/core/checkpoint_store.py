@@ -158,7 +158,7 @@ def _merged_sink(stored: SinkState | None, written: SinkState, seen: SinkState |
 
 
 def _is_overtaken(shape: str, written: Checkpoint, stored: Checkpoint | None, seen: Checkpoint | None) -> bool:
-    """Whether others, or a person, have moved a sink so that a run's word on it no longer counts."""
+    """Whether others, or a person, have moved a sink so that what a run says of it no longer counts."""
     mine, theirs = written.sinks[shape], stored.sinks.get(shape) if stored else None
     base = seen.sinks.get(shape) if seen else None
     if base is not None and base.is_loaded and (theirs is None or not theirs.is_loaded):

@@ -53,7 +53,7 @@ def check_selection(name: TableName, selection: Selection, sinks: Iterable[SinkS
     :raises SelectionChangedError: with what differs
     """
     for sink in sinks:
-        # without a schema, the position is a person's word on what the target holds
+        # without a schema, the position is an asserted one
         if sink.schema_hash is not None and not same_selection(sink.selection_hash, selection):
             raise selection_changed(name, "the last load", sink.selection, selection)
 
@@ -108,15 +108,15 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
 
     wanted = {meant("columns", name) for name in choice.columns}
     masks = by_column("mask", choice.mask)
-    held = [
+    kept = [
         column.name
         for column in schema.loaded
         if (not wanted or column.name in wanted) and masks.get(column.name) != DROP
     ]
     renames = {old: new for old, new in by_column("rename", choice.rename).items() if old != new}
-    for name in renames.keys() - held:
+    for name in renames.keys() - kept:
         raise SelectionError(f"rename names {name!r}, which mask drops.", table=str(table))
-    _check_key(table, schema, held, masks)
+    _check_key(table, schema, kept, masks)
     _check_hashes(table, schema, masks)
     conditions = []
     for name, operator, *given in choice.where:
@@ -124,7 +124,7 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
         conditions.append(condition(table, schema.column(meant("where", name)), operator, values))
     hidden = {name: mask for name, mask in masks.items() if mask != DROP}
     return Selection(
-        () if len(held) == len(schema.loaded) else tuple(held),
+        () if len(kept) == len(schema.loaded) else tuple(kept),
         tuple(dict.fromkeys(conditions)),
         renames,
         hidden,
@@ -132,15 +132,15 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
     )
 
 
-def _check_key(table: TableName, schema: TableSchema, held: Sequence[str], masks: Mapping[str, str]) -> None:
-    lost = [name for name in schema.key if name not in held or masks.get(name) == REDACT]
+def _check_key(table: TableName, schema: TableSchema, kept: Sequence[str], masks: Mapping[str, str]) -> None:
+    lost = [name for name in schema.key if name not in kept or masks.get(name) == REDACT]
     if lost:
         raise SelectionError(
             f"{', '.join(lost)} identifies the rows, and would be left out or be the same for all.",
             table=str(table),
             advice='Load the whole key; what it says can be hidden by a mask: {..: "hash"}.',
         )
-    if not held:
+    if not kept:
         raise SelectionError("mask leaves no column.", table=str(table), advice="Leave the table out with exclude.")
 
 

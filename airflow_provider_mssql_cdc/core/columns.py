@@ -22,7 +22,7 @@ _WIDE_HEAD = {"type": "STRING", "schema": "STRING", "table": "STRING", "lsn": "S
 _WIDE_TAIL = ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
 
 _TAKEN = frozenset(
-    {*DELETED_AT, "_n", "_moved"}
+    {*DELETED_AT, "_n", "_key_changed"}
     # Iceberg's metadata columns, which a real column of that name would hide
     | {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )

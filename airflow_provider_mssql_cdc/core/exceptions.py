@@ -105,7 +105,7 @@ class RestoredError(MsSqlCdcError):
     """The database's LSN history is not the one that the checkpoint was made in: restored, or CDC enabled anew."""
 
 
-class SourceMovedError(MsSqlCdcError):
+class SourceRestoredError(MsSqlCdcError):
     """The database was restored while a run read it, so that what was read may be of two histories."""
 
     permanent = False
@@ -125,7 +125,7 @@ class KeyRequiredError(MsSqlCdcError):
     """The shape needs a key, and the table has none."""
 
 
-class CopyMovedError(MsSqlCdcError):
+class CopyUncertainError(MsSqlCdcError):
     """A copy does not tell what the table holds, since rows changed in a certain way meanwhile; another copy may."""
 
     permanent = False
@@ -165,7 +165,7 @@ class TargetUnavailableError(TargetError):
     permanent = False
 
 
-class MarkerMovedError(MsSqlCdcError):
+class CommitConflictError(MsSqlCdcError):
     """Others changed the same sink again and again while this run tried, or dropped the branch that it wrote."""
 
     permanent = False

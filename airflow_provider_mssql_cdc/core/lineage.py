@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceMovedError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, RestoredError, SourceRestoredError
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
@@ -133,16 +133,18 @@ def restored(name: TableName, what: str, why: str) -> RestoredError:
     )
 
 
-def check_unmoved(name: TableName, seen: Iterable[Witness], history: Lineage, recovery_fork: str | None = None) -> None:
+def check_not_restored(
+    name: TableName, seen: Iterable[Witness], history: Lineage, recovery_fork: str | None = None
+) -> None:
     """Prove that what was read between two moments is of one history.
 
     :param seen: at the first moment, or before it
     :param history: at the second one
     :param recovery_fork: at the first one
-    :raises SourceMovedError: if it is not
+    :raises SourceRestoredError: if it is not
     """
     why = next(filter(None, (history.contradiction(witness.lsn, witness) for witness in seen)), None)
     if why := why or history.other_fork(recovery_fork):
-        raise SourceMovedError(
+        raise SourceRestoredError(
             f"{why}: the database was restored while it was read.", table=str(name), advice="Run it again."
         )

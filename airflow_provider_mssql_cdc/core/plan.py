@@ -40,7 +40,7 @@ class Candidate:
     :param sinks: shape to state, None where that shape is to be loaded for the first time
     :param again: those of these shapes that failed for good and are tried again
     :param failed: shape to why it cannot be loaded, of others
-    :param lost_after: shape to where a gap begins that ``on_gap="resnapshot"`` is to close
+    :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
     :param selection: what of its rows is loaded
     """
 
@@ -76,8 +76,8 @@ class Candidate:
             raise next(iter(failed.values()))
         return dataclasses.replace(self, sinks=left, failed={**self.failed, **failed})
 
-    def word(self, shape: str) -> str | None:
-        """The person's word on which a sink stands, though its changes may be purged since."""
+    def asserted(self, shape: str) -> str | None:
+        """Which asserted position a sink stands on, though its changes may be purged since."""
         stored = self.checkpoint.sinks.get(shape) if self.checkpoint else None
         return stored.asserted if stored else None
 
@@ -122,7 +122,7 @@ def choose_feed(
         position,
         min(filter(None, (_readable_from(feed, probe) for feed in feeds)), default=None),
         advice=f"{feeds[0].WORD.capitalize()} {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. "
-        'Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc checkpoint '
+        'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint '
         "reset`.",
     )
 
@@ -321,11 +321,11 @@ def assess(
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
-    held = {c.name for c in schema.loaded if selection.holds(c.name)}
+    loaded_names = {c.name for c in schema.loaded if selection.holds(c.name)}
     warnings += [
         f"column {c.name} is encrypted (Always Encrypted), and loaded as the bytes of its ciphertext"
         for c in schema.columns
-        if c.encrypted and c.name in held
+        if c.encrypted and c.name in loaded_names
     ]
     candidate = Candidate(
         name,
@@ -376,14 +376,14 @@ def closed_gap(candidate: Candidate, readable_from: Position | None, options: Ta
     }
     if not lost:
         return candidate
-    if options.resnapshot:
+    if options.copies_on_gap:
         sinks = {shape: None if shape in lost else state for shape, state in candidate.sinks.items()}
         return dataclasses.replace(candidate, sinks=sinks, lost_after={**candidate.lost_after, **lost})
     error = GapError(
         str(candidate.name),
         min(lost.values()),
         readable_from,
-        advice='Load the table anew once with on_gap="resnapshot", or drop the target table and run `mssql-cdc '
+        advice='Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc '
         "checkpoint reset`; then load more often, or raise the retention (sys.sp_cdc_change_job "
         "@job_type = N'cleanup', @retention = minutes).",
     )
@@ -424,7 +424,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 read_through=state.read_through if state else None,
                 expects=state.applied if state else None,
                 lost_after=candidate.lost_after.get(shape),
-                asserted=candidate.word(shape),
+                asserted=candidate.asserted(shape),
                 # it has none of the columns that the expressions are about
                 partition_by=options.partition_by if SHAPES[shape].has_data else (),
                 properties=dict(options.table_properties),

@@ -59,7 +59,7 @@ class SinkSpec:
     :param read_through: the window's start, exclusive; None for a first load
     :param expects: position of the marker last seen; None for a first load
     :param lost_after: set where the sink is loaded up to here, later changes were purged, and
-        ``on_gap="resnapshot"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
+        ``on_gap="copy"`` asks to start again: a mirror is replaced, a history goes on with R rows at the new
         low and a gap record
     :param asserted: names the order by which a person said that the target stands for ``read_through``, or for
         ``lost_after``, whatever its marker says; None where there is none, or a load has committed on it

@@ -83,27 +83,27 @@ class Stand:
 
     :param position: everything up to here is in it, as its marker says or, in the operator, its checkpoint; None
         before its first load
-    :param word: a person's word counts in the place of that
+    :param asserted: the asserted position counts in its place
     """
 
     position: Position | None
-    word: bool = False
+    asserted: bool = False
 
     @classmethod
     def expected(cls, sink: SinkSpec) -> Stand:
         """Where the checkpoint says that a sink stands."""
-        return cls(sink.expects or sink.lost_after, word=sink.asserted is not None)
+        return cls(sink.expects or sink.lost_after, asserted=sink.asserted is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSteps:
     """What a run does with one sink: it is done, or is copied, or goes on by a window.
 
-    :param word: it goes on from where a person said, not from where its marker says
+    :param asserted: it goes on from the asserted position, not from where its marker says
     :param lost_after: of one that is copied: its rows of before are complete up to here; None where there are none
     """
 
-    word: bool = False
+    asserted: bool = False
     done: Done | None = None
     window: Window | None = None
     lost_after: Position | None = None
@@ -120,13 +120,13 @@ class TableSteps:
 
     :param done: shape to why there is nothing to do
     :param lost: shape to the position after which changes were purged that it needs, without a way on
-    :param words: shapes that go on from where a person said
+    :param asserted: shapes that go on from an asserted position
     """
 
     commits: tuple[Commit, ...] = ()
     done: Mapping[str, Done] = field(default_factory=dict)
     lost: Mapping[str, Position] = field(default_factory=dict)
-    words: frozenset[str] = frozenset()
+    asserted: frozenset[str] = frozenset()
 
     @property
     def copies(self) -> dict[str, Position | None]:
@@ -144,12 +144,12 @@ class TableSteps:
 
         :raises KeyError: for one that was not asked for, or has
         """
-        word = shape in self.words
+        asserted = shape in self.asserted
         if shape in self.done:
-            return SinkSteps(word, done=self.done[shape])
+            return SinkSteps(asserted, done=self.done[shape])
         if shape in self.windows:
-            return SinkSteps(word, window=self.windows[shape])
-        return SinkSteps(word, lost_after=self.copies[shape])
+            return SinkSteps(asserted, window=self.windows[shape])
+        return SinkSteps(asserted, lost_after=self.copies[shape])
 
 
 def table_steps(
@@ -167,7 +167,7 @@ def table_steps(
     for sink in table.sinks:
         if sink.shape in stands:
             start = _start(sink, stands[sink.shape])
-            if start is None or (stands[sink.shape].word and sink.read_through is None):
+            if start is None or (stands[sink.shape].asserted and sink.read_through is None):
                 copies[sink.shape] = start
             elif start >= cut:
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
@@ -182,12 +182,12 @@ def table_steps(
         commits.append(Commit((Copy(copies), Read(dict.fromkeys(copies)))))
     if windows:
         commits.append(Commit((Read(windows),)))
-    return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.word))
+    return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.asserted))
 
 
 def _start(sink: SinkSpec, stand: Stand) -> Position | None:
     """From where a sink is to be loaded; None for a first load."""
-    if stand.word:
+    if stand.asserted:
         return sink.read_through or sink.lost_after
     if stand.position is None or sink.read_through is None or sink.expects is None or stand.position < sink.expects:
         # behind what was expected: it was rolled back, and nothing is proven of what lies behind
@@ -196,7 +196,7 @@ def _start(sink: SinkSpec, stand: Stand) -> Position | None:
 
 
 def _why(stand: Stand, cut: Position) -> str:
-    return "already" if not stand.word and stand.position is not None and stand.position >= cut else "empty"
+    return "already" if not stand.asserted and stand.position is not None and stand.position >= cut else "empty"
 
 
 def _listed(sinks: Mapping[str, object], otherwise: str) -> str:

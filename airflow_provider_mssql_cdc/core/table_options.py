@@ -21,8 +21,8 @@ from airflow_provider_mssql_cdc.core.shapes import DELETES, HARD, MIRROR, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 
-FAIL, RESNAPSHOT = "fail", "resnapshot"
-ON_GAP = (FAIL, RESNAPSHOT)
+FAIL, COPY = "fail", "copy"
+ON_GAP = (FAIL, COPY)
 """What to do when changes were purged before they were loaded."""
 
 
@@ -100,9 +100,9 @@ class TableOptions:
     choice: Choice = field(default_factory=Choice)
 
     @property
-    def resnapshot(self) -> bool:
+    def copies_on_gap(self) -> bool:
         """Whether a gap is closed by a new copy."""
-        return self.on_gap == RESNAPSHOT
+        return self.on_gap == COPY
 
     def check(self) -> TableOptions:
         """The record, unless parts of it do not go together.

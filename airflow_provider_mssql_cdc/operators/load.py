@@ -119,7 +119,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     :param allow_masked: load masks in place of values, and the rows that a security policy shows, where the login reads
         no more; without it such a table fails
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
-    :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``resnapshot``
+    :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
         server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
@@ -181,7 +181,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         salt_conn_id: str | None = None,
         allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
-        on_gap: Literal["fail", "resnapshot"] = "fail",
+        on_gap: Literal["fail", "copy"] = "fail",
         server_timezone: str | None = None,
         max_transactions: int | None = None,
         max_rows: int | None = None,

@@ -301,8 +301,8 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
         elif known and sink.read_through == known.read_through:
             # an older one would not tell a database that was restored to a moment between the two positions
             witness = known.witness
-        word = known.asserted if known else None
-        if word is None or word == sink.after.asserted:
+        asserted = known.asserted if known else None
+        if asserted is None or asserted == sink.after.asserted:
             sinks[sink.shape] = dataclasses.replace(
                 known or SinkState(),
                 applied=sink.after.position,

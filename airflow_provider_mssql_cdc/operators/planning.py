@@ -142,7 +142,7 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
         try:
             feed = choose_feed(name, feeds[name], checkpoint, shapes)
         except GapError as error:
-            if checkpoint is None or not options.resnapshot:
+            if checkpoint is None or not options.copies_on_gap:
                 plan.failures[name] = error
                 del feeds[name]
                 continue

@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     IntervalError,
     IntervalNotReachedError,
     MsSqlCdcError,
-    SourceMovedError,
+    SourceRestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
@@ -54,7 +54,7 @@ def plan_replay(
     :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
     :param suffix: of the table to build anew; '' inserts what is missing in the loaded one
     :raises IntervalError: if the interval has no positions
-    :raises SourceMovedError: if the database was restored meanwhile
+    :raises SourceRestoredError: if the database was restored meanwhile
     """
     start, end = check_interval(*interval)
     source = CdcSource(hook)
@@ -78,7 +78,7 @@ def plan_replay(
     probe = source.probe(positions, status=status, upto=upto, witnesses=witnesses(plan))
     leave_out_unreadable(source, plan, chosen)
     if probe.cut != upto:
-        raise SourceMovedError(
+        raise SourceRestoredError(
             f"the interval's last commit was {upto}, and {probe.cut} is the last one up to there now: the database was "
             "restored while the replay was planned.",
             advice="Run the task again.",

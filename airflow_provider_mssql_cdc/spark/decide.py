@@ -17,12 +17,12 @@ from airflow_provider_mssql_cdc.spark.targets import State
 
 
 def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
-    """Whether a person's word on this sink is still to be loaded on: no commit was made on it yet."""
+    """Whether an asserted position of this sink is still to be loaded on: no commit was made on it yet."""
     return sink.asserted is not None and (marker is None or marker.asserted != sink.asserted)
 
 
 def stand_of(table: TableSpec, sink: SinkSpec, state: State) -> Stand:
-    """Where a sink stands: its own marker has the last word, or a person who said otherwise.
+    """Where a sink stands: at its marker's position, or at an asserted one.
 
     :param state: of the target; ``check_origin`` has passed its marker
     :raises TargetError: if the target does not fit the checkpoint
@@ -36,7 +36,7 @@ def stand_of(table: TableSpec, sink: SinkSpec, state: State) -> Stand:
                 table=str(table.name),
                 advice="Restore it, or load it for the first time after `mssql-cdc checkpoint reset`.",
             )
-        return Stand(marker.position if marker else None, word=True)
+        return Stand(marker.position if marker else None, asserted=True)
     if state.doubt is not None:
         raise state.doubt
     if marker is None:
@@ -101,7 +101,7 @@ def gap(table: TableSpec, after: Position, readable_from: Position | None, marke
         after,
         readable_from,
         advice=(f"The target {other}. " if other else "")
-        + f'Load the table anew once with on_gap="resnapshot"{first}, or drop the target table and run `mssql-cdc '
+        + f'Load the table anew once with on_gap="copy"{first}, or drop the target table and run `mssql-cdc '
         "checkpoint reset`; then load more often, or raise the retention "
         "(sys.sp_cdc_change_job @job_type = N'cleanup').",
     )

@@ -220,7 +220,7 @@ class TableLoad:
         :raises MsSqlCdcError: if it must not be loaded
         """
         if sink.shape in steps.lost:
-            marker = None if stand.word else state.marker
+            marker = None if stand.asserted else state.marker
             raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker)
         sink.prepare(state, steps.of(sink.shape))
         return steps.of(sink.shape)
@@ -241,29 +241,29 @@ class TableLoad:
         """Commit what is to be done; where another commit came first, look again, over the same staged rows."""
         for attempt in range(_ATTEMPTS + 1):
             if attempt:
-                log.info("%s: %s moved the target; trying again", self._table.name, sink.target.moved_by())
+                log.info("%s: %s moved the target; trying again", self._table.name, sink.target.changed_by())
                 state = sink.state()
                 source = self._reading.state([state])
-                self._reading.check_unmoved(source.lineage)
+                self._reading.check_not_restored(source.lineage)
                 stand = self._stand(sink, state, source)
                 todo = self._todo(sink, state, stand, self._steps({sink.shape: stand}))
             if (done := self._commit(sink, state, todo)) is not None:
                 return done
-        raise sink.moved(f"changed {_ATTEMPTS + 1} times while this load was about to commit")
+        raise sink.conflict(f"changed {_ATTEMPTS + 1} times while this load was about to commit")
 
     def _commit(self, sink: Sink, state: State, todo: SinkSteps) -> SinkReceipt | None:
         """Commit what is to be done with a sink; None if another commit came first."""
         before = state.marker.position if state.marker else None
         if todo.done is not None:
-            marker = None if todo.word else state.marker
+            marker = None if todo.asserted else state.marker
             return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through)
         window = sink.window(todo, self._reading, self._cut)
         if window is None:
-            raise sink.moved("emptied after this run had found rows there, so that nothing was copied")
+            raise sink.conflict("emptied after this run had found rows there, so that nothing was copied")
         if not self._reading.holds(window):
-            raise sink.moved(f"changed so that {window} is missing, which this run has not read as a whole")
+            raise sink.conflict(f"changed so that {window} is missing, which this run has not read as a whole")
         self._reading.check_whole(window)
-        if todo.window and not self._reading.count(window).events and not todo.word:
+        if todo.window and not self._reading.count(window).events and not todo.asserted:
             return SinkReceipt(sink.shape, before, state.marker, "empty", self._reading.reached(window))
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)

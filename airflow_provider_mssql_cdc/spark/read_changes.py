@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.choice import select
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
-from airflow_provider_mssql_cdc.core.lineage import check_unmoved
+from airflow_provider_mssql_cdc.core.lineage import check_not_restored
 from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
 from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.selection import salt_check
@@ -100,7 +100,7 @@ def read_changes(
     :raises KeyRequiredError: for net changes of a table whose key SQL Server does not enforce
     :raises CaptureLagError: if the server shows no changes up to the window's end yet
     :raises GapError: if changes of the window were purged
-    :raises SourceMovedError: if the database was restored meanwhile
+    :raises SourceRestoredError: if the database was restored meanwhile
     :raises SchemaChangedError: if a captured column was changed within the window
     :raises UnsupportedColumnError: for a captured column that would not arrive unchanged
     :raises SelectionError: for columns that are not there, and what cannot be chosen of a row
@@ -134,7 +134,7 @@ def read_changes(
         state = source.state(seen)
         if is_gap(window.after, state.readable_from):
             raise gap(read, window.after, state.readable_from)
-        check_unmoved(read.name, seen, state.lineage)
+        check_not_restored(read.name, seen, state.lineage)
         rows = history_events(of_table, changes, staged, window, None)
         names = [*(target.name for target in of_table.data_columns), *EVENT_COLUMNS]
         kept = write_rows(rows.select(*map(column, names)), f"{place}/changes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, GapError
-from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_unmoved
+from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
@@ -58,12 +58,12 @@ class Reading:
                 advice="A readable secondary may lag behind: run the task again.",
             )
 
-    def check_unmoved(self, lineage: Lineage) -> None:
+    def check_not_restored(self, lineage: Lineage) -> None:
         """Prove that the database was not restored since the run was planned.
 
-        :raises SourceMovedError: if it was
+        :raises SourceRestoredError: if it was
         """
-        check_unmoved(self._table.name, self._witnesses.values(), lineage, self._job.recovery_fork)
+        check_not_restored(self._table.name, self._witnesses.values(), lineage, self._job.recovery_fork)
 
     def begin(self, state: SourceState, cut: Position, *, copied: bool) -> None:
         """Note where what begins now begins, and copy the table's rows.
@@ -82,14 +82,14 @@ class Reading:
         # where nothing is read after the copy, nothing else tells that the database was restored since
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, self.copy.high)
-        self.check_unmoved(state.lineage)
+        self.check_not_restored(state.lineage)
 
     def stage(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
         """Stage all windows, each change once. ``check_whole`` tells of each whether something was purged before that.
 
         :param before_images: with all of them, and the times of commits
         :raises CaptureLagError: if the server no longer shows changes up to the windows' end
-        :raises SourceMovedError: if the database was restored meanwhile
+        :raises SourceRestoredError: if the database was restored meanwhile
         """
         self.windows = list(windows)
         self.staged = self._source.read(windows, f"{self._folder}/events", before_images=before_images)
@@ -97,7 +97,7 @@ class Reading:
         self.readable_from = state.readable_from
         # a database that was restored before the read has had nothing to show behind that moment
         self.check_reached(state, max(window.upto for window in windows))
-        self.check_unmoved(state.lineage)
+        self.check_not_restored(state.lineage)
         return self.staged
 
     def holds(self, window: Window) -> bool:

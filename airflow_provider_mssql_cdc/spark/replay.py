@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_mssql_cdc.core.exceptions import MarkerMovedError, NotLoadedYetError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CommitConflictError, NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt
 from airflow_provider_mssql_cdc.spark.decide import is_asserted
@@ -34,7 +34,7 @@ def look_before_replay(sink: Sink, *, reading: Reading, replay: ReplaySpec) -> S
     if found.marker is not None:
         state = reading.state([found])
         if reading.staged is not None:
-            reading.check_unmoved(state.lineage)
+            reading.check_not_restored(state.lineage)
         sink.check_marker(found.marker, state)
     reached, spec = found.marker.position if found.marker else None, sink.spec
     if reached is not None and spec.expects is not None and spec.read_through is not None and reached >= spec.expects:
@@ -56,7 +56,7 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
         what lies behind its marker would be loaded once more
     :param anew: into a table that holds nothing but this window
     :raises TargetError: if it holds something else
-    :raises MarkerMovedError: if other commits came first again and again
+    :raises CommitConflictError: if other commits came first again and again
     """
     source = str(sink.rows.table.spec.name)
     if anew:
@@ -64,20 +64,20 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
         sink.make(sink.layout(look()))
     for _ in range(_ATTEMPTS + 1):
         state = look()
-        held = sink.target.rows(state)
-        if anew and sink.rows.has_others(window, held):
+        target_rows = sink.target.rows(state)
+        if anew and sink.rows.has_others(window, target_rows):
             raise TargetError(
                 f"{sink.target.name} has rows from outside of {window}, which a replay builds it from.",
                 table=source,
                 advice=_ANOTHER_TABLE,
             )
-        write = sink.rows.laid_out(sink.rows.missing(window, staged, held, state.gaps), sink.layout(state))
+        write = sink.rows.laid_out(sink.rows.missing(window, staged, target_rows, state.gaps), sink.layout(state))
         if sink.target.commit(state, write, None):
             before = state.marker.position if state.marker else None
             return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
-    raise MarkerMovedError(
+    raise CommitConflictError(
         f"{sink.target.name} was changed {_ATTEMPTS + 1} times while a replay was about to commit, last by "
-        f"{sink.target.moved_by()}.",
+        f"{sink.target.changed_by()}.",
         table=source,
         advice="Run the task again, and keep maintenance of the table apart from replays.",
     )

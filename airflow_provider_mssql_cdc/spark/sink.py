@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
+    CommitConflictError,
     FormatError,
-    MarkerMovedError,
     TargetError,
     UnsupportedColumnError,
 )
@@ -124,15 +124,15 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        held = self.target.rows(state)
+        target_rows = self.target.rows(state)
         if todo.window is not None:
             assert reading.staged is not None
-            write = self.rows.next(window, reading.staged, held, state.gaps)
+            write = self.rows.next(window, reading.staged, target_rows, state.gaps)
         else:
             witness = reading.witness(window.upto)
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
             begun = Beginning(window, reading.staged, reading.copy, anew, known_at)
-            write = self.rows.first(begun, held)
+            write = self.rows.first(begun, target_rows)
         return self.rows.laid_out(write, layout)
 
     def marker(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Marker:
@@ -140,7 +140,7 @@ class Sink:
         counts, source = reading.count(window), self._job.source
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
         copied = reading.copy.rows_copied if todo.copies and reading.copy and self.rows.takes_copy else 0
-        goes_on = not todo.word and (todo.window is not None or self.rows.keeps_rows)
+        goes_on = not todo.asserted and (todo.window is not None or self.rows.keeps_rows)
         before = state.marker if goes_on else None
         marker = Marker(
             position=reading.reached(window),
@@ -164,10 +164,10 @@ class Sink:
         marker = carried(state.marker, marker, rows=goes_on)
         return dataclasses.replace(marker, layout=layout, schema_kept=self._keep_schema(state, todo))
 
-    def moved(self, how: str) -> MarkerMovedError:
+    def conflict(self, how: str) -> CommitConflictError:
         """The error of a target that others change."""
-        return MarkerMovedError(
-            f"{self.target.name} was {how}; last changed by {self.target.moved_by()}.",
+        return CommitConflictError(
+            f"{self.target.name} was {how}; last changed by {self.target.changed_by()}.",
             table=str(self._table.name),
             advice="Run the task again; let one run at a time load it, and keep maintenance of the table apart from "
             "loads.",
@@ -185,7 +185,7 @@ class Sink:
 
     def _keep_schema(self, state: State, todo: SinkSteps) -> bool:
         """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""
-        schema, marker = KeptSchema.of(self._table.schema), state.marker if not todo.word else None
+        schema, marker = KeptSchema.of(self._table.schema), state.marker if not todo.asserted else None
         if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:
             return True
         return self.target.keep_schema(schema)
@@ -216,16 +216,16 @@ class Sink:
     def _check_start(self, state: State, todo: SinkSteps) -> None:
         """Refuse rows behind a start that their own commit does not prove."""
         name, position = self.target.name, state.marker.position if state.marker else None
-        if todo.word:
+        if todo.asserted:
             position = self.spec.read_through or self.spec.lost_after
             self._warn(f"{name} stands for {position}, as `checkpoint set` said.")
         elif todo.window and state.marker and (other := other_instance(self._table, state.marker)):
             self._warn(f"{name} {other}")
-        if position is None or not (todo.word or state.from_property):
+        if position is None or not (todo.asserted or state.from_property):
             return
         newest = self.rows.newest(self.target.rows(state))
         if newest is not None and newest > position.sort_key:  # type: ignore[operator]
-            said = "`checkpoint set` names" if todo.word else "its properties remember"
+            said = "`checkpoint set` names" if todo.asserted else "its properties remember"
             raise TargetError(
                 f"the {self.shape} holds events up to {newest}, but {said} {position} as loaded.",
                 table=str(self._table.name),

@@ -19,14 +19,14 @@ class Counts:
     """What a window holds, by operation.
 
     :param unknown: rows with a LOB whose value CDC left out
-    :param moved: images of updates that changed the key
+    :param key_changed: images of updates that changed the key
     """
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
     unknown: int = 0
-    moved: int = 0
+    key_changed: int = 0
 
     @property
     def events(self) -> int:
@@ -129,6 +129,12 @@ def _counts(files: Parquet, windows: Sequence[Window]) -> dict[Window, Counts]:
 def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column]:
     op = F.col("_op")
     unknown = F.size("_unknown") > 0 if "_unknown" in schema.names else F.lit(False)
-    moved = F.col("_moved") if "_moved" in schema.names else F.lit(False)
-    kinds = {"inserted": op == "I", "updated": op == "U", "deleted": op == "D", "unknown": unknown, "moved": moved}
+    key_changed = F.col("_key_changed") if "_key_changed" in schema.names else F.lit(False)
+    kinds = {
+        "inserted": op == "I",
+        "updated": op == "U",
+        "deleted": op == "D",
+        "unknown": unknown,
+        "key_changed": key_changed,
+    }
     return [F.count_if(condition & kind).alias(prefix + name) for name, kind in kinds.items()]

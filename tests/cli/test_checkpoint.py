@@ -143,9 +143,9 @@ def test_set_takes_all_shapes_at_a_persons_word_and_forgets_what_belonged_to_the
     assert stored.sinks == {shape: SinkState(lsn(5), lsn(5), asserted=word) for shape in ("mirror", "history")}
     out = capsys.readouterr().out
     assert f"history, mirror set to {lsn(5)}" in out
-    assert "on your word" in out
+    assert "takes it from you" in out
     assert main(["checkpoint", "list"]) == 0
-    assert f"  mirror: loaded to {lsn(5)}, read to {lsn(5)}, on a person's word\n" in capsys.readouterr().out
+    assert f"  mirror: loaded to {lsn(5)}, read to {lsn(5)}, an asserted position\n" in capsys.readouterr().out
 
 
 def test_each_order_is_a_word_of_its_own(store):

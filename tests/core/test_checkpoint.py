@@ -354,7 +354,7 @@ def test_whatever_the_order_of_writes_each_sink_ends_where_it_was_furthest(writt
         dataclasses.replace(
             checkpoint,
             identity=IDENTITY,
-            # as runs write them: a person's word comes from elsewhere
+            # as runs write them: an asserted position comes from elsewhere
             sinks={shape: dataclasses.replace(sink, asserted=None) for shape, sink in checkpoint.sinks.items()},
         )
         for checkpoint in written

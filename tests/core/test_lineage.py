@@ -3,8 +3,8 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
-from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_unmoved
+from airflow_provider_mssql_cdc.core.exceptions import SourceRestoredError
+from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 
@@ -57,13 +57,13 @@ def test_without_a_mapping_no_position_holds():
 
 
 def test_what_was_seen_before_must_be_there_afterwards():
-    check_unmoved(TABLE, [TRUE, Witness(lsn(3), DAY)], HISTORY)
+    check_not_restored(TABLE, [TRUE, Witness(lsn(3), DAY)], HISTORY)
     assert HISTORY.witnesses() == [TRUE]
     for seen in ([Witness(lsn(60), DAY)], [TRUE, Witness(lsn(60), DAY)]):
-        with pytest.raises(SourceMovedError, match="restored while it was read") as error:
-            check_unmoved(TABLE, seen, HISTORY)
+        with pytest.raises(SourceRestoredError, match="restored while it was read") as error:
+            check_not_restored(TABLE, seen, HISTORY)
         assert not error.value.permanent
-    check_unmoved(TABLE, [], HISTORY, "A")
-    check_unmoved(TABLE, [], dataclasses.replace(HISTORY, recovery_fork=None), "A")
-    with pytest.raises(SourceMovedError, match="fork was B and is A now"):
-        check_unmoved(TABLE, [], HISTORY, "B")
+    check_not_restored(TABLE, [], HISTORY, "A")
+    check_not_restored(TABLE, [], dataclasses.replace(HISTORY, recovery_fork=None), "A")
+    with pytest.raises(SourceRestoredError, match="fork was B and is A now"):
+        check_not_restored(TABLE, [], HISTORY, "B")

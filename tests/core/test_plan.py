@@ -40,7 +40,7 @@ ORDERS = TableName("sales", "orders")
 IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")
 DAY = datetime.datetime(2026, 3, 1)
 OPTIONS = TableOptions(Target.parse("iceberg://lake/shop"), ("mirror", "history"))
-RESNAPSHOT = dataclasses.replace(OPTIONS, on_gap="resnapshot")
+RESNAPSHOT = dataclasses.replace(OPTIONS, on_gap="copy")
 COLUMNS = (Column(1, 1, "id", "int", 4, 10, nullable=False), Column(2, 2, "note", "nvarchar", -1))
 
 
@@ -229,7 +229,7 @@ class TestGap:
         if not lost:
             assert isinstance(verdict(checkpoint(), [current]), Candidate)
             return
-        with pytest.raises(GapError, match=r"sales\.orders.*purged.*resnapshot") as error:
+        with pytest.raises(GapError, match=r"sales\.orders.*purged.*on_gap=.copy") as error:
             verdict(checkpoint(), [current])
         assert (error.value.after, error.value.readable_from) == (lsn(50), lsn(min_lsn - 1))
 
@@ -250,13 +250,13 @@ class TestGap:
         again = verdict(stored, [instance(min_lsn=20)], lowest, turn=Turn(("mirror",), ("history",)))
         assert ([*again.sinks], again.position) == (["mirror", "history"], lsn(50)), "it lowers no cut"
 
-    def test_resnapshot_starts_again_and_tells_where_the_gap_begins(self):
+    def test_a_copy_on_gap_starts_again_and_tells_where_the_gap_begins(self):
         candidate = verdict(checkpoint(), [instance(min_lsn=60)], options=RESNAPSHOT)
         assert candidate.sinks == {"mirror": None, "history": None}
         spec = table_spec(candidate, RESNAPSHOT)
         assert [(s.read_through, s.lost_after) for s in spec.sinks] == [(None, lsn(50))] * 2
 
-    def test_resnapshot_starts_only_those_again_that_have_a_gap(self):
+    def test_a_copy_on_gap_starts_only_those_again_that_have_a_gap(self):
         candidate = verdict(checkpoint(mirror=50, history=70), [instance(min_lsn=60)], self.both, options=RESNAPSHOT)
         assert (candidate.sinks["mirror"], candidate.sinks["history"].read_through) == (None, lsn(70))
         spec = table_spec(candidate, RESNAPSHOT)

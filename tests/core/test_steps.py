@@ -87,8 +87,8 @@ def test_what_is_there_is_not_loaded_again() -> None:
 
 
 def test_a_persons_word_counts_in_the_place_of_a_marker() -> None:
-    found = steps(sink("mirror", 50, 50, asserted="word"), mirror=Stand(lsn(80), word=True))
-    assert found.of("mirror") == SinkSteps(word=True, window=window(50))
+    found = steps(sink("mirror", 50, 50, asserted="word"), mirror=Stand(lsn(80), asserted=True))
+    assert found.of("mirror") == SinkSteps(asserted=True, window=window(50))
 
 
 def test_an_evolve_says_whose_columns_change() -> None:
@@ -100,7 +100,7 @@ small = st.integers(1, 12)
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[SinkSpec, int | None, bool, int, int]:
-    """A sink, where its marker stands, whether a person's word counts, the cut, and what can be read."""
+    """A sink, where its marker stands, whether an asserted position counts, the cut, and what can be read."""
     expects = draw(st.none() | small)
     read_through = None if expects is None else draw(st.integers(expects, 12))
     lost_after = draw(st.none() | small) if expects is None else None
@@ -144,7 +144,7 @@ def test_a_sink_goes_on_behind_all_that_is_proven_and_never_over_a_gap(case) -> 
 @given(cases())
 def test_the_operator_shows_what_a_job_does_whose_marker_the_checkpoint_knows(case) -> None:
     made, _, _, cut, readable_from = case
-    marker = Stand(made.expects or made.lost_after, word=made.asserted is not None)
+    marker = Stand(made.expects or made.lost_after, asserted=made.asserted is not None)
     assert steps(made, cut=cut, readable_from=readable_from) == steps(
         made, cut=cut, readable_from=readable_from, mirror=marker
     )

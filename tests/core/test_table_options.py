@@ -45,7 +45,7 @@ PEOPLE: TableEntry = {
     "deletes": "soft",
     "table_name": "{table}",
     "table_properties": {"a": "b"},
-    "on_gap": "resnapshot",
+    "on_gap": "copy",
     "allow_masked": True,
 }
 
@@ -58,7 +58,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ("scd2",),
         "{table}",
         {"a": "b"},
-        "resnapshot",
+        "copy",
         "soft",
         DEFAULTS.history,
         True,

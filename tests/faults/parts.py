@@ -57,46 +57,46 @@ class _PlainRows:
     def laid_out(self, write: Write, layout: int) -> Write:
         return write
 
-    def newest(self, held: Rows) -> str | None:
+    def newest(self, target_rows: Rows) -> str | None:
         """The newest position of the rows, of a version's end too."""
         columns = (0, 1) if isinstance(self, Versions) else (0,)
-        found = [e[column] for e in held for column in columns if e[column] != OPEN]
+        found = [e[column] for e in target_rows for column in columns if e[column] != OPEN]
         return str(lsn(max(found))) if found and not isinstance(self, Mirror) else None
 
 
 class _Mirror(_PlainRows, Mirror):  # type: ignore[misc]
-    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+    def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: as_rows(fold(as_dict(stays), events)), low)
 
-    def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
+    def next(self, window: Window, staged: Staged, target_rows: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
         events = staged.rows(window)
         return Write(lambda rows: as_rows(fold(as_dict(rows), events)))
 
 
 class _History(_PlainRows, History):  # type: ignore[misc]
-    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+    def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: [*rows, *stays, *events], low)
 
-    def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
+    def next(self, window: Window, staged: Staged, target_rows: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
         events = staged.rows(window)
         return Write(lambda rows: [*rows, *events])
 
-    def missing(self, window: Window, staged: Staged, held: Rows, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
-        events = [e for e in staged.rows(window) if e not in held]
+    def missing(self, window: Window, staged: Staged, target_rows: Rows, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
+        events = [e for e in staged.rows(window) if e not in target_rows]
         return Write(lambda rows: [*rows, *events])
 
-    def has_others(self, window: Window, held: Rows) -> bool:  # type: ignore[override]
-        return not held.where(~Within(window)).isEmpty()
+    def has_others(self, window: Window, target_rows: Rows) -> bool:  # type: ignore[override]
+        return not target_rows.where(~Within(window)).isEmpty()
 
 
 class _Versions(_PlainRows, Versions):  # type: ignore[misc]
-    def first(self, begun: Any, held: Any) -> Write:  # type: ignore[override]
+    def first(self, begun: Any, target_rows: Any) -> Write:  # type: ignore[override]
         events, stays, low = _begun(begun.window, begun.staged, begun.copy)
         return Write(lambda rows: versions_anew(rows, as_dict(stays), low, events), low)
 
-    def next(self, window: Window, staged: Staged, held: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
+    def next(self, window: Window, staged: Staged, target_rows: Any, gaps: Sequence[Gap]) -> Write:  # type: ignore[override]
         events = staged.rows(window)
         return Write(lambda rows: next_versions(rows, events))
 

@@ -195,7 +195,7 @@ class TargetTable:
     def drop_leftovers(self) -> None:
         """Nothing is left over."""
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         return "another"
 
 
@@ -252,10 +252,10 @@ def as_dict(rows: Iterable[Event]) -> dict[int, int]:
     return {e[3]: e[4] for e in rows}
 
 
-def next_versions(held: Rows, events: Rows) -> Rows:
+def next_versions(target_rows: Rows, events: Rows) -> Rows:
     """Return versions, which begin and end instead of having an operation, after some events."""
-    done = Rows(v for v in held if v[1] != OPEN)
-    now = {v[3]: v for v in held if v[1] == OPEN}
+    done = Rows(v for v in target_rows if v[1] != OPEN)
+    now = {v[3]: v for v in target_rows if v[1] == OPEN}
     last = {(e[0], e[3]): e for e in events}
     for (position, key), event in sorted(last.items()):
         if key in now:
@@ -265,11 +265,11 @@ def next_versions(held: Rows, events: Rows) -> Rows:
     return Rows([*done, *now.values()])
 
 
-def versions_anew(held: Rows, copied: dict[int, int], low: int, events: Rows) -> Rows:
+def versions_anew(target_rows: Rows, copied: dict[int, int], low: int, events: Rows) -> Rows:
     """Return versions after a gap: what vanished or differs ends, what differs begins."""
     touched = {e[3] for e in events}
     kept = Rows()
-    for version in held:
+    for version in target_rows:
         begun, end, _, key, value = version
         gone = end == OPEN and key not in touched and copied.get(key) != value
         kept.append((begun, low, "V", key, value) if gone else version)
@@ -307,7 +307,7 @@ def _check_history(marked: list[Kept], rows: Rows, known: list[Event]) -> None:
     marker, lows = marked[-1].marker, [kept.low for kept in marked if kept.low is not None]
     assert marker is not None
     events = [e for e in rows if e[2] != "R"]
-    # what an expired marker knew of gaps, a person's word does not say
+    # what an expired marker knew of gaps, an asserted position does not say
     known_gaps = [gap for kept in marked if kept.marker for gap in kept.marker.gaps] if marker.asserted else marker.gaps
     gaps = [(number(gap.after), number(gap.upto)) for gap in known_gaps]
     assert len(events) == len(set(events)), "doubled"

@@ -120,5 +120,5 @@ def test_changes_that_are_purged_for_a_sink_that_failed_are_not_lost_for_its_nei
     three.targets["a", "mirror"].broken = False
     ((_, (reason, _)),) = three.load(asked=True).items()
     assert "were purged before" in reason
-    assert three.load(resnapshot=True, asked=True) == {}
+    assert three.load(copy_on_gap=True, asked=True) == {}
     _equal(three, "mirror", "history")

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from airflow_provider_mssql_cdc.core.exceptions import IntervalError, SourceMovedError
+from airflow_provider_mssql_cdc.core.exceptions import IntervalError, SourceRestoredError
 from tests.faults.source import TABLES, events_of, number
 from tests.faults.targets import SALTS, TargetTable, check
 from tests.faults.world import CHOICES, SHAPES, Broken, Failures, Killed, World
@@ -105,18 +105,18 @@ class Histories(RuleBasedStateMachine):
         self._change(seed, count)
         self._load({}, asked=asked)
 
-    @rule(seed=seeds, struck=some_faults, resnapshot=st.booleans())
-    def change_and_load_with_faults(self, seed: int, struck: dict[int, tuple[str, int]], resnapshot: bool) -> None:
+    @rule(seed=seeds, struck=some_faults, copy_on_gap=st.booleans())
+    def change_and_load_with_faults(self, seed: int, struck: dict[int, tuple[str, int]], copy_on_gap: bool) -> None:
         """Commit some transactions, and load them with faults on the way."""
         self._change(seed, 2)
-        self._load(struck, resnapshot=resnapshot)
+        self._load(struck, copy_on_gap=copy_on_gap)
 
-    @rule(struck=faults, resnapshot=st.booleans(), limit=st.none() | st.integers(1, 3), cut=st.none() | parts)
-    def load(self, struck: dict[int, tuple[str, int]], resnapshot: bool, limit: int | None, cut: float | None) -> None:
+    @rule(struck=faults, copy_on_gap=st.booleans(), limit=st.none() | st.integers(1, 3), cut=st.none() | parts)
+    def load(self, struck: dict[int, tuple[str, int]], copy_on_gap: bool, limit: int | None, cut: float | None) -> None:
         """Load, with faults at some of its points, a part of what there is, or up to a cut of before."""
         mapped = self.world.source.mapped()
         upto = None if cut is None or not mapped else mapped[int(cut * (len(mapped) - 1))]
-        self._load(struck, resnapshot=resnapshot, limit=limit, upto=upto)
+        self._load(struck, copy_on_gap=copy_on_gap, limit=limit, upto=upto)
 
     @rule(struck=faults, first=parts, last=parts, rebuild=st.booleans())
     def replay(self, struck: dict[int, tuple[str, int]], first: float, last: float, rebuild: bool) -> None:
@@ -124,7 +124,7 @@ class Histories(RuleBasedStateMachine):
         self._strike(struck, partial(self._replay, first, last, "_again" if rebuild else ""))
 
     def _load(self, struck: dict[int, tuple[str, int]], **options: int | bool | None) -> None:
-        # a person's word is no longer true when it is put back later
+        # an asserted position is no longer true when it is put back later
         if not any(self._has_word(table) for table in TABLES):
             self.copies.append(dict(self.world.variables))
         self._strike(struck, lambda: self._justified(self.world.load(**options)))  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ class Histories(RuleBasedStateMachine):
         except IntervalError:
             # the interval was purged, or is not captured yet
             return
-        except SourceMovedError:
+        except SourceRestoredError:
             assert "restore" in self.world.struck
             return
         self._justified(failed, replayed=True)
@@ -191,7 +191,7 @@ class Histories(RuleBasedStateMachine):
         strike: dict[str, Callable[[], object]] = {
             "kill": partial(_fail, Killed()),
             "broken": partial(_fail, Broken(DEADLOCK)),
-            "load beside": lambda: self._justified(world.load(resnapshot=rng.random() < 0.3)),
+            "load beside": lambda: self._justified(world.load(copy_on_gap=rng.random() < 0.3)),
             "replay beside": lambda: self._replay(rng.random(), rng.random(), ""),
             "changes": lambda: self._change(seed, 2),
             "cleanup": lambda: self._clean_up(rng.random()),
@@ -206,7 +206,7 @@ class Histories(RuleBasedStateMachine):
             "broken target": lambda: self._break(target),
             "put right": lambda: setattr(target, "broken", False),
             "other salt": lambda: setattr(world, "salt", rng.choice(SALTS)),
-            "mend": lambda: self._mend(word=rng.random() < 0.5),
+            "mend": lambda: self._mend(asserted=rng.random() < 0.5),
         }
         strike[kind]()
 
@@ -252,7 +252,7 @@ class Histories(RuleBasedStateMachine):
         target.expire(late=late and known)
 
     def _roll_back(self, target: TargetTable, steps: int) -> None:
-        # else a person's word is no longer true
+        # else an asserted position is no longer true
         if not self._has_word(target.table):
             target.roll_back(steps)
 
@@ -271,18 +271,18 @@ class Histories(RuleBasedStateMachine):
         return "other salt" in self.world.struck or bool(self.world.loaded_as[table] - {self.world.choice(table)})
 
     def _has_word(self, table: str) -> bool:
-        """Whether a person's word on the table's targets is still to be loaded on."""
+        """Whether an asserted position of the table's targets is still to be loaded on."""
         checkpoint = self.world.checkpoint(table)
         return checkpoint is not None and any(sink.asserted for sink in checkpoint.sinks.values())
 
     def _has_forgotten(self, table: str) -> bool:
-        """Whether the checkpoint alone, or a person's word in it, tells how far a target is."""
+        """Whether the checkpoint alone, or an asserted position in it, tells how far a target is."""
         targets = [self.world.targets[table, shape] for shape in SHAPES]
         return self._has_word(table) or any(target.has_forgotten for target in targets)
 
     # --- what a person does
 
-    def _mend(self, *, word: bool) -> None:
+    def _mend(self, *, asserted: bool) -> None:
         """Do what the errors advise, until nothing fails any more."""
         self.world.struck.clear()
         for attempt in itertools.count():
@@ -293,20 +293,20 @@ class Histories(RuleBasedStateMachine):
             self.world.source.capture()
             for target in self.world.targets.values():
                 target.broken = False
-            failed = self.world.load(resnapshot=True, asked=True)
+            failed = self.world.load(copy_on_gap=True, asked=True)
             self._justified(failed)
             if not failed:
                 return
             assert attempt < 3, failed
             for name, (reason, permanent) in failed.items():
                 assert permanent, reason
-                self._heal(name.removeprefix("dbo."), reason, word=word and attempt == 0)
+                self._heal(name.removeprefix("dbo."), reason, asserted=asserted and attempt == 0)
 
-    def _heal(self, table: str, reason: str, *, word: bool) -> None:
+    def _heal(self, table: str, reason: str, *, asserted: bool) -> None:
         forgotten = "its properties remember" in reason or "holds events up to" in reason
         # for other columns, or other rows, nobody may speak
         others = table in self.widened or self._is_of_other_rows(table)
-        if word and forgotten and not self._is_restored(table) and not others:
+        if asserted and forgotten and not self._is_restored(table) and not others:
             self.world.vouch(table)
             self.copies.clear()
             return
@@ -350,7 +350,7 @@ class Histories(RuleBasedStateMachine):
         """Whatever has been, people and a last load without faults bring all targets to the cut."""
         self.world.faults = {}
         self.world.listed = list(TABLES)
-        self._mend(word=True)
+        self._mend(asserted=True)
         self.no_commit_was_wrong()
         for table, shape in itertools.product(TABLES, self.world.shapes):
             target, checkpoint = self.world.targets[table, shape], self.world.checkpoint(table)

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.exceptions import SourceMovedError
+from airflow_provider_mssql_cdc.core.exceptions import SourceRestoredError
 from tests.faults.source import START, TABLES, number
 from tests.faults.targets import check
 from tests.faults.world import Killed, World
@@ -146,7 +146,7 @@ def test_a_replay_of_an_interval_of_before_a_restore_is_not_planned(suffix: str)
     _commit(world, 2)
     times = [time for time, _ in world.source.commits.values()]
 
-    with _struck(world, {"plan": _back_to(world, loaded)}), pytest.raises(SourceMovedError, match="restored while"):
+    with _struck(world, {"plan": _back_to(world, loaded)}), pytest.raises(SourceRestoredError, match="restored while"):
         world.replay(times[2], times[-1], suffix)
     _commit(world, 3)
     assert world.load() == {}
@@ -289,7 +289,7 @@ def test_a_gap_that_is_gone_with_a_restore_leaves_nothing_out() -> None:
         _put(world, "a", 3)
 
     with _struck(world, {"plan": restore}):
-        assert world.load(resnapshot=True) == {}
+        assert world.load(copy_on_gap=True) == {}
     _compare(world)
     _put(world, "a")
     assert world.load() == {}

@@ -124,7 +124,7 @@ class World:
             fault()
 
     def request(
-        self, shapes: Sequence[str], *, resnapshot: bool = False, limit: int | None = None, asked: bool = False
+        self, shapes: Sequence[str], *, copy_on_gap: bool = False, limit: int | None = None, asked: bool = False
     ) -> Request:
         """What the DAG author asks for."""
         said = {"few": {"where": [("id", "<", 3)]}, "hashed": {"mask": {"value": "hash"}}}
@@ -133,7 +133,7 @@ class World:
             connection="db",
             entries=read_entries(entries or "dbo.*", salted=True),
             exclude=(),
-            defaults=TableOptions(_TARGET, tuple(shapes), on_gap="resnapshot" if resnapshot else "fail"),
+            defaults=TableOptions(_TARGET, tuple(shapes), on_gap="copy" if copy_on_gap else "fail"),
             max_transactions=limit,
             salt_check=salt_check(self.salt),
             asked=asked,
@@ -142,7 +142,7 @@ class World:
     def load(
         self,
         *,
-        resnapshot: bool = False,
+        copy_on_gap: bool = False,
         limit: int | None = None,
         upto: int | None = None,
         asked: bool = False,
@@ -151,7 +151,7 @@ class World:
 
         :param asked: what failed for good is tried, too
         """
-        request, hook = self.request(self.shapes, resnapshot=resnapshot, limit=limit, asked=asked), Hook(self)
+        request, hook = self.request(self.shapes, copy_on_gap=copy_on_gap, limit=limit, asked=asked), Hook(self)
         # before another salt may come
         chosen = {table: self.choice(table) for table in TABLES}
         with self._history():

@@ -39,12 +39,12 @@ class Group:
             self.source.sql(f"INSERT INTO {table} (id) VALUES (1)")
         self.source.scan()
 
-    def request(self, *tables: str | dict[str, Any], resnapshot: bool = False, **given: Any) -> Request:
+    def request(self, *tables: str | dict[str, Any], copy_on_gap: bool = False, **given: Any) -> Request:
         """What a load of this group would ask for."""
         defaults = TableOptions(
             Target.parse(TARGET),
             (self.shape,),
-            on_gap="resnapshot" if resnapshot else "fail",
+            on_gap="copy" if copy_on_gap else "fail",
             **{name: given.pop(name) for name in ("allow_masked", "key") if name in given},
         )
         return Request(CONN_ID, read_entries(tables or "dbo.*", salted=True), (), defaults, **given)

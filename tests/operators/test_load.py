@@ -406,7 +406,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         "deletes": "ignore",
         "table_properties": {"format-version": "2"},
         "tables": {"table": "lab.items", "partition_by": ("bucket(4, id)",), "key": ("id",)},
-        "on_gap": "resnapshot",
+        "on_gap": "copy",
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
@@ -414,7 +414,11 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
     request = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given}).request()
     (entry,) = request.entries
     options = entry.options(request.defaults)
-    assert (options.deletes, options.table_properties, options.resnapshot) == ("ignore", {"format-version": "2"}, True)
+    assert (options.deletes, options.table_properties, options.copies_on_gap) == (
+        "ignore",
+        {"format-version": "2"},
+        True,
+    )
     assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
 

@@ -113,8 +113,8 @@ def test_a_renamed_table_is_another_one(group: Group) -> None:
     assert left.position == position
 
 
-@pytest.mark.parametrize("resnapshot", [False, True])
-def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: Group, resnapshot: bool) -> None:
+@pytest.mark.parametrize("copy_on_gap", [False, True])
+def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: Group, copy_on_gap: bool) -> None:
     position = group.loaded(A, B)
     group.change("INSERT INTO dbo.a (id) VALUES (2)")
     last = group.change("INSERT INTO dbo.a (id) VALUES (3)")
@@ -122,9 +122,9 @@ def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: G
     def purge() -> None:
         group.source.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_a', {last}")
 
-    plan = limited(group, purge, resnapshot=resnapshot)
+    plan = limited(group, purge, copy_on_gap=copy_on_gap)
     assert list(plan.quiet) == [B]
-    if resnapshot:
+    if copy_on_gap:
         (sink,) = plan.specs[0].sinks
         assert (plan.specs[0].name, sink.read_through, sink.lost_after) == (A, None, position)
         return
@@ -456,10 +456,10 @@ def test_the_gap_behind_a_dropped_instance_says_how_to_load_anew(group: Group) -
     with group.source.hook() as hook:
         plan = plan_load(hook, group.store, group.request(), None)
         assert isinstance(plan.failures[A], GapError)
-        assert 'dbo_a was dropped before all was loaded. Load the table anew once with on_gap="resnapshot"' in str(
+        assert 'dbo_a was dropped before all was loaded. Load the table anew once with on_gap="copy"' in str(
             plan.failures[A]
         )
-        again = plan_load(hook, group.store, group.request(resnapshot=True), None)
+        again = plan_load(hook, group.store, group.request(copy_on_gap=True), None)
     assert [spec.name for spec in again.specs] == [A]
 
 
@@ -497,7 +497,7 @@ def test_an_instance_that_was_not_probed_does_not_make_its_table_a_quiet_one(
 
 
 def test_an_instance_that_reaches_back_to_one_shape_goes_on_with_that(group: Group) -> None:
-    request = group.request({"table": "dbo.*", "shapes": ["mirror", "history"]}, resnapshot=True)
+    request = group.request({"table": "dbo.*", "shapes": ["mirror", "history"]}, copy_on_gap=True)
     group.loaded(A, B)
     group.change("INSERT INTO dbo.a (id) VALUES (2)")
     group.source.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'a', N'all'")

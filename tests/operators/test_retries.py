@@ -69,10 +69,10 @@ def test_a_folder_that_the_driver_cannot_read_leaves_the_operator_as_it_was(task
 
 
 def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> None:
-    task.vouch("word")
+    task.assert_position("said")
     task.run()
     assert task.sinks(A)["mirror"].asserted is None
-    # without an event there is no job, and the word waits for one
+    # without an event there is no job, and the asserted position waits for one
     task.vouch("another")
     task.run()
     assert task.sinks(A)["mirror"].asserted == "another"
@@ -81,10 +81,10 @@ def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> 
 
 def test_what_a_person_sets_while_a_job_runs_stands(task: Task) -> None:
     task.submitted(A)
-    task.vouch("word")
-    words = task.sinks(A)
+    task.assert_position("said")
+    asserted = task.sinks(A)
     task.run()
-    assert task.sinks(A) == words
+    assert task.sinks(A) == asserted
 
 
 def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(task: Task) -> None:

@@ -127,12 +127,12 @@ class Task:
         assert stored is not None
         return dict(stored.sinks)
 
-    def vouch(self, word: str) -> None:
+    def assert_position(self, text: str) -> None:
         """Name the position of the first table's mirror anew, as a person does; the checkpoint counts as old."""
         stored = self.group.checkpoint(A)
         assert stored is not None
-        words = {"mirror": dataclasses.replace(stored.sinks["mirror"], asserted=word)}
-        self.group.store.overwrite(dataclasses.replace(stored, sinks=words, updated_at=None))
+        sinks = {"mirror": dataclasses.replace(stored.sinks["mirror"], asserted=text)}
+        self.group.store.overwrite(dataclasses.replace(stored, sinks=sinks, updated_at=None))
 
     def position(self, table: TableName) -> Lsn | None:
         stored = self.group.checkpoint(table)

@@ -90,7 +90,7 @@ class LinesTable:
     def drop_leftovers(self) -> None:
         """Nothing is left over but folders without a file that names them."""
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         return "another commit"
 
     def _number(self) -> int | None:

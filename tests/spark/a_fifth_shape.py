@@ -38,13 +38,13 @@ class Tallies(SinkRows):
         key = (target for target in self.table.data_columns if target.name in self.table.key)
         return (*key, *super().columns(layout))
 
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The tally of what came since its low."""
-        return Write(held.limit(0) if begun.staged is None else self._tally(begun.window, begun.staged))
+        return Write(target_rows.limit(0) if begun.staged is None else self._tally(begun.window, begun.staged))
 
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The tally of the keys that changed, with what it was before."""
-        before = held.select(*renamed(self.table.key), F.col("_changes").alias("_before"))
+        before = target_rows.select(*renamed(self.table.key), F.col("_changes").alias("_before"))
         rows = self._tally(window, staged).join(before, same_key(self.table.key), "left")
         rows = rows.withColumn("_changes", F.col("_changes") + F.coalesce("_before", F.lit(0))).withColumn(
             "_op", F.lit("U")

@@ -40,7 +40,7 @@ def decided(sink, found, cut=50, readable_from=0, is_empty=False, **state):
     table = dataclasses.replace(TABLE, sinks=(sink,))
     steps = table_steps(table, {sink.shape: stand}, cut=lsn(cut), readable_from=from_here)
     if steps.lost:
-        raise gap(table, steps.lost[sink.shape], from_here, None if stand.word else found)
+        raise gap(table, steps.lost[sink.shape], from_here, None if stand.asserted else found)
     return steps.of(sink.shape)
 
 
@@ -186,7 +186,7 @@ def test_a_memory_in_doubt_is_refused():
 )
 def test_a_persons_word_stands_in_for_a_marker(found, state):
     assert decided(sink(10, 10, asserted="word"), found, **state) == SinkSteps(
-        word=True, window=Window(lsn(10), lsn(50))
+        asserted=True, window=Window(lsn(10), lsn(50))
     )
 
 
@@ -197,13 +197,13 @@ def test_a_persons_word_counts_until_a_load_has_committed_on_it():
 
 
 def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
-    assert decided(sink(50, 50, asserted="word"), marker(5)) == SinkSteps(word=True, done=Done("empty", lsn(50)))
+    assert decided(sink(50, 50, asserted="word"), marker(5)) == SinkSteps(asserted=True, done=Done("empty", lsn(50)))
 
 
 @pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
 def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
     word = sink(lost_after=10, asserted="word")
-    assert decided(word, found, cut=100, readable_from=39) == SinkSteps(word=True, lost_after=lsn(10))
+    assert decided(word, found, cut=100, readable_from=39) == SinkSteps(asserted=True, lost_after=lsn(10))
     with pytest.raises(TargetError, match="is missing, although"):
         decided(word, None, exists=False, is_empty=True)
 

@@ -101,7 +101,7 @@ def test_of_two_commits_from_one_state_the_second_is_refused(table, first):
 
     assert contents(two) == [*first, (2, "one", 2)]
     assert branches(two) == ["main"]
-    assert two.moved_by().startswith("append of application ")
+    assert two.changed_by().startswith("append of application ")
 
 
 def test_a_jdbc_catalog(table_of_jdbc_catalog):

@@ -11,8 +11,8 @@ import pytest
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
+    CommitConflictError,
     InstanceChangedError,
-    MarkerMovedError,
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
@@ -449,7 +449,7 @@ def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
 
     assert error(failed).kind == "GapError"
     assert error(failed).permanent
-    assert "resnapshot" in error(failed).message
+    assert 'on_gap="copy"' in error(failed).message
     assert len(orders.lake("dbo.orders")) == 200
 
     lost = positions(first)["mirror"][0]
@@ -1042,7 +1042,7 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
 
     load.run()
     ((error, _),) = load.failed.values()
-    assert isinstance(error, MarkerMovedError)
+    assert isinstance(error, CommitConflictError)
 
     missing = Window(positions(first)["mirror"][0], job.upto.of(Lsn))
     assert str(error).startswith(

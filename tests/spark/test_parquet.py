@@ -97,7 +97,7 @@ def test_of_several_commits_from_one_state_exactly_one_wins(spark, new, folder, 
 
     assert contents(spark, folder) == [(winner, "row", 1)] + ([(9, "first", 9)] if exists else [])
     assert new().state().marker == marker(10 + winner)
-    assert new().moved_by().startswith(f"manifest {2 if exists else 1} of job job{winner} at ")
+    assert new().changed_by().startswith(f"manifest {2 if exists else 1} of job job{winner} at ")
     # the losers' files are gone, and no draft is left
     assert len(list((folder / "t x" / "data").iterdir())) == (2 if exists else 1)
     assert not list((folder / "t x" / "_manifests").glob(".*"))
@@ -199,7 +199,7 @@ def test_a_folder_that_is_removed_while_a_job_runs(table, folder, monkeypatch, m
     state, rows = target.state(), frame(target, [(2, "b", 2)])
     if moment == "before":
         shutil.rmtree(folder / "t x")
-        for ask in (lambda: target.rows(state), target.moved_by):
+        for ask in (lambda: target.rows(state), target.changed_by):
             with pytest.raises(TargetError, match=r"is gone, which was there when this job began.*Restore the folder"):
                 ask()
     else:

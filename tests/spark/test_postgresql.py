@@ -290,7 +290,7 @@ def test_a_table_that_others_made_anew_is_doubtful(table):
     assert (state.marker, state.is_empty) == (None, False)
     assert "was made anew, or restored from a dump" in str(state.doubt)
     assert not target.commit(seen, Write(frame(target, [(2, "b", 2)])), marker(2))
-    # on a person's word it goes on from there
+    # from an asserted position it goes on
     load(target, 3, [(3, "c", 3)])
     assert (table().state().marker, table().state().doubt) == (marker(3), None)
 

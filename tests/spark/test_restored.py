@@ -88,7 +88,7 @@ def test_what_was_read_of_two_histories_is_not_loaded(orders, monkeypatch, point
     at = positions(loaded)
     error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders", at=at), unseen=unseen)
 
-    assert (error.kind, error.permanent) == ("SourceMovedError", False)
+    assert (error.kind, error.permanent) == ("SourceRestoredError", False)
     assert "the database was restored while it was read" in error.message
     following = orders.load(orders.table("dbo.orders", at=at))
     if unseen:
@@ -111,7 +111,7 @@ def test_what_was_copied_of_two_histories_is_not_loaded(orders, monkeypatch, poi
 
     error = restored(orders, monkeypatch, point, kept, orders.table("dbo.orders"), upto=cut, unseen=True)
 
-    assert (error.kind, error.permanent) == ("SourceMovedError", False)
+    assert (error.kind, error.permanent) == ("SourceRestoredError", False)
     assert " now, and stood for " in error.message
     again = orders.load(orders.table("dbo.orders"))
     assert again.tables[0].error is None
@@ -124,7 +124,7 @@ def test_what_a_copy_saw_and_nobody_captured_is_told_by_the_recovery_fork(orders
 
     error = restored(orders, monkeypatch, WRITTEN, kept, orders.table("dbo.orders"))
 
-    assert error.kind == "SourceMovedError"
+    assert error.kind == "SourceRestoredError"
     assert "the recovery fork was" in error.message
     assert orders.load(orders.table("dbo.orders")).tables[0].error is None
     compare(orders)
@@ -141,5 +141,5 @@ def test_a_replay_of_what_is_no_more_writes_nothing(orders, monkeypatch):
 
     error = restored(orders, monkeypatch, AFTER_PLAN, kept, history, replay=replay)
 
-    assert error.kind == "SourceMovedError"
+    assert error.kind == "SourceRestoredError"
     assert contents(orders) == held

@@ -41,7 +41,7 @@ def test_the_mask_of_a_wide_table_names_its_columns(spark, tmp_path, count):
     for n, bits in enumerate(masks, start=1):
         assert found[n]["_changed"] == [f"it's {bit}" for bit in sorted(bits)]
         assert found[n]["_unknown"] == [f"it's {bit}" for bit in range(1, count + 1, 2) if bit not in bits]
-        assert found[n]["_moved"] == (9 in bits)
+        assert found[n]["_key_changed"] == (9 in bits)
     assert staged.count(window).unknown == len(masks) - 1
 
 

@@ -110,19 +110,19 @@ class SinkRows(ABC):
             )
 
     @abstractmethod
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """What begins the sink: the copied rows, with the events from the copy's low on in their place.
 
-        :param held: the rows of the target
-        :raises CopyMovedError: if a value cannot be known, since it changed during the copy
+        :param target_rows: the rows of the target
+        :raises CopyUncertainError: if a value cannot be known, since it changed during the copy
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
 
     @abstractmethod
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """What a window adds to a sink that is loaded up to its start.
 
-        :param held: the rows of the target
+        :param target_rows: the rows of the target
         :param gaps: what the sink lacks
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user named, is not unique
@@ -137,7 +137,7 @@ class SinkRows(ABC):
         """
         return (*known, Gap(after, window.after))
 
-    def newest(self, held: DataFrame) -> str | int | None:
+    def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position that the target's rows name; None where they name none."""
         return None
 
@@ -156,10 +156,10 @@ class SinkRows(ABC):
             advice="Replay into a history.",
         )
 
-    def missing(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def missing(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """What the target lacks of a window that was loaded before; of a shape that takes a replay."""
         raise NotImplementedError
 
-    def has_others(self, window: Window, held: DataFrame) -> bool:
+    def has_others(self, window: Window, target_rows: DataFrame) -> bool:
         """Whether the target holds rows from outside of a window; of a shape that takes a replay."""
         raise NotImplementedError

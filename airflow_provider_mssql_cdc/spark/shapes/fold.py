@@ -19,9 +19,9 @@ def last_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
     :param events: staged rows
     :param key: columns that identify a row
     """
-    if "_moved" in events.columns:
+    if "_key_changed" in events.columns:
         # The other before images change nothing: their after images follow.
-        events = events.where((F.col("_op") != "B") | F.col("_moved"))
+        events = events.where((F.col("_op") != "B") | F.col("_key_changed"))
     last = events.groupBy(*map(column, key)).agg(F.max("_n").alias("_n")).select("_n")
     return events.join(last, "_n", "left_semi")
 

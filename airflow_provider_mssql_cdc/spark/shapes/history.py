@@ -73,7 +73,7 @@ class History(SinkRows):
         spec = self.table.spec
         check_history_key(spec.name, self.sink.history, key=spec.schema.key, unique=spec.unique_key)
 
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The copied rows as ``R`` at the copy's low, but for those that changed meanwhile; and the events since."""
         names = [*(column(target.name) for target in self.columns(layout=1)), F.col(TRAN_ID)]
         window, staged, copy = begun.window, begun.staged, begun.copy
@@ -83,15 +83,15 @@ class History(SinkRows):
         if staged is not None and not window.is_empty:
             known = self.table.known_in_copy(copy.rows(), staged, window) if copy is not None else None
             parts.append(self.rows(window, staged, known).select(*names))
-        return Write(reduce(DataFrame.unionAll, parts) if parts else held.limit(0))
+        return Write(reduce(DataFrame.unionAll, parts) if parts else target_rows.limit(0))
 
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events."""
-        return Write(self.rows(window, staged, self.known(window, held, gaps)))
+        return Write(self.rows(window, staged, self.known(window, target_rows, gaps)))
 
-    def newest(self, held: DataFrame) -> str | int | None:
+    def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""
-        newest: str | int | None = self._identified(held).agg(F.max("_lsn")).collect()[0][0]
+        newest: str | int | None = self._identified(target_rows).agg(F.max("_lsn")).collect()[0][0]
         return newest
 
     def check_replay(self, name: str, reached: Position | None, upto: Position, *, anew: bool) -> None:
@@ -112,19 +112,19 @@ class History(SinkRows):
                 advice="Load it first.",
             )
 
-    def missing(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def missing(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events that the history does not hold."""
-        events = self._identified(self.rows(window, staged, self.known(window, held, gaps)))
-        there = self._identified(held).where(within(window))
+        events = self._identified(self.rows(window, staged, self.known(window, target_rows, gaps)))
+        there = self._identified(target_rows).where(within(window))
         present = there.select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
         same = F.lit(True)
         for name in IDENTITY:
             same &= F.col(name).eqNullSafe(F.col(TEMPORARY + name))
         return Write(events.join(present, same, "left_anti"))
 
-    def has_others(self, window: Window, held: DataFrame) -> bool:
+    def has_others(self, window: Window, target_rows: DataFrame) -> bool:
         """Whether the history holds events from outside of a window."""
-        return not self._identified(held).where(~within(window)).isEmpty()
+        return not self._identified(target_rows).where(~within(window)).isEmpty()
 
     def rows(self, window: Window, staged: Staged, known: DataFrame | None) -> DataFrame:
         """What a window adds.
@@ -163,18 +163,18 @@ class History(SinkRows):
         """
         events, options = staged.rows(window), self.sink.history
         if not options.is_net:
-            return events.where(F.col("_op").isin(*letters(options)) | F.col("_moved"))
+            return events.where(F.col("_op").isin(*letters(options)) | F.col("_key_changed"))
         left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))
         return by_keys_of(events, left_out, self.table.key, "left_anti")
 
-    def known(self, window: Window, held: DataFrame, gaps: Sequence[Gap] = ()) -> DataFrame | None:
+    def known(self, window: Window, target_rows: DataFrame, gaps: Sequence[Gap] = ()) -> DataFrame | None:
         """What the history knows of each key as it was before a window; None where it cannot know.
 
         :param gaps: what it lacks: images of before one say nothing of what comes after it
         """
         if not self.table.key or not self.sink.history.has_latest:
             return None
-        rows = images(self.table, held) if self.is_wide else held
+        rows = images(self.table, target_rows) if self.is_wide else target_rows
         if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
             rows = rows.where(F.col("_lsn") >= since.sort_key)
         return self.latest(window, rows)

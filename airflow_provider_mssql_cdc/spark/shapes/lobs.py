@@ -47,7 +47,7 @@ def resolve(
         if not enforced:
             rows = _with_shared_keys(rows, known, key)
         rows = _carry_forward(rows, known, key, lobs)
-        if moves and not rows.where(F.col("_moved") & _any_unknown(lobs)).isEmpty():
+        if moves and not rows.where(F.col("_key_changed") & _any_unknown(lobs)).isEmpty():
             rows = _follow_key_changes(rows, key, lobs)
     return _unwrapped(rows, events, lobs)
 
@@ -124,12 +124,12 @@ def _carry_forward(rows: DataFrame, known: DataFrame | None, key: Sequence[str],
 
 def _begins() -> Column:
     """The condition that an event brings a row to its key."""
-    return (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_moved"))
+    return (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_key_changed"))
 
 
 def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[str]) -> DataFrame:
     """Mark the events of a key in those transactions in which several rows may have had it at once."""
-    ends = (F.col("_op") == "D") | ((F.col("_op") == "B") & F.col("_moved"))
+    ends = (F.col("_op") == "D") | ((F.col("_op") == "B") & F.col("_key_changed"))
     by_key = Window.partitionBy(*map(column, key)).orderBy("_n")
     first_begins = F.first(_begins()).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
     held = ~first_begins

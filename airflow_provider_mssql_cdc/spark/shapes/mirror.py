@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
@@ -42,7 +42,7 @@ class Mirror(SinkRows):
         """Its key is the source's: unique where the server enforces it and it cannot be NULL."""
         return self.table.spec.unique_key and not self.table.nullable_key
 
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The copied rows, with those in their place that changed meanwhile; what vanished in a gap goes."""
         assert begun.copy is not None
         rows = self._first_rows(begun.window, begun.staged, begun.copy)
@@ -50,31 +50,34 @@ class Mirror(SinkRows):
             rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
         if not begun.anew:
             return Write(rows)
-        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, held, begun.known_at))
+        kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, target_rows, begun.known_at))
         return Write(kept, old=OldRows.ALL)
 
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """One row per key that changed, to put or to delete."""
         return Write(
-            self.changes(window, staged, held), self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key
+            self.changes(window, staged, target_rows),
+            self.table.key,
+            OldRows.OF_KEY,
+            nullable_key=self.table.nullable_key,
         )
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """Nothing: all rows were replaced."""
         return ()
 
-    def changes(self, window: Window, staged: Staged, held: DataFrame) -> DataFrame:
+    def changes(self, window: Window, staged: Staged, target_rows: DataFrame) -> DataFrame:
         """One row per key that changed in the window, to put or to delete.
 
-        :param held: the mirror's rows, those of before the window
+        :param target_rows: the mirror's rows, those of before the window
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
         if self.sink.deletes == SOFT:
-            held = held.where("_deleted_at IS NULL")
-        events = self.table.events(staged, window, self.table.known_now(held))
+            target_rows = target_rows.where("_deleted_at IS NULL")
+        events = self.table.events(staged, window, self.table.known_now(target_rows))
         unenforced = self.table.unenforced_key
-        last = unenforced.changes(events, held) if unenforced else last_per_key(events, self.table.key)
+        last = unenforced.changes(events, target_rows) if unenforced else last_per_key(events, self.table.key)
         changes = self._kept(last)
         if unknown := self._unknown(staged, window, changes):
             raise TargetError(
@@ -89,7 +92,7 @@ class Mirror(SinkRows):
         if staged is None or events is None or last is None:
             return stay
         if unknown := self._unknown(staged, window, last):
-            raise CopyMovedError(
+            raise CopyUncertainError(
                 f"CDC left out the value of {unknown}, which changed while the table was copied.",
                 table=str(self.table.spec.name),
                 advice="Run the task again, at a quiet moment of the table: a copy during which "
@@ -109,9 +112,9 @@ class Mirror(SinkRows):
             changes = changes.withColumn("_deleted_at", F.when(is_delete(), time))
         return changes.withColumn("_op", F.when(is_delete(), "U").otherwise(F.col("_op")))
 
-    def _gone(self, rows: DataFrame, held: DataFrame, known_at: datetime.datetime | None) -> DataFrame:
+    def _gone(self, rows: DataFrame, target_rows: DataFrame, known_at: datetime.datetime | None) -> DataFrame:
         """The rows that vanished within a gap, of which nobody knows when, for a mirror that keeps deleted rows."""
-        gone = by_keys_of(held, rows, self.table.key, "left_anti")
+        gone = by_keys_of(target_rows, rows, self.table.key, "left_anti")
         if self.sink.deletes == SOFT:
             time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
             gone = gone.withColumn("_deleted_at", F.coalesce("_deleted_at", time))

@@ -38,7 +38,7 @@ class Versions(SinkRows):
         """The columns that identify a version."""
         return (*self.table.key, self.begins)
 
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """Versions of the copied rows from the copy's low, and of the events since.
 
         In a gap the versions that vanished, or differ at the copy's low, end there, and what differs begins.
@@ -47,13 +47,13 @@ class Versions(SinkRows):
         low = begun.window.after
         stay, events, _ = self.table.copied_and_events(begun.copy, begun.staged, begun.window)
         if begun.anew:
-            return self._anew(stay, low, events, held)
+            return self._anew(stay, low, events, target_rows)
         copied = self._begun(stay, low)
         return Write(copied if events is None else copied.unionByName(self._of_events(events)))
 
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The versions that a window begins, and those that it ends."""
-        now = self.still_open(held)
+        now = self.still_open(target_rows)
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
         events = self.table.events(staged, window, known)
         return self._puts([self._of_events(events), self._ended(now, events)])
@@ -64,23 +64,23 @@ class Versions(SinkRows):
         """
         return (*known, Gap(after, window.upto))
 
-    def newest(self, held: DataFrame) -> str | int | None:
+    def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position at which a version begins or ends."""
-        found = held.agg(F.max(self.begins), F.max(self.ends)).collect()[0]
+        found = target_rows.agg(F.max(self.begins), F.max(self.ends)).collect()[0]
         return max(filter(None, found), default=None)
 
-    def still_open(self, held: DataFrame) -> DataFrame:
+    def still_open(self, target_rows: DataFrame) -> DataFrame:
         """The versions that count now, one per key."""
-        return held.where(F.col(self.ends).isNull())
+        return target_rows.where(F.col(self.ends).isNull())
 
-    def _anew(self, copied: DataFrame, low: Position, events: DataFrame | None, held: DataFrame) -> Write:
+    def _anew(self, copied: DataFrame, low: Position, events: DataFrame | None, target_rows: DataFrame) -> Write:
         """What closes a gap.
 
         :param copied: the rows whose keys have no event
         :param events: after ``low``; None where there are none
-        :param held: the table's versions, those of before the gap
+        :param target_rows: the table's versions, those of before the gap
         """
-        now = self.still_open(held)
+        now = self.still_open(target_rows)
         data = [target.name for target in self.table.data_columns]
         same = by_keys_of(now, copied, data, "left_semi")
         gone = by_keys_of(now, same, self.table.key, "left_anti")

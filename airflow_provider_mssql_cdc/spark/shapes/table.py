@@ -88,7 +88,7 @@ class TableRows:
         if not counts.unknown:
             return events
         enforced = self.spec.unique_key
-        events = resolve(events, known, self.key, self.lobs, enforced=enforced, moves=counts.moved > 0)
+        events = resolve(events, known, self.key, self.lobs, enforced=enforced, moves=counts.key_changed > 0)
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
@@ -118,7 +118,7 @@ class TableRows:
             # rows on the move may be met twice under one key
             copied = self.unenforced_key.alone(copied)
         lobs = F.array(*map(F.lit, self.lobs))
-        begins = (F.col("_op") == "I") | F.col("_moved")
+        begins = (F.col("_op") == "I") | F.col("_key_changed")
         may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
         after_images = staged.rows(window).where(F.col("_op").isin("I", "U"))
         changed = F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown")
@@ -143,7 +143,7 @@ class TableRows:
 
         :param window: from the copy's low on
         :raises KeyRequiredError: if the key, which the user named, is not unique
-        :raises CopyMovedError: if rows passed such a key on while they were copied
+        :raises CopyUncertainError: if rows passed such a key on while they were copied
         """
         copied = copy.rows()
         if staged is None or not staged.count(window).events:

@@ -23,19 +23,19 @@ class Transactions(SinkRows):
         """Copied rows are of no transaction."""
         return False
 
-    def first(self, begun: Beginning, held: DataFrame) -> Write:
+    def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The transactions since its low."""
         if begun.staged is None or begun.window.is_empty:
-            return Write(held.limit(0))
+            return Write(target_rows.limit(0))
         return Write(self.rows(begun.window, begun.staged))
 
-    def next(self, window: Window, staged: Staged, held: DataFrame, gaps: Sequence[Gap]) -> Write:
+    def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's transactions."""
         return Write(self.rows(window, staged))
 
-    def newest(self, held: DataFrame) -> str | int | None:
+    def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest transaction."""
-        newest: str | int | None = held.agg(F.max(self.table.position)).collect()[0][0]
+        newest: str | int | None = target_rows.agg(F.max(self.table.position)).collect()[0][0]
         return newest
 
     def rows(self, window: Window, staged: Staged) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
-from airflow_provider_mssql_cdc.core.exceptions import CopyMovedError, KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, renamed, same_key
 
@@ -42,15 +42,15 @@ class UnenforcedKey:
     image: Sequence[str]
     has_lobs: bool
 
-    def changes(self, events: DataFrame, held: DataFrame) -> DataFrame:
+    def changes(self, events: DataFrame, target_rows: DataFrame) -> DataFrame:
         """One event for each key that changed: of the row that is left, or one that says that it is gone.
 
         :param events: staged rows of a window, with all before images
-        :param held: the mirror's rows, those of before the window
+        :param target_rows: the mirror's rows, those of before the window
         :raises KeyRequiredError: if several rows are left of one key
         :raises TargetError: if a column's value is not sure, since a row with the same other columns had the key too
         """
-        by_key = self._beside_held(events, held)
+        by_key = self._beside_target_rows(events, target_rows)
         self._refuse(by_key)
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 
@@ -60,9 +60,9 @@ class UnenforcedKey:
         :param copied: rows, each of some moment within the window
         :param events: staged rows of the window, with all before images
         :raises KeyRequiredError: if several rows are left of one key
-        :raises CopyMovedError: if the copy does not tell what was there
+        :raises CopyUncertainError: if the copy does not tell what was there
         """
-        by_image = self._without_held(events)
+        by_image = self._without_target_rows(events)
         self._refuse_several(by_image.where(F.col(_LEFT) > 1))
         number = by_image.where(~F.col(_THROUGH)).select(F.col(_NUMBER).alias("_n"))
         left = events.join(number, "_n", "left_semi")
@@ -82,7 +82,7 @@ class UnenforcedKey:
         by_key = rows.groupBy(*renamed(self.key)).agg(F.count("*").alias(_SUM))
         return rows.join(by_key.where(F.col(_SUM) == 1), same_key(self.key), "left_semi")
 
-    def _beside_held(self, events: DataFrame, held: DataFrame) -> DataFrame:
+    def _beside_target_rows(self, events: DataFrame, target_rows: DataFrame) -> DataFrame:
         names = [*self._key(), *map(column, self.image)]
         by_transaction = (
             _signed(events)
@@ -93,7 +93,7 @@ class UnenforcedKey:
             .withColumn(_WENT, F.when(F.col(_NET) < 0, F.col(_WENT)))
             .drop("_lsn", _SIGN)
         )
-        here = by_keys_of(held, events, self.key, "left_semi").select(
+        here = by_keys_of(target_rows, events, self.key, "left_semi").select(
             *names,
             F.lit(1).cast("bigint").alias(_NET),
             *(F.lit(None).cast("bigint").alias(name) for name in (_CAME, _WENT)),
@@ -117,7 +117,7 @@ class UnenforcedKey:
         )
         return by_key.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)).otherwise(F.col(_WENT)))
 
-    def _without_held(self, events: DataFrame) -> DataFrame:
+    def _without_target_rows(self, events: DataFrame) -> DataFrame:
         """Balance events beside rows of which nobody knows whether they are those of before or of after.
 
         An image that goes before it comes was there at the beginning. Of others only those that went through leave
@@ -135,7 +135,7 @@ class UnenforcedKey:
         found = rows.groupBy(*names).agg(
             (F.sum(_SIGN) + F.greatest(-F.min(_SUM), F.lit(0))).alias(_LEFT),
             ((F.min(_SUM) >= 0) & ~F.max(F.col(_NET) != 0)).alias(_THROUGH),
-            F.max("_moved").alias(_MOVED),
+            F.max("_key_changed").alias(_MOVED),
             *_numbers(),
         )
         return found.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)))
@@ -148,7 +148,7 @@ class UnenforcedKey:
         missing = by_keys_of(through.where(_MOVED), copied, names, "left_anti")
         # a scan that meets rows on the move may miss one, or meet it twice; LOBs tell rows apart that look the same
         if not missing.isEmpty() or (self.has_lobs and not there.isEmpty()):
-            raise CopyMovedError(
+            raise CopyUncertainError(
                 "rows passed keys on while the table was copied, so that the copy does not tell which one is left.",
                 table=str(self.table),
                 advice="Run the task again.",

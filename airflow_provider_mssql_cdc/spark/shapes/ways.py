@@ -48,12 +48,12 @@ def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
     function takes the images of a key that was changed in place (trace flag 8207) for one row's; here they are the end
     of the old key and the beginning of the new one. It compares keys by the collation, and this by their values.
     """
-    moved = F.col("_moved")
-    kind = F.when(moved & (F.col("_op") == "B"), "D").when(moved, "I").otherwise(F.col("_op"))
-    rows = events.where((F.col("_op") != "B") | moved).withColumn("_op", kind)
+    changed = F.col("_key_changed")
+    kind = F.when(changed & (F.col("_op") == "B"), "D").when(changed, "I").otherwise(F.col("_op"))
+    rows = events.where((F.col("_op") != "B") | changed).withColumn("_op", kind)
     found = [F.min_by("_op", "_n").alias(_FIRST), F.max_by("_op", "_n").alias(_LAST), F.max("_n").alias("_n")]
     if changes == NET_MASK:
-        found.append(_all_changed(table, moved).alias(_MASK))
+        found.append(_all_changed(table, changed).alias(_MASK))
     by_key = rows.groupBy(*map(column, table.key)).agg(*found)
     net = F.when(F.col(_LAST) == "D", "D").when(F.col(_FIRST) == "I", "I").otherwise("U")
     by_key = by_key.where((F.col(_FIRST) != "I") | (F.col(_LAST) != "D")).withColumn(_NET, net)
@@ -63,8 +63,8 @@ def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
     return rows.drop("_changed").join(answer, "_n").withColumn("_op", F.col(_NET)).select(*map(column, events.columns))
 
 
-def _all_changed(table: TableRows, moved: Column) -> Column:
+def _all_changed(table: TableRows, changed: Column) -> Column:
     """The columns that a key's changes name, in the order of the mask; all where another row took the key."""
     names = F.array(*(F.lit(mapping.name) for mapping in shown(table.mappings)))
-    found = F.flatten(F.collect_set(F.when(moved, names).otherwise(F.col("_changed"))))
+    found = F.flatten(F.collect_set(F.when(changed, names).otherwise(F.col("_changed"))))
     return F.array_intersect(names, found)

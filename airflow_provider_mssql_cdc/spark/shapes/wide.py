@@ -80,7 +80,7 @@ def records(table: TableRows, events: DataFrame) -> DataFrame:
     )
 
 
-def images(table: TableRows, held: DataFrame) -> DataFrame:
+def images(table: TableRows, target_rows: DataFrame) -> DataFrame:
     """Wide records as events: what each left of its row, or took."""
     took = F.col("type") == DELETE
     known = F.when(took, _unprefixed(BEFORE)).otherwise(_unprefixed(AFTER))
@@ -88,7 +88,9 @@ def images(table: TableRows, held: DataFrame) -> DataFrame:
         F.when(took, column(BEFORE + target.name)).otherwise(column(AFTER + target.name)).alias(target.name)
         for target in table.data_columns
     ]
-    return held.select(*data, _letter().alias("_op"), _plain_lsn().alias("_lsn"), "_seq", known.alias("_unknown"))
+    return target_rows.select(
+        *data, _letter().alias("_op"), _plain_lsn().alias("_lsn"), "_seq", known.alias("_unknown")
+    )
 
 
 def identified(rows: DataFrame) -> DataFrame:

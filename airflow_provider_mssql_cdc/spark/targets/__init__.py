@@ -127,7 +127,7 @@ class TargetTable(Protocol):
     def drop_leftovers(self) -> None:
         """Drop what jobs left behind that ended without tidying up."""
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
 
 

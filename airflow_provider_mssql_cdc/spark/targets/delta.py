@@ -170,7 +170,7 @@ class DeltaTable(LakeTable):
             self._remember(own, after)
         return True
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
         commits = self._commits()
         newest = commits[max(commits)]

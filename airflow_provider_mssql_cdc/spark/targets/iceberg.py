@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, MarkerMovedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, CommitConflictError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
@@ -163,7 +163,7 @@ class IcebergTable(LakeTable):
             self._remember(marker, snapshot)
         return snapshot is not None
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
         refs, snapshots = self._history()
         newest = snapshots.get(refs.get("main", 0))
@@ -253,7 +253,7 @@ class IcebergTable(LakeTable):
         refs, snapshots = self._history()
         ours, now = refs.get(branch), refs.get("main")
         if ours is None:
-            raise MarkerMovedError(
+            raise CommitConflictError(
                 f"{self.name}: branch {branch}, on which this load has written, was dropped by others.",
                 advice=f"Run the task again, and leave branches alone whose names begin with {BRANCH}: they expire.",
             )

@@ -159,7 +159,7 @@ class ParquetTable(FileTable):
             if file.stat().st_mtime < time.time() - _LEFT_OVER_AFTER:
                 file.unlink(missing_ok=True)
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
         newest = self._known()[-1]
         return f"manifest {newest.number} of job {newest.spec_id} at {time.ctime(newest.made_at)}"

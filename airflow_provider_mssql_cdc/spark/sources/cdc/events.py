@@ -71,7 +71,7 @@ def _events(
             F.col("command_id").alias("_command_id"),
             _text("seqval").alias("_seqval"),
             F.col("seq").alias("_seq"),
-            _moved(schema).alias("_moved"),
+            _key_changed(schema).alias("_key_changed"),
             _changed(mappings, selection).alias("_changed"),
             _unknown(mappings, selection).alias("_unknown"),
         ]
@@ -110,7 +110,7 @@ def _bit(column: SourceColumn) -> str:
     return f"getbit(mask_{chunk}, {bit})"
 
 
-def _moved(schema: TableSchema) -> Column:
+def _key_changed(schema: TableSchema) -> Column:
     """Whether an update changed the key: then its images belong to two keys."""
     bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
     return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")

@@ -256,7 +256,7 @@ class PostgresqlTable:
                 staging.drop()
         return done
 
-    def moved_by(self) -> str:
+    def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
         with self._database.transaction(reading=True) as cursor:
             row = self._run(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lake import catalog
-from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
+from tests.support.lake import catalog
+from tests.support.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

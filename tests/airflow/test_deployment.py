@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_mssql_cdc.cli.demo import shop
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.airflow.deployment import Deployment
-from tests.lake import add_catalog
+from tests.support.airflow.deployment import Deployment
+from tests.support.lake import add_catalog
 
 DAGS = Path(__file__).parents[2] / "dags"
 DAY = datetime.timedelta(days=1)

@@ -65,7 +65,7 @@ def serve(rows: int, rounds: int) -> None:
 
 def count(port: int, user: str, password: str) -> None:
     """Log in, select everything, and count bytes until the server has nothing more to say."""
-    from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
+    from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
 
     with RawClient(port) as client:
         client.login(user=user, password=password, database="bench")

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark.targets.parquet import read_history
 from tests.benchmarks import source
 from tests.benchmarks.by_hand import COLUMNS
-from tests.logins import TARGET_PASSWORD, TARGET_USER
+from tests.support.logins import TARGET_PASSWORD, TARGET_USER
 
 _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
 _EVENT = "_op, _lsn, _command_id, _seqval, _commit_ts"

@@ -20,7 +20,7 @@ from tests.benchmarks import source
 from tests.benchmarks.application import Application, submit
 from tests.benchmarks.contents import differing_rows
 from tests.benchmarks.loads import Loads
-from tests.spark import postgres
+from tests.support.spark import postgres
 
 SHAPES = {
     ICEBERG: (MIRROR, HISTORY, SCD2),

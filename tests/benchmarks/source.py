@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.operators import jars
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.logins import TARGET_PASSWORD, TARGET_USER
+from tests.support.logins import TARGET_PASSWORD, TARGET_USER
 
 DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 DATABASE, TABLE, INSTANCE = "bench", "dbo.wide", "dbo_wide"

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
-from tests.core.states import checkpoint_of
+from tests.support.core.states import checkpoint_of
 
 NOON = datetime.datetime(2026, 1, 1, 12)
 ORDERS = Identity("shop_conn", "Shop", TableName("sales", "orders.old"), "iceberg://lake/shop")

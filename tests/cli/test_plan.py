@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from tests.hooks.source import CONN_ID, TARGET, Source
-from tests.operators.group import A, B, Group
+from tests.support.hooks.source import CONN_ID, TARGET, Source
+from tests.support.operators.group import A, B, Group
 
 DAG = """
 from airflow.sdk import DAG, task

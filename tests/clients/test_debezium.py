@@ -8,7 +8,7 @@ import pytest
 from py4j.java_gateway import JavaGateway
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.clients.debezium import Debezium, Event, gateway
+from tests.support.clients.debezium import Debezium, Event, gateway
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("debezium"), pytest.mark.timeout(600)]
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.clients.drivers import CLIENTS, Client, Encrypt, MssqlPython, PyodbcFreetds, SqlAlchemy
-from tests.clients.relay import Relay
+from tests.support.clients.drivers import CLIENTS, Client, Encrypt, MssqlPython, PyodbcFreetds, SqlAlchemy
+from tests.support.clients.relay import Relay
 
 ROWS = 100_000
 Connect = Callable[..., Client]

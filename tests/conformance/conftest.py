@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.database import Database
-from tests.conformance.servers import REAL_SERVER, Embedded, Real, Server
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import REAL_SERVER, Embedded, Real, Server
 
 
 @pytest.fixture(scope="session")

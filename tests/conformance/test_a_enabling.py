@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tests.conformance.database import Database, track
-from tests.conformance.servers import Embedded, Server
+from tests.support.conformance.database import Database, track
+from tests.support.conformance.servers import Embedded, Server
 
 CDC_TABLES = {"change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping"}
 

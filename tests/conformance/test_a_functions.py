@@ -7,9 +7,9 @@ import datetime
 
 import pytest
 
-from tests.conformance.client import SqlServerError, literal
-from tests.conformance.database import ORDER, ZERO, Database
-from tests.conformance.servers import Server
+from tests.support.conformance.client import SqlServerError, literal
+from tests.support.conformance.database import ORDER, ZERO, Database
+from tests.support.conformance.servers import Server
 
 _ALL = "cdc.fn_cdc_get_all_changes_dbo_t"
 _NET = "cdc.fn_cdc_get_net_changes_dbo_t"

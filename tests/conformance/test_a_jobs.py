@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.conformance.client import Row
-from tests.conformance.database import Database
-from tests.conformance.servers import Server, wait_for
+from tests.support.conformance.client import Row
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import Server, wait_for
 
 _SETTINGS = "maxtrans, maxscans, continuous, pollinginterval, retention, threshold"
 

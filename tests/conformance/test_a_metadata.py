@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.client import Row
-from tests.conformance.database import Database
+from tests.support.conformance.client import Row
+from tests.support.conformance.database import Database
 
 
 def columns_of(db: Database, name: str) -> list[Row]:

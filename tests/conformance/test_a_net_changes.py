@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.client import Row, literal
-from tests.conformance.database import Database
+from tests.support.conformance.client import Row, literal
+from tests.support.conformance.database import Database
 
 _INSERT = "INSERT INTO dbo.t VALUES (1, 'x', 1)"
 _AGAIN = "INSERT INTO dbo.t VALUES (1, 'z', 3)"

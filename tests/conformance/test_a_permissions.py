@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.client import Client, literal
-from tests.conformance.database import ZERO, Database
+from tests.support.conformance.client import Client, literal
+from tests.support.conformance.database import ZERO, Database
 
 
 def _function(db: Database, name: str = "fn_cdc_get_all_changes_dbo_t") -> str:

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from tests.conformance.client import literal
-from tests.conformance.database import ORDER, Database
-from tests.conformance.servers import Server, wait_for
+from tests.support.conformance.client import literal
+from tests.support.conformance.database import ORDER, Database
+from tests.support.conformance.servers import Server, wait_for
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.client import SqlServerError
-from tests.conformance.database import Database
-from tests.conformance.servers import Server
+from tests.support.conformance.client import SqlServerError
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import Server
 
 
 def test_14_commit_is_invisible_until_a_scan(server: Server, t: Database) -> None:

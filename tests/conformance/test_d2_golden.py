@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.client import Row, literal
-from tests.conformance.database import Database
+from tests.support.conformance.client import Row, literal
+from tests.support.conformance.database import Database
 
 _TRANSACTIONS = [
     "INSERT INTO dbo.t VALUES (1, 'x', 1), (2, 'y', 2)",

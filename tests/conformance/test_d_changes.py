@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.conformance.client import Row
-from tests.conformance.database import Database
+from tests.support.conformance.client import Row
+from tests.support.conformance.database import Database
 
 _IDS = "__$operation, id"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.client import Client, Row, literal
-from tests.conformance.database import Database
-from tests.conformance.servers import Server
+from tests.support.conformance.client import Client, Row, literal
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import Server
 
 
 def prepared(client: Client, sql: str, *values: Any) -> list[Row]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.client import literal
-from tests.conformance.database import Database
-from tests.conformance.servers import Server
+from tests.support.conformance.client import literal
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import Server
 
 _HISTORY = "SELECT required_column_update, ddl_command FROM cdc.ddl_history ORDER BY ddl_lsn"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.database import Database
-from tests.conformance.not_built import CHANGE_TRACKING, refused
-from tests.conformance.servers import Server
+from tests.support.conformance.database import Database
+from tests.support.conformance.not_built import CHANGE_TRACKING, refused
+from tests.support.conformance.servers import Server
 
 
 @pytest.mark.parametrize("statement", CHANGE_TRACKING.values(), ids=CHANGE_TRACKING)

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tests.conformance.client import Client, SqlServerError
-from tests.conformance.database import Database
-from tests.conformance.servers import Server
+from tests.support.conformance.client import Client, SqlServerError
+from tests.support.conformance.database import Database
+from tests.support.conformance.servers import Server
 
 _SCANS = "sys.dm_cdc_log_scan_sessions"
 _LSN_TEXT = re.compile(r"[0-9a-f]{8}:[0-9a-f]{8}:[0-9a-f]{4}\0")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.database import Database
+from tests.support.conformance.database import Database
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.client import Row, literal
-from tests.conformance.database import ZERO, Database
+from tests.support.conformance.client import Row, literal
+from tests.support.conformance.database import ZERO, Database
 
 _BAD_RANGE = "SELECT * FROM cdc.fn_cdc_get_{}_changes_dbo_t(NULL, NULL, N'all')"
 _ALL_BITS = b"\x07"

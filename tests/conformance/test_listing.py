@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.conformance.not_built import CHANGE_TRACKING, FIRST_STATEMENTS, STATEMENTS, VERSIONS
+from tests.support.conformance.not_built import CHANGE_TRACKING, FIRST_STATEMENTS, STATEMENTS, VERSIONS
 
 _HERE = Path(__file__).parent
 _DOCS = _HERE.parents[1] / "docs" / "sandbox.md"

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from tests.conformance.database import Database
-from tests.conformance.not_built import FIRST_STATEMENTS, STATEMENTS, refused
-from tests.conformance.servers import Server
+from tests.support.conformance.database import Database
+from tests.support.conformance.not_built import FIRST_STATEMENTS, STATEMENTS, refused
+from tests.support.conformance.servers import Server
 
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)

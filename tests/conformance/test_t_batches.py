@@ -7,10 +7,10 @@ import threading
 import pymssql
 import pytest
 
-from tests.conformance.client import Client, Row
-from tests.conformance.database import Database
-from tests.conformance.not_built import right_or_refused
-from tests.conformance.servers import Server
+from tests.support.conformance.client import Client, Row
+from tests.support.conformance.database import Database
+from tests.support.conformance.not_built import right_or_refused
+from tests.support.conformance.servers import Server
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from tests.conformance.client import Row
-from tests.conformance.database import Database
-from tests.conformance.not_built import right_or_refused
+from tests.support.conformance.client import Row
+from tests.support.conformance.database import Database
+from tests.support.conformance.not_built import right_or_refused
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.database import Database, track
-from tests.conformance.not_built import VERSIONS
-from tests.conformance.servers import Embedded, Server
+from tests.support.conformance.database import Database, track
+from tests.support.conformance.not_built import VERSIONS
+from tests.support.conformance.servers import Embedded, Server
 
 
 @pytest.mark.parametrize(

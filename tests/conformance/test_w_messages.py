@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymssql
 import pytest
 
-from tests.conformance.database import Database, track
+from tests.support.conformance.database import Database, track
 
 
 def test_80_error_carries_number_state_severity_server_and_line(plain: Database) -> None:

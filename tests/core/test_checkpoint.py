@@ -18,10 +18,9 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
-
-from .states import checkpoint_of
-from .strategies import checkpoints
-from .variables import Variables
+from tests.support.core.states import checkpoint_of
+from tests.support.core.strategies import checkpoints
+from tests.support.core.variables import Variables
 
 IDENTITY = Identity("mssql_default", "shop", TableName("sales", "token.orders"), "iceberg://lake/shop")
 

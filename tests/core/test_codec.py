@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marke
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
 from airflow_provider_mssql_cdc.core.table import SAME_TIME
-from tests.core.positions import Counted
 from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
+from tests.support.core.positions import Counted
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import Target
-from tests.core.states import checkpoint_of
+from tests.support.core.states import checkpoint_of
 
 ORDERS = TableName("sales", "orders")
 IDENTITY = Identity("mssql_default", "shop", ORDERS, "iceberg://lake/shop")

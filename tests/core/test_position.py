@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap
-from tests.core.positions import Counted
+from tests.support.core.positions import Counted
 
 lsns = st.binary(min_size=10, max_size=10).map(Lsn)
 

@@ -16,8 +16,8 @@ from airflow_provider_mssql_cdc.core.schema import (
     properties,
 )
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema
-from tests.core.strategies import names
-from tests.core.variables import Variables
+from tests.support.core.strategies import names
+from tests.support.core.variables import Variables
 
 WORDS = random.Random(7)
 

@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     feed_to_probe,
     positions_to_probe,
 )
-from tests.core.states import checkpoint_of
+from tests.support.core.states import checkpoint_of
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 CREATED = datetime.datetime(2026, 1, 1)

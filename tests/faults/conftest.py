@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.world import patched
+from tests.support.faults.world import patched
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.wake import Reason, Wake, WakeRules, Watched, decide, positions_to_probe
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
-from tests.faults import source, world
-from tests.faults.source import Hook, name_of, number
-from tests.faults.targets import check
-from tests.faults.world import World
+from tests.support.faults import source, world
+from tests.support.faults.source import Hook, name_of, number
+from tests.support.faults.targets import check
+from tests.support.faults.world import World
 
 RULES = WakeRules(datetime.timedelta(hours=1))
 THREE = ("a", "b", "c")

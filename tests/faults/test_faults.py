@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError, SourceRestoredError
-from tests.faults.source import TABLES, events_of, number
-from tests.faults.targets import SALTS, TargetTable, check
-from tests.faults.world import CHOICES, SHAPES, Broken, Failures, Killed, World
+from tests.support.faults.source import TABLES, events_of, number
+from tests.support.faults.targets import SALTS, TargetTable, check
+from tests.support.faults.world import CHOICES, SHAPES, Broken, Failures, Killed, World
 
 HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "1000"))
 MORE = "MSSQL_CDC_TEST_HISTORIES" in os.environ

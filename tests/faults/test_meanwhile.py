@@ -11,9 +11,9 @@ from unittest import mock
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import SourceRestoredError
-from tests.faults.source import START, TABLES, number
-from tests.faults.targets import check
-from tests.faults.world import Killed, World
+from tests.support.faults.source import START, TABLES, number
+from tests.support.faults.targets import check
+from tests.support.faults.world import Killed, World
 
 
 def _loaded(*, loads: int) -> World:

@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.hooks.source import Source
+from tests.support.hooks.source import Source
 
 REAL_SERVER = "MSSQL_CDC_TEST_CONN"
 """Environment variable with the URI of an Airflow connection to an administrator of a SQL Server."""

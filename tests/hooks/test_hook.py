@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import Column, TableName
-from tests.hooks.source import Source
+from tests.support.hooks.source import Source
 
 ORDERS = TableName("sales", "orders")
 

@@ -17,9 +17,9 @@ from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.looking import look, poll
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
-from tests.core.states import checkpoint_of
-from tests.core.variables import Variables
-from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
+from tests.support.core.states import checkpoint_of
+from tests.support.core.variables import Variables
+from tests.support.hooks.source import CONN_ID, TARGET, CountingHook, Source
 
 NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.conftest import sandbox, server, source
-from tests.hooks.source import Source
-from tests.operators.group import A, B, Group
-from tests.operators.master import Master, write_receipt
-from tests.operators.tries import Task
+from tests.support.hooks.source import Source
+from tests.support.operators.group import A, B, Group
+from tests.support.operators.master import Master, write_receipt
+from tests.support.operators.tries import Task
 
 __all__ = ["sandbox", "server", "source"]
 

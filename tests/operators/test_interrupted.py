@@ -13,10 +13,10 @@ from airflow_provider_mssql_cdc.core.exceptions import ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.operators import job_files
-from tests.core.variables import Variables
-from tests.operators.group import A, B
-from tests.operators.master import DRIVER
-from tests.operators.tries import EVENT, JOB_ID, SPEC, Halt, Lake, State, Task, TaskInstance
+from tests.support.core.variables import Variables
+from tests.support.operators.group import A, B
+from tests.support.operators.master import DRIVER
+from tests.support.operators.tries import EVENT, JOB_ID, SPEC, Halt, Lake, State, Task, TaskInstance
 
 
 class Killed(BaseException):

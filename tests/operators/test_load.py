@@ -26,7 +26,7 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger
 from tests.conftest import spark_starts
-from tests.lake import add_catalog, catalog
+from tests.support.lake import add_catalog, catalog
 
 CANARY = "C4nary-pass\\word é="
 SALT = "C4nary-salt, long\\é="

@@ -33,9 +33,9 @@ from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
-from tests.core.states import checkpoint_of
-from tests.hooks.source import CONN_ID, TARGET, CountingHook, Source
-from tests.operators.group import A, B, Group
+from tests.support.core.states import checkpoint_of
+from tests.support.hooks.source import CONN_ID, TARGET, CountingHook, Source
+from tests.support.operators.group import A, B, Group
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from tests.operators.master import properties, write_receipt
-from tests.operators.tries import Task
+from tests.support.operators.master import properties, write_receipt
+from tests.support.operators.tries import Task
 
 CANARY = "t4rget-c4nary"
 ADDRESS = "postgresql://warehouse/my shop"

@@ -11,8 +11,8 @@ from airflow_provider_mssql_cdc.core.exceptions import MaskedError
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.hooks.source import Source
-from tests.operators.group import A, B, Group
+from tests.support.hooks.source import Source
+from tests.support.operators.group import A, B, Group
 
 LOGIN, PASSWORD = "loader", "Loader-pw-12345"
 DATABASE = "my.shop"

@@ -19,8 +19,8 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.hooks.source import Source
-from tests.operators.group import A, B, Group
+from tests.support.hooks.source import Source
+from tests.support.operators.group import A, B, Group
 
 DAY = datetime.timedelta(days=1)
 # the sandbox takes the difference from the real time for its zone, which holds some days

@@ -19,10 +19,10 @@ from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Recei
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from tests.hooks.source import CONN_ID, TARGET, Source
-from tests.operators.group import A, B
-from tests.operators.master import DRIVER, write_receipt
-from tests.operators.tries import CUT, EVENT, JOB_ID, POD, SPEC, Task
+from tests.support.hooks.source import CONN_ID, TARGET, Source
+from tests.support.operators.group import A, B
+from tests.support.operators.master import DRIVER, write_receipt
+from tests.support.operators.tries import CUT, EVENT, JOB_ID, POD, SPEC, Task
 
 
 def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:

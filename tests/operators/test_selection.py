@@ -17,10 +17,10 @@ from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import watch_of
-from tests.hooks.source import TARGET, Source
-from tests.operators.group import A, B, Group
-from tests.operators.master import properties, write_receipt
-from tests.operators.tries import Task
+from tests.support.hooks.source import TARGET, Source
+from tests.support.operators.group import A, B, Group
+from tests.support.operators.master import properties, write_receipt
+from tests.support.operators.tries import Task
 
 SALT = "s4lt-c4nary of some length"
 

@@ -20,10 +20,10 @@ from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
-from tests.hooks.source import CONN_ID, TARGET
-from tests.operators.group import A
-from tests.operators.master import write_receipt
-from tests.operators.tries import Task
+from tests.support.hooks.source import CONN_ID, TARGET
+from tests.support.operators.group import A
+from tests.support.operators.master import write_receipt
+from tests.support.operators.tries import Task
 
 GONE = TableName("dbo", "Ax")
 AT_ONCE = datetime.timedelta(microseconds=1)

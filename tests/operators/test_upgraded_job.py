@@ -12,10 +12,10 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.spec import JobSpec
-from tests.hooks.source import CONN_ID
-from tests.operators.master import DRIVER
-from tests.operators.tries import JOB_ID, POD, SPEC, Task
-from tests.upgrades import place
+from tests.support.hooks.source import CONN_ID
+from tests.support.operators.master import DRIVER
+from tests.support.operators.tries import JOB_ID, POD, SPEC, Task
+from tests.support.upgrades import place
 
 ELSEWHERE = {"asserted", "lost", "property"}
 """What a person did with these tables' checkpoints after the load is in the sample, or they were not in the job."""

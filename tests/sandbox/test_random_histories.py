@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
-
-from . import ledger
-from .ledger import COLUMNS, KEYS, SCHEMA, Change, Instance, Row, Step, Tables, Value
+from tests.support.sandbox import ledger
+from tests.support.sandbox.ledger import COLUMNS, KEYS, SCHEMA, Change, Instance, Row, Step, Tables, Value
 
 Run = Callable[[str], list[dict[str, Any]]]
 

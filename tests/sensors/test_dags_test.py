@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.table import TableName
-from tests.hooks.source import CONN_ID, TARGET, Source
+from tests.support.hooks.source import CONN_ID, TARGET, Source
 
 pytestmark = pytest.mark.xdist_group("airflow")
 

@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
-from tests.hooks.source import CONN_ID, TARGET, Source
+from tests.support.hooks.source import CONN_ID, TARGET, Source
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import uuid
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
-from tests.spark import postgres
-from tests.spark.origin import Origin
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
+from tests.support.spark import postgres
+from tests.support.spark.origin import Origin
 
 
 @pytest.fixture

@@ -23,12 +23,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.codec import to_json
-from tests import histories
 from tests.conftest import spark_settings
-from tests.spark import victim
-from tests.spark.kill_points import DURING, POINTS, SHAPES, all_points
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.victim import HELD, JVM, SUBMIT, TASK, wait_for
+from tests.support import histories
+from tests.support.spark import victim
+from tests.support.spark.kill_points import DURING, POINTS, SHAPES, all_points
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.victim import HELD, JVM, SUBMIT, TASK, wait_for
 
 pytestmark = pytest.mark.timeout(3600)
 

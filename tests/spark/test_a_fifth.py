@@ -9,9 +9,9 @@ from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import FORMATS, check_format
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, check_shapes
 from airflow_provider_mssql_cdc.core.target import Target
-from tests.spark.a_fifth_format import LINES
-from tests.spark.a_fifth_shape import TALLIES
-from tests.spark.origin import Origin, positions
+from tests.support.spark.a_fifth_format import LINES
+from tests.support.spark.a_fifth_shape import TALLIES
+from tests.support.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

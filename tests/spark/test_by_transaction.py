@@ -8,8 +8,8 @@ from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.spark.by_transaction import by_transaction
-from tests import histories
-from tests.spark.loads import Loads, check, prepare, write
+from tests.support import histories
+from tests.support.spark.loads import Loads, check, prepare, write
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -20,9 +20,22 @@ from airflow_provider_mssql_cdc.spark.shapes.ways import seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.targets import Write
-from tests.spark import model
-from tests.spark.drawn import DDL, MAPPINGS, SPEC, TABLE, Copied, before, copied, draw, few, frame, history_of, seeds
-from tests.spark.rows import local
+from tests.support.spark import model
+from tests.support.spark.drawn import (
+    DDL,
+    MAPPINGS,
+    SPEC,
+    TABLE,
+    Copied,
+    before,
+    copied,
+    draw,
+    few,
+    frame,
+    history_of,
+    seeds,
+)
+from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -15,11 +15,11 @@ from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
-from tests import histories
-from tests.operators.tries import EVENT, State, TaskInstance
-from tests.spark.kill_points import AFTER, BEFORE, NO_RECEIPT, ONE_SINK_COMMITTED, Point
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.stop import Stop
+from tests.support import histories
+from tests.support.operators.tries import EVENT, State, TaskInstance
+from tests.support.spark.kill_points import AFTER, BEFORE, NO_RECEIPT, ONE_SINK_COMMITTED, Point
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

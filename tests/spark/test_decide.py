@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec
 from airflow_provider_mssql_cdc.core.steps import Done, SinkSteps, table_steps
 from airflow_provider_mssql_cdc.spark.decide import check_origin, gap, other_instance, stand_of
 from airflow_provider_mssql_cdc.spark.targets import State
-from tests.spark.model import lsn, table_spec
+from tests.support.spark.model import lsn, table_spec
 
 SOURCE = SourceSpec("db:1433", "shop", "jdbc:sqlserver://")
 TABLE = table_spec()

@@ -14,9 +14,9 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
-from tests.spark.model import lsn
-from tests.spark.rows import local
-from tests.spark.tables import COLUMNS, changes, contents, frame, load, marker, merge
+from tests.support.spark.model import lsn
+from tests.support.spark.rows import local
+from tests.support.spark.tables import COLUMNS, changes, contents, frame, load, marker, merge
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.copying import key_bound, range_clauses
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import has_passed
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import CaptureProgress
-from tests.spark.model import lsn
+from tests.support.spark.model import lsn
 
 VALUES = ["", "a", "A", "ä", "b", "B", "c", "é", "z", "Z", "-a", "a-b", "ab", None, "O'Hara", "ж", "日"]
 

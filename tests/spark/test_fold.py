@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.spark.shapes.history import history_events
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import RAW_COLUMNS, raw_schema
-from tests.spark import model
-from tests.spark.drawn import (
+from tests.support.spark import model
+from tests.support.spark.drawn import (
     MAPPINGS,
     SPEC,
     TABLE,
@@ -30,7 +30,7 @@ from tests.spark.drawn import (
     mirror_of,
     seeds,
 )
-from tests.spark.rows import local
+from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

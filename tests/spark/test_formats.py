@@ -27,8 +27,8 @@ from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.targets import State
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from tests.core.test_spec import MARKER as A_MARKER
-from tests.spark.model import table_spec
-from tests.spark.origin import Origin, positions
+from tests.support.spark.model import table_spec
+from tests.support.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

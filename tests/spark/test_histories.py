@@ -17,11 +17,11 @@ import pytest
 
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from tests import histories
-from tests.spark.kill_points import COPIED, POINTS, SHAPES
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.stop import Stop
-from tests.spark.watch import watched
+from tests.support import histories
+from tests.support.spark.kill_points import COPIED, POINTS, SHAPES
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.stop import Stop
+from tests.support.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 

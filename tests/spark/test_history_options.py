@@ -9,9 +9,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
-from tests.spark.kill_points import ABOUT_TO_COMMIT
-from tests.spark.origin import Origin
-from tests.spark.stop import Stop
+from tests.support.spark.kill_points import ABOUT_TO_COMMIT
+from tests.support.spark.origin import Origin
+from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

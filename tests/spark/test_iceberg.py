@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
-from tests.spark.model import lsn
-from tests.spark.tables import (
+from tests.support.spark.model import lsn
+from tests.support.spark.tables import (
     COLUMNS,
     changes,
     commit_one_after_the_other,

@@ -30,9 +30,9 @@ from airflow_provider_mssql_cdc.spark.sources.cdc import capture
 from airflow_provider_mssql_cdc.spark.sources.cdc import table as captured_table
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_slices
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress, read_state
-from tests.lake import catalog
-from tests.logins import SPARK_PASSWORD, SPARK_USER
-from tests.spark.origin import Origin, positions
+from tests.support.lake import catalog
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER
+from tests.support.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

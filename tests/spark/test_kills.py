@@ -11,11 +11,11 @@ import random
 
 import pytest
 
-from tests import histories
-from tests.spark.kill_points import POINTS, SHAPES
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.stop import Stop
-from tests.spark.watch import Watch, watched
+from tests.support import histories
+from tests.support.spark.kill_points import POINTS, SHAPES
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.stop import Stop
+from tests.support.spark.watch import Watch, watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 

@@ -19,9 +19,9 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Write, parquet
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable, read_history
 from tests.core.test_schema import WIDE
-from tests.spark.model import table_spec
-from tests.spark.origin import Origin, positions
-from tests.spark.tables import COLUMNS, changes, frame, load, marker, merge, race, replace
+from tests.support.spark.model import table_spec
+from tests.support.spark.origin import Origin, positions
+from tests.support.spark.tables import COLUMNS, changes, frame, load, marker, merge, race, replace
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -23,11 +23,11 @@ from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
-from tests.logins import TARGET_PASSWORD, TARGET_USER
-from tests.spark.model import lsn, table_spec
-from tests.spark.origin import positions
-from tests.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker, merge
 from tests.spark.test_types import TYPES, expected
+from tests.support.logins import TARGET_PASSWORD, TARGET_USER
+from tests.support.spark.model import lsn, table_spec
+from tests.support.spark.origin import positions
+from tests.support.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker, merge
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -321,7 +321,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
-from tests.spark.tables import merge
+from tests.support.spark.tables import merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
 

@@ -9,11 +9,11 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.spark.targets.parquet import MANIFESTS
-from tests import histories
-from tests.spark.kill_points import ABOUT_TO_COMMIT
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.origin import positions
-from tests.spark.stop import Stop
+from tests.support import histories
+from tests.support.spark.kill_points import ABOUT_TO_COMMIT
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.origin import positions
+from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

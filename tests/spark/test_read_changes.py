@@ -17,8 +17,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
-from tests.logins import SPARK_PASSWORD, SPARK_USER
-from tests.spark.origin import Origin
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER
+from tests.support.spark.origin import Origin
 
 PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
 

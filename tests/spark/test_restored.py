@@ -7,9 +7,9 @@ import pytest
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.spark import copying
-from tests.spark.kill_points import AFTER, AFTER_PLAN, COPIED, READ, Point
-from tests.spark.origin import positions
-from tests.spark.stop import Stop
+from tests.support.spark.kill_points import AFTER, AFTER_PLAN, COPIED, READ, Point
+from tests.support.spark.origin import positions
+from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -31,10 +31,10 @@ from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.read_changes import read_changes
 from airflow_provider_mssql_cdc.spark.selecting import fulfils
-from tests.logins import SALT, SPARK_PASSWORD, SPARK_USER
-from tests.spark import judged
-from tests.spark.drawn import few, seeds
-from tests.spark.origin import Origin, positions
+from tests.support.logins import SALT, SPARK_PASSWORD, SPARK_USER
+from tests.support.spark import judged
+from tests.support.spark.drawn import few, seeds
+from tests.support.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -24,10 +24,10 @@ from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
-from tests.logins import SALT
-from tests.spark import model
-from tests.spark.drawn import SPEC, before, draw, few, frame, mirror_of, seeds, versions_of
-from tests.spark.rows import local
+from tests.support.logins import SALT
+from tests.support.spark import model
+from tests.support.spark.drawn import SPEC, before, draw, few, frame, mirror_of, seeds, versions_of
+from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -21,13 +21,13 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import copying, staging
 from airflow_provider_mssql_cdc.spark.job import run
-from tests import histories
-from tests.logins import SPARK_PASSWORD, SPARK_USER
-from tests.spark.kill_points import AFTER_PLAN, BEFORE, READ, READING, STAGED, Point
-from tests.spark.loads import Loads, check, prepare, write
-from tests.spark.origin import Origin
-from tests.spark.stop import Stop
-from tests.spark.watch import Watch
+from tests.support import histories
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER
+from tests.support.spark.kill_points import AFTER_PLAN, BEFORE, READ, READING, STAGED, Point
+from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.origin import Origin
+from tests.support.spark.stop import Stop
+from tests.support.spark.watch import Watch
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(300)]
 
@@ -98,7 +98,7 @@ class Wire:
 
     def connect(self) -> None:
         """Start it, where it was before if it was there."""
-        code = "import sys; from tests.clients.relay import Relay; relay = Relay(*map(int, sys.argv[1:]))\n"
+        code = "import sys; from tests.support.clients.relay import Relay; relay = Relay(*map(int, sys.argv[1:]))\n"
         code += "with relay: print(relay.port, flush=True); sys.stdin.read()"
         words = [sys.executable, "-c", code, str(self._sandbox.port), str(self.port)]
         self.process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
-from tests.spark.origin import Origin, positions
+from tests.support.spark.origin import Origin, positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

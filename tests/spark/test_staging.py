@@ -16,8 +16,8 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import raw_schema, slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
-from tests.spark import model
-from tests.spark.rows import local
+from tests.support.spark import model
+from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

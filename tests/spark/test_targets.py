@@ -17,8 +17,8 @@ from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTabl
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.core.test_schema import WIDE
-from tests.spark.model import lsn, table_spec
-from tests.spark.tables import (
+from tests.support.spark.model import lsn, table_spec
+from tests.support.spark.tables import (
     COLUMNS,
     by_hand,
     changes,

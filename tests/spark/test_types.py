@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
-from tests.spark.origin import positions
+from tests.support.spark.origin import positions
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.usefixtures("careless_cluster")]
 

@@ -12,8 +12,8 @@ from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
-from tests.spark import model
-from tests.spark.drawn import (
+from tests.support.spark import model
+from tests.support.spark.drawn import (
     DDL,
     MAPPINGS,
     SPEC,
@@ -27,7 +27,7 @@ from tests.spark.drawn import (
     seeds,
     versions_of,
 )
-from tests.spark.rows import local
+from tests.support.spark.rows import local
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

@@ -23,8 +23,8 @@ from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers import shared
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger, MsSqlCdcTrigger
-from tests.hooks.source import CONN_ID, TARGET, Source
-from tests.triggers.gate import Gate
+from tests.support.hooks.source import CONN_ID, TARGET, Source
+from tests.support.triggers.gate import Gate
 
 OTHER_TARGET = "iceberg://lake/other"
 

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers import shared
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
-from tests.hooks.source import CONN_ID, TARGET, Source
+from tests.support.hooks.source import CONN_ID, TARGET, Source
 
 
 class NoVariables:

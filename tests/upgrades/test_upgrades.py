@@ -15,11 +15,11 @@ import pytest
 from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
-from tests.spark import postgres
-from tests.upgrades import place, source
-from tests.upgrades.cases import FORMATS
-from tests.upgrades.loads import Loads, configure
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
+from tests.support.spark import postgres
+from tests.support.upgrades import place, source
+from tests.support.upgrades.cases import FORMATS
+from tests.support.upgrades.loads import Loads, configure
 
 pytestmark = pytest.mark.xdist_group(__name__)
 

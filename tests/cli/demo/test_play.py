@@ -155,7 +155,7 @@ def test_the_plain_demo_is_equal_and_one_corrupted_cell_of_its_lake_is_found(
 
     def compare_twice(demo):
         as_loaded.extend(compare(demo))
-        demo.reader = "tests.cli.demo.corrupted_lake"
+        demo.reader = "tests.support.cli.demo.corrupted_lake"
         return compare(demo)
 
     monkeypatch.setattr(play.Demo, "compare", compare_twice)

@@ -25,8 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.dates import DATE_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.script import read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.strings import SCALAR_FUNCTIONS
-
-from .conftest import Client
+from tests.sandbox.tsql.conftest import Client
 
 BATCHES = (
     "SELECT a, b + 1 AS c FROM dbo.t WHERE a IN (1, 2) ORDER BY b DESC OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",

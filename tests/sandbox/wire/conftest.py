@@ -9,8 +9,8 @@ import pymssql
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
-from tests.sandbox.wire.rawclient import RawClient
-from tests.sandbox.wire.toy import PASSWORD, ToyBackend
+from tests.support.sandbox.wire.rawclient import RawClient
+from tests.support.sandbox.wire.toy import PASSWORD, ToyBackend
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, Outcome, ResultSet, RowCount
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
-from tests.sandbox.wire.rawclient import (
+from tests.sandbox.wire.test_parameters import by_number, text_parameter
+from tests.support.sandbox.wire.rawclient import (
     EMPTY_HEADERS,
     TYPE_ATTENTION,
     TYPE_BATCH,
@@ -24,8 +25,7 @@ from tests.sandbox.wire.rawclient import (
     login7,
     prelogin,
 )
-from tests.sandbox.wire.test_parameters import by_number, text_parameter
-from tests.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend, ToySession, record_batch, result
+from tests.support.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend, ToySession, record_batch, result
 
 COLUMNS = [Column("i", SqlType("bigint"))]
 BATCH = record_batch(COLUMNS, list(range(10_000)))

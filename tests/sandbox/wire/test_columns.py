@@ -14,10 +14,10 @@ import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, ResultSet, RowCount
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
-from tests.sandbox.wire.layout import declared, in_row
-from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, ColumnInfo, RawClient, python_value
-from tests.sandbox.wire.samples import SAMPLES, Sample
-from tests.sandbox.wire.toy import ToyBackend, record_batch, result
+from tests.support.sandbox.wire.layout import declared, in_row
+from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, ColumnInfo, RawClient, python_value
+from tests.support.sandbox.wire.samples import SAMPLES, Sample
+from tests.support.sandbox.wire.toy import ToyBackend, record_batch, result
 
 
 def metadata(columns: list[tuple[SqlType, bool, str]]) -> bytes:

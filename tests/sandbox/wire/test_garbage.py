@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
-from tests.sandbox.wire.rawclient import (
+from tests.sandbox.wire.test_parameters import by_name, by_number, named, text_parameter
+from tests.support.sandbox.wire.rawclient import (
     EMPTY_HEADERS,
     TYPE_BATCH,
     TYPE_LOGIN,
@@ -21,8 +22,7 @@ from tests.sandbox.wire.rawclient import (
     login7,
     prelogin,
 )
-from tests.sandbox.wire.test_parameters import by_name, by_number, named, text_parameter
-from tests.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend
+from tests.support.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend
 
 
 @pytest.fixture(autouse=True)

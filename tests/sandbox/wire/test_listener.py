@@ -18,8 +18,8 @@ import sqlalchemy
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, Message, Outcome, RowCount
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
-from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
-from tests.sandbox.wire.toy import PASSWORD, ToyBackend, ToySession, record_batch, result
+from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
+from tests.support.sandbox.wire.toy import PASSWORD, ToyBackend, ToySession, record_batch, result
 
 
 def test_a_port_in_use_is_named(server: TdsServer) -> None:

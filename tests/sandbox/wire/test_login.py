@@ -17,8 +17,8 @@ import pytest
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, Login
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.listener import TdsServer
-from tests.sandbox.wire.rawclient import TYPE_LOGIN, TYPE_PRELOGIN, RawClient, login7, prelogin
-from tests.sandbox.wire.toy import PASSWORD, ToyBackend, record_batch, result
+from tests.support.sandbox.wire.rawclient import TYPE_LOGIN, TYPE_PRELOGIN, RawClient, login7, prelogin
+from tests.support.sandbox.wire.toy import PASSWORD, ToyBackend, record_batch, result
 
 OFF, ON, NOT_SUPPORTED, REQUIRED = range(4)
 

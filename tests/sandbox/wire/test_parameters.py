@@ -9,10 +9,10 @@ import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Parameter
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
-from tests.sandbox.wire.layout import COLLATION, declared, in_row
-from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_RPC, Answer, ColumnInfo, RawClient
-from tests.sandbox.wire.samples import SAMPLES, Sample
-from tests.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend
+from tests.support.sandbox.wire.layout import COLLATION, declared, in_row
+from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_RPC, Answer, ColumnInfo, RawClient
+from tests.support.sandbox.wire.samples import SAMPLES, Sample
+from tests.support.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend
 
 TEXT_INFO = bytes.fromhex("e7401f" + COLLATION)
 OLD_LARGE = ("text", "ntext", "image")

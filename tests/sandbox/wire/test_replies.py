@@ -23,9 +23,9 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     TransactionChanged,
 )
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
-from tests.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_RPC, TYPE_TM, Answer, RawClient
 from tests.sandbox.wire.test_parameters import by_number, text_parameter
-from tests.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend, record_batch, result
+from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_RPC, TYPE_TM, Answer, RawClient
+from tests.support.sandbox.wire.toy import SP_EXECUTESQL, ToyBackend, record_batch, result
 
 INT = [Column("i", SqlType("int"))]
 MORE, ERROR, IN_TRANSACTION, COUNT = 1, 2, 4, 0x10

@@ -14,8 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
-
-from .world import INT, NOON, World, insert, table
+from tests.support.sandbox.engine.cdc.world import INT, NOON, World, insert, table
 
 T = table("t", {"id": INT}, key=["id"])
 NEVER = 3600.0  # seconds between two cycles: what happens in a test happens at once or because it was asked for

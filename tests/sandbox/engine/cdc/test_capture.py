@@ -16,8 +16,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
-
-from .world import INT, NOON, VARCHAR10, World, delete, insert, table, update
+from tests.support.sandbox.engine.cdc.world import INT, NOON, VARCHAR10, World, delete, insert, table, update
 
 T = table("t", {"id": INT, "a": VARCHAR10, "b": INT}, key=["id"])
 U = table("u", {"id": INT, "v": INT}, key=["id"], object_id=101)

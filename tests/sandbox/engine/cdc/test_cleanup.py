@@ -10,8 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import to_hex
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-
-from .world import INT, NOON, World, insert, table
+from tests.support.sandbox.engine.cdc.world import INT, NOON, World, insert, table
 
 T = table("t", {"id": INT}, key=["id"])
 U = table("u", {"id": INT}, key=["id"], object_id=101)

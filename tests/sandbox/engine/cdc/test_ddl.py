@@ -12,8 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
-
-from .world import INT, VARCHAR10, World, insert, table, update
+from tests.support.sandbox.engine.cdc.world import INT, VARCHAR10, World, insert, table, update
 
 UNIQUE = IndexDef("UX_b", ("b",), unique=True)
 OTHER = IndexDef("UX_a", ("a",), unique=True)

@@ -11,8 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import parse_column_
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-
-from .world import INT, NOON, VARCHAR10, World, insert, table
+from tests.support.sandbox.engine.cdc.world import INT, NOON, VARCHAR10, World, insert, table
 
 UNIQUE = IndexDef("UX_b", ("b",), unique=True)
 NULLABLE = IndexDef("UX_a", ("a",), unique=True)

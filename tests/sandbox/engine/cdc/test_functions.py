@@ -11,8 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-
-from .world import INT, NOON, VARCHAR10, World, delete, insert, table, update
+from tests.support.sandbox.engine.cdc.world import INT, NOON, VARCHAR10, World, delete, insert, table, update
 
 T = table("t", {"id": INT, "a": VARCHAR10, "b": INT}, key=["id"])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .world import INT, VARCHAR10, World, delete, insert, table, update
+from tests.support.sandbox.engine.cdc.world import INT, VARCHAR10, World, delete, insert, table, update
 
 T = table("t", {"id": INT, "a": VARCHAR10, "b": INT}, key=["id"])
 

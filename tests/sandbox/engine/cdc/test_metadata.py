@@ -10,8 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
-
-from .world import INT, NOON, VARCHAR10, World, insert, table
+from tests.support.sandbox.engine.cdc.world import INT, NOON, VARCHAR10, World, insert, table
 
 LSN = SqlType("binary", 10)
 T = table(

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
-
-from . import model
-from .model import Row, Statement
-from .world import INT, VARCHAR10, World, delete, insert, table, update
+from tests.support.sandbox.engine.cdc import model
+from tests.support.sandbox.engine.cdc.model import Row, Statement
+from tests.support.sandbox.engine.cdc.world import INT, VARCHAR10, World, delete, insert, table, update
 
 T = table("t", {"id": INT, "a": VARCHAR10, "b": INT}, key=["id"])
 U = table("u", {"k": INT, "l": VARCHAR10, "v": INT, "w": INT}, key=["k", "l"], object_id=101)

@@ -9,8 +9,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-
-from .world import INT, World, insert, table
+from tests.support.sandbox.engine.cdc.world import INT, World, insert, table
 
 T = table("t", {"id": INT}, key=["id"])
 U = table("u", {"id": INT}, key=["id"], object_id=101)

@@ -1,0 +1,278 @@
+"""Whole loads over random histories, and their targets compared in full with a model in plain Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.models.connection import Connection
+
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.spark.job import run
+from tests.core.test_checkpoint import Variables
+from tests.support import histories
+
+
+class Loads:
+    """Runs of the load over one database, with checkpoints in a dict, as the operator makes them.
+
+    :param shapes: of the targets, whose format is the origin's
+    :param tables: those that are loaded
+    """
+
+    def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
+        self.origin, self.shapes = origin, shapes
+        self.variables = Variables()
+        self.store = CheckpointStore(self.variables)
+        self.begun: dict[str, str] = {}
+        """Of each table, the position to which it was loaded when that was first heard of."""
+        catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
+        place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
+        self.request = Request(
+            connection="lab",
+            entries=(),
+            exclude=(),
+            defaults=TableOptions(Target.parse(origin.format + place), shapes),
+        )
+        self.take(*tables)
+        self.connection = Connection(
+            conn_id="lab",
+            conn_type="mssql",
+            host=origin.sandbox.host,
+            port=origin.sandbox.port,
+            login=origin.sandbox.user,
+            password=origin.sandbox.password,
+            schema=origin.database,
+        )
+
+    def take(self, *tables: str) -> None:
+        """Change the list of tables that are loaded."""
+        self.tables = tables
+        entries = read_entries([f"lab.{table}" for table in tables], salted=True)
+        self.request = dataclasses.replace(self.request, entries=entries)
+
+    def load(
+        self, max_transactions: int | None = None, *, checkpoint: bool = True, failing: tuple[str, ...] = ()
+    ) -> tuple[JobSpec | None, Receipt | None]:
+        """Plan, run the job, and move the checkpoints.
+
+        :param checkpoint: False ends before that, as a task does that is killed there
+        :param failing: the tables that the job cannot load
+        """
+        request = dataclasses.replace(self.request, max_transactions=max_transactions)
+        plan, spec = self.plan(request)
+        receipt = None
+        if spec is not None:
+            receipt = run(self.origin.spark, from_json(JobSpec, to_json(spec)))
+            assert [
+                (t.name.table, t.error) for t in receipt.tables if (t.error is None) == (t.name.table in failing)
+            ] == []
+            for table in receipt.tables:
+                if table.sinks:
+                    self.begun.setdefault(table.name.table, str(max(sink.read_through for sink in table.sinks)))
+        if checkpoint:
+            for written in Outcome(plan, spec, receipt).checkpoints(datetime.datetime.now(datetime.UTC)):
+                self.store.save(written)
+        return spec, receipt
+
+    def plan(self, request: Request | None = None) -> tuple[RunPlan, JobSpec | None]:
+        """Plan a run without failures; with the job's spec, None if there is nothing to load."""
+        plan = self.look(request)
+        assert plan.failures == {}
+        assert plan.upto is not None
+        return plan, self.origin.spec(*plan.specs, upto=plan.upto.of(Lsn)) if plan.specs else None
+
+    def look(self, request: Request | None = None) -> RunPlan:
+        """Plan a run, whatever fails."""
+        hook = MsSqlCdcHook(connection=self.connection)
+        try:
+            # what failed before is tried again
+            return plan_load(hook, self.store, dataclasses.replace(request or self.request, asked=True), None)
+        finally:
+            hook.close()
+
+    def position(self, table: str) -> str:
+        """The position to which a table is loaded, as its checkpoint has it."""
+        identity = self.request.identity(self.origin.database, TableName("lab", table), self.request.defaults)
+        return str(self.store.load(identity).position)
+
+    def mirror(self, table: str) -> list[tuple]:
+        rows = self.origin.lake(f"lab.{table}")
+        return sorted((plain(row.values()) for row in rows), key=repr)
+
+    def versions(self, table: str) -> list[dict]:
+        return self.origin.lake(f"lab.{table}", "scd2")
+
+    def transactions(self, table: str) -> list[tuple[str, int, int, int]]:
+        """The transactions in order: commit LSN, and how many rows were inserted, updated and deleted."""
+        rows = self.origin.lake(f"lab.{table}", "transactions")
+        return sorted((row["_lsn"], row["inserted"], row["updated"], row["deleted"]) for row in rows)
+
+    def history(self, table: str) -> list[tuple[str, str, int, tuple]]:
+        """The history's rows in event order: operation, commit LSN, number in the transaction, values."""
+        columns = histories.COLUMNS[table]
+        rows = self.origin.lake(f"lab.{table}", "history")
+        found = [(row["_op"], row["_lsn"], row["_seq"] or 0, plain(row[c] for c in columns)) for row in rows]
+        return sorted(found, key=lambda event: (event[1], event[2]))
+
+
+def plain(values) -> tuple:
+    return tuple(bytes(value) if isinstance(value, bytearray) else value for value in values)
+
+
+def prepare(origin) -> None:
+    origin.sql("CREATE SCHEMA lab")
+    origin.sql(histories.SCHEMA)
+    first, *others = histories.COLUMNS
+    for table in others:
+        origin.sql(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'{table}', @role_name = NULL"
+        )
+    origin.enable(f"lab.{first}")
+
+
+def write(origin, models, rng, transactions: int) -> None:
+    for _ in range(transactions):
+        origin.sql(";\n".join(histories.transaction(rng.choice(models), rng)))
+
+
+def check(loads: Loads, models: list[histories.Model]) -> None:
+    """Compare all targets with the models: rows, events and versions."""
+    for table in loads.tables:
+        if "mirror" in loads.shapes:
+            rows = by_history(models, loads.mirror(table), lambda row: row[0])
+            for model in models:
+                with told(model):
+                    assert rows[model.h] == sorted(model.rows[table].values(), key=repr)
+        if "history" in loads.shapes:
+            found = loads.history(table)
+            events = by_history(models, found, lambda event: event[3][0])
+            numbers = captured_since(loads, table, {lsn for op, lsn, _, _ in found if op == "R"})
+            for model in models:
+                with told(model):
+                    check_history(table, model, events[model.h], numbers.get(model.h, 0))
+        if "scd2" in loads.shapes:
+            check_versions(loads, table, models)
+        if "transactions" in loads.shapes:
+            check_transactions(loads, table)
+
+
+def by_history(models: list[histories.Model], rows: list, number: Callable[[Any], int]) -> dict[int, list]:
+    """Part rows by the history that they belong to."""
+    parts: dict[int, list] = {model.h: [] for model in models}
+    for row in rows:
+        parts[number(row)].append(row)
+    return parts
+
+
+@contextmanager
+def told(model: histories.Model) -> Iterator[None]:
+    """Tell a difference with the script of its history."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(f"history {model.h}, in T-SQL:\n" + ";\n".join(model.script))
+        raise
+
+
+def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> None:
+    """Compare all versions with the states that each transaction left, which the source's change table dates."""
+    width = histories.KEY_LENGTH[table]
+    columns = histories.COLUMNS[table]
+    captured = loads.origin.sql(
+        f"SELECT h, CONVERT(varchar(22), [__$start_lsn], 1) AS lsn FROM cdc.lab_{table}_CT"
+        " ORDER BY [__$start_lsn], [__$command_id], [__$seqval], [__$operation]"
+    )
+    found = [
+        (plain(version[c] for c in columns), version["_from_lsn"], version["_to_lsn"])
+        for version in loads.versions(table)
+    ]
+    low = min((since for _, since, _ in found), default="")
+    versions = by_history(models, found, lambda version: version[0][0])
+    for model in models:
+        expected = []
+        lsns = [row["lsn"] for row in captured if row["h"] == model.h]
+        left: dict[tuple, dict[str, tuple | None]] = {}
+        for (_, op, row), lsn in zip(model.events[table], lsns, strict=True):
+            if op != "B":
+                left.setdefault(row[:width], {})[lsn] = None if op == "D" else row
+        for states in left.values():
+            copied = [row for lsn, row in states.items() if lsn <= low][-1:]
+            later = [(lsn, row) for lsn, row in states.items() if lsn > low]
+            if copied and later and (*copied, low, later[0][0]) not in found and later[0][0] <= loads.begun[table]:
+                # changed while it was copied, so that the copy gives way to the change
+                copied = []
+            changes = [*((low, row) for row in copied), *later]
+            ends = [lsn for lsn, _ in changes[1:]]
+            expected += [
+                (row, since, until)
+                for (since, row), until in zip(changes, [*ends, None], strict=True)
+                if row is not None
+            ]
+        with told(model):
+            assert sorted(versions[model.h], key=repr) == sorted(expected, key=repr)
+
+
+def check_transactions(loads: Loads, table: str) -> None:
+    """Compare the transactions with the source's change table, from where the copy of the history was begun."""
+    low = min(lsn for op, lsn, _, _ in loads.history(table) if op == "R")
+    captured = loads.origin.sql(
+        f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, [__$operation] AS operation FROM cdc.lab_{table}_CT"
+    )
+    kinds: dict[str, list[int]] = {}
+    for row in captured:
+        if row["lsn"] > low:
+            kinds.setdefault(row["lsn"], []).append(row["operation"])
+    expected = [(lsn, of.count(2), of.count(4), of.count(1)) for lsn, of in sorted(kinds.items())]
+    assert loads.transactions(table) == expected
+
+
+def captured_since(loads: Loads, table: str, copied: set[str]) -> Counter[int]:
+    """Count, by history, what the source captured after the position before the copy."""
+    (low,) = copied
+    captured = loads.origin.sql(f"SELECT h FROM cdc.lab_{table}_CT WHERE [__$start_lsn] > {low}")
+    return Counter(row["h"] for row in captured)
+
+
+def check_history(table: str, model: histories.Model, found: list[tuple[str, str, int, tuple]], number: int) -> None:
+    """Compare the rows of a history with all that happened.
+
+    :param number: of the events after the position before the copy
+    """
+    copied = {row[: histories.KEY_LENGTH[table]]: row for op, _, _, row in found if op == "R"}
+    events = [(op, row) for op, _, _, row in found if op != "R"]
+    expected = [(op, row) for _, op, row in model.events[table]]
+    assert len(events) == number
+    assert events == expected[len(expected) - len(events) :]
+    state = dict(replay(table, expected[: len(expected) - len(events)], {}).items())
+    # a copied row whose key changed while the copy was made gives way to the events
+    assert copied.items() <= state.items()
+    touched = {row[: histories.KEY_LENGTH[table]] for op, row in events}
+    assert state.keys() - copied.keys() <= touched
+    assert replay(table, events, state) == model.rows[table]
+
+
+def replay(table: str, events, state):
+    state = dict(state)
+    for op, row in events:
+        key = row[: histories.KEY_LENGTH[table]]
+        if op == "D":
+            del state[key]
+        elif op in "IU":
+            state[key] = row
+    return state

@@ -103,6 +103,11 @@ class SinkState:
         return self.read_through
 
 
+def lowest(sinks: Iterable[SinkState | None]) -> Position | None:
+    """The lowest position of those sinks that were loaded; None where none was."""
+    return min((sink.position for sink in sinks if sink is not None and sink.is_loaded), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """One source table and one target; the readable part of a checkpoint's key.
@@ -260,10 +265,9 @@ class Checkpoint:
         """The sinks that had a first load."""
         return {shape: sink for shape, sink in self.sinks.items() if sink.is_loaded}
 
-    @property
-    def position(self) -> Position | None:
-        """The lowest ``read_through`` of the sinks; None before the first load."""
-        return min((sink.position for sink in self.loaded.values()), default=None)
+    def position(self, shapes: Collection[str]) -> Position | None:
+        """The table's position, as these shapes have it; None where none of them was loaded."""
+        return lowest(sink for shape, sink in self.sinks.items() if shape in shapes)
 
     def failure(self, shapes: Collection[str] | None = None) -> Failure | None:
         """The newest failure for good of some sinks.

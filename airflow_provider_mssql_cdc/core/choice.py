@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
@@ -25,9 +25,7 @@ from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column
 from airflow_provider_mssql_cdc.core.table_options import Choice
 
 
-def select(
-    name: TableName, schema: TableSchema, choice: Choice, shapes: Collection[str], *, check: str | None
-) -> Selection:
+def select(name: TableName, schema: TableSchema, choice: Choice, *, check: str | None) -> Selection:
     """What is loaded of a table's rows, and prove that it can be.
 
     :param check: ``core.selection.salt_check`` of the salt; None where there is none
@@ -36,15 +34,22 @@ def select(
     """
     selection = choose(name, schema, choice, check=check)
     check_columns(name, schema, selection)
+    return selection
+
+
+def check_values(name: TableName, schema: TableSchema, selection: Selection, shape: str) -> None:
+    """Refuse a row filter beside columns that CDC may leave out, for a shape that needs all values.
+
+    :raises SelectionError: naming the columns
+    """
     lobs = [mapping.name for mapping in map_columns(name, schema, selection) if mapping.is_lob]
-    if selection.conditions and lobs and any(SHAPES[shape].needs_values for shape in shapes):
+    if selection.conditions and lobs and SHAPES[shape].needs_values:
         raise SelectionError(
             f"where and a mirror that holds {', '.join(lobs)}: of a row that comes to fulfil the filter, CDC may "
             "leave out the value of such a column, and no earlier row of the target has it.",
             table=str(name),
             advice="Leave these columns out (columns=..), or load scd2 or history, which name them in _unknown.",
         )
-    return selection
 
 
 def check_selection(name: TableName, selection: Selection, sinks: Iterable[SinkState]) -> None:

@@ -8,28 +8,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.changes import DEFAULT, check_history_key
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
-from airflow_provider_mssql_cdc.core.choice import check_selection, select
+from airflow_provider_mssql_cdc.core.changes import DEFAULT
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
+from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
-    FeedError,
     GapError,
-    KeyRequiredError,
     MsSqlCdcError,
     RestoredError,
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
-from airflow_provider_mssql_cdc.core.shapes import HARD, IGNORE, SHAPES
+from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant, same_schema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -58,23 +57,21 @@ class Candidate:
 
     @property
     def position(self) -> Position | None:
-        """The lowest position from which a window of this table starts; None if all sinks are first loads.
+        """The lowest position from which a window of this table starts; None if all sinks are first loads."""
+        return lowest(self.sinks.values())
 
-        One that is tried again counts only where there is no other.
-        """
-        known = {shape: sink.position for shape, sink in self.sinks.items() if sink is not None}
-        counting = [position for shape, position in known.items() if shape not in self.again]
-        return min(counting or known.values(), default=None)
+    @property
+    def counting(self) -> Position | None:
+        """The lowest position that counts for others: sinks that failed for good and are tried again do not."""
+        return lowest(sink for shape, sink in self.sinks.items() if shape not in self.again)
 
     def without(self, failed: Mapping[str, MsSqlCdcError]) -> Candidate:
         """The candidate without the sinks that cannot be loaded.
 
         :raises MsSqlCdcError: if none is left
         """
-        left = {shape: state for shape, state in self.sinks.items() if shape not in failed}
-        if failed and not left:
-            raise next(iter(failed.values()))
-        return dataclasses.replace(self, sinks=left, failed={**self.failed, **failed})
+        left = _left(self.sinks, failed)
+        return dataclasses.replace(self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed})
 
     def asserted(self, shape: str) -> str | None:
         """Which asserted position a sink stands on, though its changes may be purged since."""
@@ -108,18 +105,23 @@ def choose_feed(
     """The feed to read: the checkpoint's while it exists, else one that continues it; for a table that is loaded for
     the first time the newest.
 
-    :param shapes: those that are to be continued
+    :param shapes: those that are to be continued; of several that a feed cannot all continue, those that it can
     :param probe: says how far the feeds reach back now
-    :raises GapError: if the checkpoint's feed is gone and no other reaches back to the position
+    :raises GapError: if the checkpoint's feed is gone and no other reaches back to the position of any
     """
+    loaded = checkpoint.loaded if checkpoint is not None else {}
+    asked = {shape: sink.position for shape, sink in loaded.items() if shape in shapes}
     found = feed_to_read(feeds, checkpoint, shapes, probe)
+    for position in sorted(set(asked.values()))[1:]:
+        if found is None:
+            later = [shape for shape in shapes if asked.get(shape, position) >= position]
+            found = feed_to_read(feeds, checkpoint, later, probe)
     if found is not None:
         return found
     assert checkpoint is not None
-    position = min(sink.position for shape, sink in checkpoint.loaded.items() if shape in shapes)
     raise GapError(
         str(name),
-        position,
+        min(asked.values()),
         min(filter(None, (_readable_from(feed, probe) for feed in feeds)), default=None),
         advice=f"{feeds[0].WORD.capitalize()} {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. "
         'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint '
@@ -138,7 +140,7 @@ def feed_to_read(
     for feed in by_age:
         if any(ref.is_same(feed) for ref in known):
             return feed
-    position = min((sink.position for shape, sink in checkpoint.loaded.items() if shape in shapes), default=None)
+    position = checkpoint.position(shapes)
     if position is None:
         return by_age[-1]
     for feed in reversed(by_age):
@@ -158,80 +160,6 @@ def check_history(name: TableName, sink: SinkState, history: Lineage) -> None:
     """
     if why := history.contradiction(sink.position, sink.witness):
         raise restored(name, f"the checkpoint stands at {sink.position}", why)
-
-
-def choose_key(
-    name: TableName, feed: Feed, shapes: Iterable[str], user_key: Sequence[str] | None
-) -> tuple[tuple[str, ...], bool]:
-    """The key's columns, and whether SQL Server enforces it.
-
-    :param user_key: used where the table has no key of its own; a name is the column's that is spelt
-        so, else the only one's that differs in case alone
-    :raises KeyRequiredError: if there is none and a shape needs one, or if the user's is not captured
-    """
-    captured = {column.name for column in TableSchema(feed.columns, ()).loaded}
-    names = [*(column.name for column in feed.columns), *feed.uncaptured]
-    meant = {column: column_meant(column, names) for column in user_key or ()}
-    if unknown := [column for column, name in meant.items() if name not in names]:
-        raise KeyRequiredError(
-            f"key names {', '.join(unknown)}, and the table has no such column.",
-            table=str(name),
-            advice=f"It has: {', '.join(sorted(names))}.",
-        )
-    for key in (feed.index_key, feed.primary_key):
-        if key and captured.issuperset(key):
-            return key, True
-    if missing := [column for column, name in meant.items() if name not in captured]:
-        raise KeyRequiredError(
-            f"key names {', '.join(missing)}, which {feed} does not capture.",
-            table=str(name),
-            advice=f"Captured are: {', '.join(sorted(captured))}.",
-        )
-    if meant:
-        return tuple(dict.fromkeys(meant.values())), False
-    if needing := [shape for shape in shapes if SHAPES[shape].needs_key]:
-        raise KeyRequiredError(
-            f"{needing[0]} needs a key, and the table has neither a primary key nor a unique index in its capture "
-            "instance.",
-            table=str(name),
-            advice=f'Name one as its entry in tables, {{"table": "{name}", "key": [..]}}, or load only the history.',
-        )
-    return (), False
-
-
-def check_abilities(name: TableName, feed: Feed, shapes: Iterable[str]) -> None:
-    """Refuse shapes that cannot be loaded from a feed of this kind.
-
-    :raises FeedError: naming them
-    """
-    if refused := [shape for shape in shapes if not feed.CAN.serves(shape)]:
-        raise FeedError(
-            f"{', '.join(refused)} cannot be loaded from {feed}.",
-            table=str(name),
-            advice=f"It serves {', '.join(filter(feed.CAN.serves, SHAPES))}: load the table by a task of its own with "
-            "these shapes.",
-        )
-
-
-def check_key(name: TableName, options: TableOptions, key: Sequence[str], *, unique: bool) -> None:
-    """Refuse a key that SQL Server does not enforce where rows that are gone stay beside those that are there.
-
-    :param unique: whether the server enforces it
-    :raises KeyRequiredError: for ``scd2``, for a mirror that ignores deletes, and for a history that needs such a key
-    """
-    if any(SHAPES[shape].takes_history for shape in options.shapes):
-        check_history_key(name, options.history, key=key, unique=unique)
-    if unique:
-        return
-    refused = [shape for shape in options.shapes if SHAPES[shape].needs_enforced_key]
-    if options.deletes == IGNORE:
-        refused += [f'a {shape} with deletes="ignore"' for shape in options.shapes if SHAPES[shape].takes_deletes]
-    for kind in refused[:1]:
-        raise KeyRequiredError(
-            f"{kind} needs a key that SQL Server enforces: a primary key, or the unique index of the capture instance.",
-            table=str(name),
-            advice="Enable an instance with @index_name, or load the table by a task of its own as mirror and history.",
-        )
 
 
 _SCHEMA_ADVICE = (
@@ -299,15 +227,18 @@ def assess(
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = {shape: loaded.get(shape) for shape in turn.shapes}
     failed = errors_of(sinks, lambda _, sink: check_history(name, sink, probe.lineage))
-    if failed and len(failed) == len(sinks):
-        raise next(iter(failed.values()))
-    sinks = {shape: sink for shape, sink in sinks.items() if shape not in failed}
+    sinks = _left(sinks, failed)
     feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
-    check_abilities(name, feed, options.shapes)
-    key, unique = choose_key(name, feed, options.shapes, options.key)
-    check_key(name, options, key, unique=unique)
+    key, unique = choose_key(name, feed, options.key)
     schema = TableSchema(feed.columns, key)
-    selection = select(name, schema, options.choice, options.shapes, check=salt)
+    selection = select(name, schema, options.choice, check=salt)
+
+    def check_shape(shape: str) -> None:
+        check_suited(name, feed, options, shape, key, enforced=unique)
+        check_values(name, schema, selection, shape)
+
+    failed |= raised_for(sinks, check_shape)
+    sinks = _left(sinks, failed)
     readable_from, newest, upto = _readable_from(feed, probe), probe.lineage.newest, probe.cut
     if readable_from is None or newest is None or upto is None or newest <= readable_from:
         if any(sinks.values()) and readable_from is None:
@@ -353,14 +284,30 @@ def errors_of(
     sinks: Mapping[str, SinkState | None], check: Callable[[str, SinkState], None]
 ) -> dict[str, MsSqlCdcError]:
     """Shape to what a check raises, of the sinks that are loaded."""
+    loaded = {shape: sink for shape, sink in sinks.items() if sink is not None}
+    return raised_for(loaded, lambda shape: check(shape, loaded[shape]))
+
+
+def raised_for(shapes: Iterable[str], check: Callable[[str], None]) -> dict[str, MsSqlCdcError]:
+    """Shape to what a check raises."""
     failed = {}
-    for shape, sink in sinks.items():
-        if sink is not None:
-            try:
-                check(shape, sink)
-            except MsSqlCdcError as error:
-                failed[shape] = error
+    for shape in shapes:
+        try:
+            check(shape)
+        except MsSqlCdcError as error:
+            failed[shape] = error
     return failed
+
+
+def _left(sinks: Mapping[str, SinkState | None], failed: Mapping[str, MsSqlCdcError]) -> dict[str, SinkState | None]:
+    """The sinks that did not fail.
+
+    :raises MsSqlCdcError: if none is left
+    """
+    left = {shape: sink for shape, sink in sinks.items() if shape not in failed}
+    if failed and not left:
+        raise next(iter(failed.values()))
+    return left
 
 
 def closed_gap(candidate: Candidate, readable_from: Position | None, options: TableOptions) -> Candidate:

@@ -30,7 +30,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 )
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
-from airflow_provider_mssql_cdc.core.resting import Turn, default_max_idle, fingerprint, without_absence
+from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
@@ -71,6 +71,7 @@ class RunPlan:
     :param missing: named tables that are not there, or cannot be seen; they are among the failures
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     :param kept: schemas by their hash
+    :param max_idle: for so long a sink that failed for good is left alone
     """
 
     connection: str
@@ -99,6 +100,7 @@ class RunPlan:
     missing: set[TableName] = field(default_factory=set)
     found_again: list[TableName] = field(default_factory=list)
     kept: KeptSchemas = unknown_schema
+    max_idle: datetime.timedelta = LONGEST_IDLE
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""
@@ -188,14 +190,14 @@ def look(
     read_checkpoints(plan, [*tables, *snapshot.missing], store)
     plan.missing = set(snapshot.missing)
     _find_again(plan, tables, store, request)
-    max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
+    plan.max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
     for name in tables:
         plan.turns[name] = Turn.of(
             plan.checkpoints.get(name),
             plan.options[name].shapes,
             seen=fingerprint(plan.feeds.get(name, ())),
             now=now,
-            max_idle=max_idle,
+            max_idle=plan.max_idle,
             asked=request.asked,
         )
     return (

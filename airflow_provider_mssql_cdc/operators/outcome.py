@@ -95,8 +95,9 @@ class Outcome:
                 written[table.name] = moved
         for name, shapes, error in self._planned_failures():
             # a checkpoint that cannot be read is left for a person to repair
-            if error.permanent and name in plan.checkpoints:
-                stored = written.get(name) or plan.checkpoints[name]
+            if error.permanent and name in plan.checkpoints and not self._is_stored(name, shapes, str(error), now):
+                # what is written moves the sound sinks on, too: else its date would keep them from ever being written
+                stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
         if succeeds and not self.failures():
@@ -117,6 +118,21 @@ class Outcome:
                 for shape, error in candidate.failed.items():
                     yield name, (shape,), error
 
+    def _is_stored(self, table: TableName, shapes: Sequence[str], reason: str, now: datetime.datetime) -> bool:
+        """Whether the checkpoint says of all these shapes, since less than ``max_idle``, that they fail so."""
+        stored, seen = self.plan.checkpoints.get(table), self._seen(table)
+        known = [sink.failed if stored and (sink := stored.sinks.get(shape)) else None for shape in shapes]
+        return all(
+            failure is not None
+            and (failure.reason, failure.seen, failure.planned) == (reason, seen, True)
+            and now - failure.time < self.plan.max_idle
+            for failure in known
+        )
+
+    def _seen(self, table: TableName) -> str:
+        """What is seen of a table's feeds."""
+        return MISSING if table in self.plan.missing else fingerprint(self.plan.feeds.get(table, ()))
+
     def _failing(
         self,
         checkpoint: Checkpoint,
@@ -127,8 +143,7 @@ class Outcome:
         *,
         planned: bool = False,
     ) -> Checkpoint:
-        stored = self.plan.checkpoints.get(table)
-        seen = MISSING if table in self.plan.missing else fingerprint(self.plan.feeds.get(table, ()))
+        stored, seen = self.plan.checkpoints.get(table), self._seen(table)
         for shape in shapes:
             earlier = stored.failure([shape]) if stored is not None else None
             began = earlier.began if earlier is not None else None
@@ -145,7 +160,8 @@ class Outcome:
         plan = self.plan
         rows: dict[TableName, TableSummary] = {}
         for name, candidate in plan.candidates.items():
-            position = plan.quiet[name].position if name in plan.quiet else candidate.position
+            quiet = plan.quiet.get(name)
+            position = quiet.position(candidate.sinks) if quiet is not None else candidate.position
             rows[name] = row(str(name)) | {
                 "position": _text(position),
                 "feed": candidate.feed.name,

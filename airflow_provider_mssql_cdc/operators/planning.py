@@ -151,9 +151,8 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
             kept = {shape: checkpoint.sinks[shape] for shape in turn.resting}
             checkpoint = plan.checkpoints[name] = dataclasses.replace(checkpoint, sinks=anew | kept)
             feed = choose_feed(name, feeds[name], checkpoint, shapes)
-        loaded = checkpoint.loaded if checkpoint else {}
-        if known := [sink.position for shape, sink in loaded.items() if shape in turn.shapes]:
-            positions[feed.name] = min(known)
+        if checkpoint is not None and (position := checkpoint.position(turn.shapes)) is not None:
+            positions[feed.name] = position
     return positions
 
 
@@ -197,8 +196,10 @@ def _assess_all(
     probe: Probe,
     request: Request,
 ) -> dict[TableName, Candidate]:
-    known = [c.position for name in feeds if (c := plan.checkpoints[name]) is not None and c.position is not None]
-    ddl = source.ddl([feed for group in feeds.values() for feed in group], min(known)) if known else []
+    stored = [(plan.checkpoints[name], plan.turns[name].shapes) for name in feeds]
+    known = [c.position(shapes) for c, shapes in stored if c is not None]
+    after = min((position for position in known if position is not None), default=None)
+    ddl = [] if after is None else source.ddl([feed for group in feeds.values() for feed in group], after)
     candidates = {}
     for name, group in feeds.items():
         names = {feed.name for feed in group}
@@ -296,11 +297,9 @@ def _limited(
     Sinks that failed for good and are tried again do not count.
     """
     windows = {
-        c.feed.name: c.position
+        c.feed.name: position
         for c in candidates.values()
-        if c.position is not None
-        and c.position < min(upto, probe.newest.get(c.feed.name, c.position))
-        and not c.sinks.keys() <= c.again
+        if (position := c.counting) is not None and position < min(upto, probe.newest.get(c.feed.name, position))
     }
     if not windows:
         return upto

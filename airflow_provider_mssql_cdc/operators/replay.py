@@ -19,13 +19,13 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
+from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     check_ddl,
     check_history,
     check_schema,
     choose_feed,
-    choose_key,
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
@@ -141,9 +141,9 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     newest = probe.newest.get(feed.name)
     if newest is None:
         return None
-    key, unique = choose_key(name, feed, options.shapes, options.key)
+    key, unique = choose_key(name, feed, options.key)
     schema = TableSchema(feed.columns, key)
-    selection = select(name, schema, options.choice, options.shapes, check=request.salt_check)
+    selection = select(name, schema, options.choice, check=request.salt_check)
     if checkpoint is not None and not replay.suffix:
         known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]
         check_schema(name, schema, known, plan.kept)

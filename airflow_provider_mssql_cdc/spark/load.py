@@ -6,7 +6,7 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -84,14 +84,17 @@ class TableLoad:
             if any(todo.window for _, _, todo in plans):
                 self._reading.check_reached(source, self._cut)
         if beginning := [sink for sink, _, todo in plans if todo.copies]:
-            self._begin(source, beginning)
-        planned = (sink.window(todo, self._reading, self._cut) for sink, _, todo in plans)
-        windows = list(dict.fromkeys(window for window in planned if window is not None and not window.is_empty))
+            with self._alone(*(sink.shape for sink in beginning)):
+                self._begin(source, beginning)
+            plans = [plan for plan in plans if plan[0].shape not in self.failed]
+        planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
+        read = [(sink, window) for sink, window in planned if window is not None and not window.is_empty]
+        windows = list(dict.fromkeys(window for _, window in read))
         # what is read again for another sink is counted with that
         self._unreported = [marker for marker in self._unreported if not self._reading.has_read(marker, windows)]
         if windows:
             with self._timed("read"):
-                self.stage_windows(windows)
+                self.stage_windows(windows, [sink for sink, _ in read])
         for sink, state, todo in plans:
             with self._alone(sink.shape):
                 self._done.append(self._settle(sink, state, todo))
@@ -112,13 +115,13 @@ class TableLoad:
             if is_gap(window.after, state.readable_from):
                 raise gap(self._table, window.after, state.readable_from)
         with self._timed("read"):
-            staged = self.stage_windows([window])
+            staged = self.stage_windows([window], sinks)
             self._reading.check_whole(window)
         with self._timed("commit"):
-            self._done = [
-                replay_sink(sink, staged, window, functools.partial(look, sink), anew=bool(replay.suffix))
-                for sink in sinks
-            ]
+            for sink in sinks:
+                with self._writes(sink):
+                    again = functools.partial(look, sink)
+                    self._done.append(replay_sink(sink, staged, window, again, anew=bool(replay.suffix)))
 
     def is_done(self, shape: str) -> bool:
         """Whether a sink was loaded, or there was nothing to load."""
@@ -139,21 +142,28 @@ class TableLoad:
             warnings=tuple(self._warnings),
         )
 
-    def stage_windows(self, windows: Sequence[Window]) -> Staged:
-        """Stage all windows, each change once, as all sinks need them.
+    def stage_windows(self, windows: Sequence[Window], sinks: Iterable[Sink]) -> Staged:
+        """Stage all windows, each change once, as these sinks need them.
 
         :raises MsSqlCdcError: as ``Reading.stage`` does
         """
-        return self._reading.stage(windows, before_images=any(rows.before_images for rows in self._rows))
+        return self._reading.stage(windows, before_images=any(sink.rows.before_images for sink in sinks))
 
     @contextmanager
-    def _alone(self, shape: str) -> Iterator[None]:
-        """A failure in here is this sink's alone: the others are loaded."""
+    def _alone(self, *shapes: str) -> Iterator[None]:
+        """A failure in here is that of these sinks alone: the others are loaded."""
         try:
             yield
         except Exception as error:
-            self.failed[shape] = (error, self.writing)
+            self.failed |= dict.fromkeys(shapes, (error, self.writing))
             self.writing = None
+
+    @contextmanager
+    def _writes(self, sink: Sink) -> Iterator[None]:
+        """A failure in here, such as a full disk, is one of the sink's table."""
+        self.writing = sink.target.name
+        yield
+        self.writing = None
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -269,12 +279,11 @@ class TableLoad:
         marker = sink.marker(window, self._reading, state, todo, layout)
         if todo.copies:
             # not before all is read: columns that change meanwhile must not leave a table without them
-            sink.make(layout)
+            with self._writes(sink):
+                sink.make(layout)
         with self._timed("fold"):
             write = sink.write(window, self._reading, state, todo, layout)
-        self.writing = sink.target.name
-        with self._timed("commit"):
+        with self._timed("commit"), self._writes(sink):
             done = sink.target.commit(state, write, marker)
-        self.writing = None
         outcome = "first_load" if todo.copies else "loaded"
         return SinkReceipt(sink.shape, before, marker, outcome, marker.position) if done else None

@@ -14,11 +14,12 @@ from airflow_provider_mssql_cdc.core.choice import select
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisabledError, GapError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
+from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.lineage import check_not_restored
-from airflow_provider_mssql_cdc.core.plan import check_ddl, choose_key
+from airflow_provider_mssql_cdc.core.plan import check_ddl
 from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS, HISTORY
+from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
@@ -116,11 +117,11 @@ def read_changes(
     spec = SourceSpec(server="", database="", jdbc_url=url, options=dict(options or {}), timezone=timezone)
     jdbc = Jdbc(session, spec, Credentials(user, password), fetch_size)
     instance = _instance(jdbc, table, capture_instance, window)
-    found, unique = choose_key(instance.source, instance, (HISTORY,), tuple(key))
+    found, unique = choose_key(instance.source, instance, tuple(key))
     check_history_key(instance.source, HistoryOptions(changes), key=found, unique=unique)
     schema = TableSchema(instance.columns, found)
     check = None if salt is None else salt_check(salt)
-    selection = select(instance.source, schema, choice, (HISTORY,), check=check)
+    selection = select(instance.source, schema, choice, check=check)
     read = TableSpec(instance.source, instance, schema, (), unique, selection)
     place = folder.rstrip("/")
     of_table = TableRows(read, map_columns(read.name, schema, selection), timezone, f"{place}/staged/resolved")

@@ -76,13 +76,13 @@ class Reading:
             self.low = self._source.low(state)
             self._saw(state.lineage.witnesses())
             return
-        self.copy = self._source.copy(f"{self._folder}/copy", self._job.capture_timeout)
-        self.low = self.copy.low
-        self._saw(self.copy.witnesses)
+        copy = self._source.copy(f"{self._folder}/copy", self._job.capture_timeout)
+        self._saw(copy.witnesses)
         # where nothing is read after the copy, nothing else tells that the database was restored since
         state = self._source.state(self._witnesses.values())
-        self.check_reached(state, self.copy.high)
+        self.check_reached(state, copy.high)
         self.check_not_restored(state.lineage)
+        self.copy, self.low = copy, copy.low
 
     def stage(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
         """Stage all windows, each change once. ``check_whole`` tells of each whether something was purged before that.

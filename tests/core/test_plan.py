@@ -15,15 +15,14 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     UnsupportedColumnError,
 )
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
     assess,
-    check_key,
     checkpoint_steps,
     choose_feed,
-    choose_key,
     is_stale,
     quiet_checkpoint,
     table_spec,
@@ -248,7 +247,7 @@ class TestGap:
         candidate = verdict(stored, [instance(min_lsn=40)], lowest, turn=turn)
         assert (list(candidate.sinks), candidate.failed, candidate.position) == (["mirror"], {}, lsn(50))
         again = verdict(stored, [instance(min_lsn=20)], lowest, turn=Turn(("mirror",), ("history",)))
-        assert ([*again.sinks], again.position) == (["mirror", "history"], lsn(50)), "it lowers no cut"
+        assert ([*again.sinks], again.counting) == (["mirror", "history"], lsn(50)), "it lowers no cut"
 
     def test_a_copy_on_gap_starts_again_and_tells_where_the_gap_begins(self):
         candidate = verdict(checkpoint(), [instance(min_lsn=60)], options=RESNAPSHOT)
@@ -448,13 +447,21 @@ class TestKey:
         ],
     )
     def test_the_instances_then_the_tables_then_the_users(self, fields, user, expected):
-        assert choose_key(ORDERS, instance(**fields), ["mirror"], user) == expected
+        assert choose_key(ORDERS, instance(**fields), user) == expected
 
     def test_a_mirror_without_key_is_refused(self):
         keyless = instance(index_key=(), primary_key=())
         with pytest.raises(KeyRequiredError, match=r'\{"table": "sales.orders", "key": \[\.\.\]\}'):
-            choose_key(ORDERS, keyless, ["mirror", "history"], None)
-        assert choose_key(ORDERS, keyless, ["history"], None) == ((), False)
+            verdict(instances=[keyless], options=dataclasses.replace(OPTIONS, shapes=("mirror",)))
+        assert choose_key(ORDERS, keyless, None) == ((), False)
+
+    def test_a_mirror_without_key_keeps_no_history_from_being_loaded(self):
+        found = verdict(
+            instances=[instance(index_key=(), primary_key=())],
+            options=dataclasses.replace(OPTIONS, shapes=("mirror", "history")),
+        )
+        assert list(found.sinks) == ["history"]
+        assert "mirror needs a key" in str(found.failed["mirror"])
 
     @pytest.mark.parametrize(
         ("columns", "uncaptured", "user", "expected"),
@@ -477,9 +484,9 @@ class TestKey:
         )
         if expected is None:
             with pytest.raises(KeyRequiredError, match=f"key names {user[0]}"):
-                choose_key(ORDERS, made, ["mirror"], user)
+                choose_key(ORDERS, made, user)
         else:
-            assert choose_key(ORDERS, made, ["mirror"], user) == (expected, False)
+            assert choose_key(ORDERS, made, user) == (expected, False)
 
     @pytest.mark.parametrize(
         ("shapes", "deletes", "refused"),
@@ -493,12 +500,18 @@ class TestKey:
     )
     def test_a_key_that_nobody_enforces_is_too_little_where_rows_that_are_gone_stay(self, shapes, deletes, refused):
         options = dataclasses.replace(OPTIONS, shapes=shapes, deletes=deletes)
-        check_key(ORDERS, options, ["id"], unique=True)
+        failed = {}
+        for shape in shapes:
+            check_suited(ORDERS, instance(), options, shape, ["id"], enforced=True)
+            try:
+                check_suited(ORDERS, instance(), options, shape, ["id"], enforced=False)
+            except KeyRequiredError as error:
+                failed[shape] = str(error)
         if refused is None:
-            check_key(ORDERS, options, ["id"], unique=False)
+            assert failed == {}
         else:
-            with pytest.raises(KeyRequiredError, match=f"^sales.orders: {refused} needs a key that SQL"):
-                check_key(ORDERS, options, ["id"], unique=False)
+            (text,) = failed.values()
+            assert text.startswith(f"sales.orders: {refused} needs a key that SQL")
 
     def test_net_changes_need_one_too_and_what_only_grows_needs_none(self):
         keyless = [instance(index_key=(), primary_key=())]
@@ -508,11 +521,11 @@ class TestKey:
         assert verdict(options=net).schema.key == ("id",)
         for key in (None, ["id"]):
             with pytest.raises(KeyRequiredError, match="changes='net' needs a key that SQL Server enforces"):
-                verdict(instances=keyless, options=net, key=key)
+                raise verdict(instances=keyless, options=net, key=key).failed["history"]
 
     def test_the_users_key_must_be_captured(self):
         with pytest.raises(KeyRequiredError, match="key names nope, and the table has no such column"):
-            choose_key(ORDERS, instance(index_key=(), primary_key=()), ["mirror"], ["id", "nope"])
+            choose_key(ORDERS, instance(index_key=(), primary_key=()), ["id", "nope"])
 
 
 @given(

@@ -323,7 +323,7 @@ def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
     def after_run(table: Watched) -> Watched:
         lowest = min((i.min_lsn for i in table.feeds if i.min_lsn), default=None)
         stored = table.checkpoint or Checkpoint(Identity("db", "shop", table.name, "iceberg://lake/shop"))
-        position = stored.position
+        position = stored.position(stored.sinks)
         loadable = (
             lowest is not None and lowest <= cut and (position is None or lowest <= position.next() <= cut.next())
         )
@@ -372,7 +372,11 @@ def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.d
     behind = [
         t
         for t in tables
-        if t.feeds and t.checkpoint and t.checkpoint.position and seen.cut and t.checkpoint.position < seen.cut
+        if t.feeds
+        and t.checkpoint
+        and (position := t.checkpoint.position(t.checkpoint.sinks))
+        and seen.cut
+        and position < seen.cut
         # a failed table waits for what a load would wait for
         if not t.checkpoint.failure() or ((low := t.feeds[0].min_lsn) and low <= seen.cut)
     ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import random
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcPermissionError
 from airflow_provider_mssql_cdc.core.wake import Reason, Wake, WakeRules, Watched, decide, positions_to_probe
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from tests.support.faults import source, world
 from tests.support.faults.source import Hook, name_of, number
 from tests.support.faults.targets import check
@@ -122,3 +125,66 @@ def test_changes_that_are_purged_for_a_sink_that_failed_are_not_lost_for_its_nei
     assert "were purged before" in reason
     assert three.load(copy_on_gap=True, asked=True) == {}
     _equal(three, "mirror", "history")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CdcPermissionError("the SELECT permission was denied.", number=229), CaptureLagError("the capture is behind.")],
+)
+def test_a_copy_that_fails_leaves_alone_what_is_loaded(three: World, error: Exception) -> None:
+    three.shapes = ["mirror", "history", "scd2"]
+    three.copy_error = error
+    for _ in range(2):
+        _commit(three, 12)
+        assert {name: str(error) in reason for name, (reason, _) in three.load(asked=True).items()} == dict.fromkeys(
+            ("dbo.a", "dbo.b", "dbo.c"), True
+        )
+        _equal(three, "mirror", "history")
+    three.copy_error = None
+    assert three.load(asked=True) == {}
+    _equal(three, "mirror", "history", "scd2")
+
+
+def test_what_is_tried_again_beside_a_first_load_lowers_no_cut(three: World) -> None:
+    three.shapes = ["mirror"]
+    three.targets["a", "mirror"].broken = True
+    _commit(three, 40)
+    three.load()
+    _commit(three, 12)
+    three.shapes = ["mirror", "scd2"]
+    left_alone, tried = three.plan(limit=1), three.plan(limit=1, asked=True)
+    assert "mirror" in tried.candidates[name_of("a")].again
+    assert tried.upto == left_alone.upto
+
+
+def test_a_gap_of_one_sink_starts_no_spark_for_a_quiet_table_and_its_neighbour_goes_on(three: World) -> None:
+    three.targets["a", "mirror"].broken = True
+    _commit(three, 12)
+    three.load()
+    three.targets["a", "mirror"].broken = False
+    loaded = three.source.captured
+    three.source.cleanup(1.0)
+    for _ in range(6):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(source, "TABLES", ("b", "c"))
+            _commit(three, 3)
+        assert name_of("a") not in {spec.name for spec in three.plan(asked=True).specs}
+        assert "were purged before" in three.load(asked=True)["dbo.a"][0]
+    # every other load finds checkpoints that are a day old
+    assert number(three.checkpoint("a").sinks["history"].position) > loaded + 9, "it never expires"
+
+
+def test_a_planned_failure_is_written_once_for_as_long_as_it_is_the_same(three: World) -> None:
+    three.targets["a", "mirror"].broken = True
+    _commit(three, 12)
+    three.load()
+    three.source.cleanup(1.0)
+    now = datetime.datetime.now(datetime.UTC)
+    three.load(asked=True)
+    plan = three.plan()
+    first = three.checkpoint("a").sinks["mirror"].failed
+    assert first is not None
+    assert [c.identity.table.table for c in Outcome(plan).checkpoints(now)] == []
+    later = first.time + plan.max_idle
+    (again,) = [c for c in Outcome(plan).checkpoints(later) if c.identity.table.table == "a"]
+    assert again.sinks["mirror"].failed == dataclasses.replace(first, time=later, since=first.began)

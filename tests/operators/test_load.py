@@ -177,7 +177,7 @@ def test_the_life_of_a_load(world, capfd):
     assert rows["lab.items"]["sinks"] == {"mirror": "first_load", "history": "first_load"}
     assert rows["lab.items"]["copied"] == 2
     assert world.lake_rows("lab_items") == [(1, hashed("one")), (2, hashed("two"))]
-    assert str(world.checkpoint("items").position) == rows["lab.items"]["position"]
+    assert str(world.checkpoint("items").position(["mirror", "history"])) == rows["lab.items"]["position"]
     assert "mirror needs a key" in world.checkpoint("keyless").failure().reason
 
     # password and salt are nowhere to be seen
@@ -215,7 +215,7 @@ def test_the_life_of_a_load(world, capfd):
     (row,) = summary["tables"]
     assert (row["inserted"], row["updated"], row["deleted"], row["position"]) == (0, 1, 1, cut)
     assert world.lake_rows("lab_items") == [(1, hashed("eins"))]
-    assert str(world.checkpoint("items").position) == cut
+    assert str(world.checkpoint("items").position(["mirror", "history"])) == cut
     assert asset_events(world)[-1]["extra"]["tables"] == {
         "lab.items": {
             "after": summary_position(world, "first"),

@@ -73,7 +73,7 @@ def test_a_persons_word_goes_to_the_job_and_ends_with_its_commit(task: Task) -> 
     task.run()
     assert task.sinks(A)["mirror"].asserted is None
     # without an event there is no job, and the asserted position waits for one
-    task.vouch("another")
+    task.assert_position("another")
     task.run()
     assert task.sinks(A)["mirror"].asserted == "another"
     assert len(task.master.submissions) == 1

@@ -55,6 +55,8 @@ class JobSource:
 
     def copy(self, *_: Any, **__: Any) -> Any:
         world, name, before = self.world, self._table.name.table, self.state()
+        if world.copy_error is not None:
+            raise world.copy_error
         database, low = world.source, self.low(before)
         rows = {key: value for key, value in database.rows[name].items() if key % 2}
         world.at("in mid-copy")

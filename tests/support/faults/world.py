@@ -63,6 +63,7 @@ class World:
     :ivar replayed: the tables of the last replay that did not fail
     :ivar rebuilt: the targets that it has built
     :ivar loaded_as: by table, what was chosen in the loads since its targets were made
+    :ivar copy_error: why no table can be copied; None where each can
     :ivar begun: by table, the number of restores before its targets were made
     """
 
@@ -75,6 +76,7 @@ class World:
         self.choices, self.salt = dict.fromkeys(TABLES, "all"), SALTS[0]
         self.loaded_as: dict[str, set[str]] = {}
         self.begun: dict[str, int] = {}
+        self.copy_error: Exception | None = None
         self.faults: dict[int, Callable[[], None]] = {}
         self.wrong: list[AssertionError] = []
         self.points = itertools.count()
@@ -139,6 +141,13 @@ class World:
             asked=asked,
         )
 
+    def plan(
+        self, *, copy_on_gap: bool = False, limit: int | None = None, upto: int | None = None, asked: bool = False
+    ) -> RunPlan:
+        """What a load would do."""
+        request = self.request(self.shapes, copy_on_gap=copy_on_gap, limit=limit, asked=asked)
+        return plan_load(Hook(self), self.store, request, None if upto is None else Cut.at(lsn(upto)))  # type: ignore[arg-type]
+
     def load(
         self,
         *,
@@ -151,11 +160,10 @@ class World:
 
         :param asked: what failed for good is tried, too
         """
-        request, hook = self.request(self.shapes, copy_on_gap=copy_on_gap, limit=limit, asked=asked), Hook(self)
         # before another salt may come
         chosen = {table: self.choice(table) for table in TABLES}
         with self._history():
-            plan = plan_load(hook, self.store, request, None if upto is None else Cut.at(lsn(upto)))  # type: ignore[arg-type]
+            plan = self.plan(copy_on_gap=copy_on_gap, limit=limit, upto=upto, asked=asked)
             for table in plan.specs:
                 self.loaded_as[table.name.table].add(chosen[table.name.table])
             outcome = self._outcome(plan)

@@ -136,7 +136,7 @@ class Task:
 
     def position(self, table: TableName) -> Lsn | None:
         stored = self.group.checkpoint(table)
-        return stored.position if stored else None
+        return stored.position(stored.sinks) if stored else None
 
 
 class Lake:

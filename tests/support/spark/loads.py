@@ -109,7 +109,8 @@ class Loads:
     def position(self, table: str) -> str:
         """The position to which a table is loaded, as its checkpoint has it."""
         identity = self.request.identity(self.origin.database, TableName("lab", table), self.request.defaults)
-        return str(self.store.load(identity).position)
+        stored = self.store.load(identity)
+        return str(stored.position(stored.sinks))
 
     def mirror(self, table: str) -> list[tuple]:
         rows = self.origin.lake(f"lab.{table}")

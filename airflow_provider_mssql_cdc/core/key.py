@@ -1,0 +1,89 @@
+"""Which columns identify a table's rows, and which shapes can be loaded by them from a feed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_mssql_cdc.core.changes import check_history_key
+from airflow_provider_mssql_cdc.core.exceptions import FeedError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
+from airflow_provider_mssql_cdc.core.table_options import TableOptions
+
+
+def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
+    """The key's columns, none where there is no key; and whether SQL Server enforces it.
+
+    :param user_key: used where the table has no key of its own; a name is the column's that is spelt
+        so, else the only one's that differs in case alone
+    :raises KeyRequiredError: if the user's is not captured
+    """
+    captured = {column.name for column in TableSchema(feed.columns, ()).loaded}
+    names = [*(column.name for column in feed.columns), *feed.uncaptured]
+    meant = {column: column_meant(column, names) for column in user_key or ()}
+    if unknown := [column for column, name in meant.items() if name not in names]:
+        raise KeyRequiredError(
+            f"key names {', '.join(unknown)}, and the table has no such column.",
+            table=str(name),
+            advice=f"It has: {', '.join(sorted(names))}.",
+        )
+    for key in (feed.index_key, feed.primary_key):
+        if key and captured.issuperset(key):
+            return key, True
+    if missing := [column for column, name in meant.items() if name not in captured]:
+        raise KeyRequiredError(
+            f"key names {', '.join(missing)}, which {feed} does not capture.",
+            table=str(name),
+            advice=f"Captured are: {', '.join(sorted(captured))}.",
+        )
+    if meant:
+        return tuple(dict.fromkeys(meant.values())), False
+    return (), False
+
+
+def check_suited(
+    name: TableName, feed: Feed, options: TableOptions, shape: str, key: Sequence[str], *, enforced: bool
+) -> None:
+    """Refuse a shape that cannot be loaded from a feed, or by a key.
+
+    :param key: the columns of ``choose_key``
+    :param enforced: whether SQL Server enforces it
+    :raises FeedError: if the feed does not serve the shape
+    :raises KeyRequiredError: if the key is missing, or not enforced where it must be
+    """
+    _check_ability(name, feed, shape)
+    _check_key(name, options, shape, key, enforced=enforced)
+
+
+def _check_ability(name: TableName, feed: Feed, shape: str) -> None:
+    if not feed.CAN.serves(shape):
+        raise FeedError(
+            f"{shape} cannot be loaded from {feed}.",
+            table=str(name),
+            advice=f"It serves {', '.join(filter(feed.CAN.serves, SHAPES))}: name these as the shapes of the table's "
+            "entry.",
+        )
+
+
+def _check_key(name: TableName, options: TableOptions, shape: str, key: Sequence[str], *, enforced: bool) -> None:
+    facts = SHAPES[shape]
+    if facts.needs_key and not key:
+        raise KeyRequiredError(
+            f"{shape} needs a key, and the table has neither a primary key nor a unique index in its capture instance.",
+            table=str(name),
+            advice=f'Name one as its entry in tables, {{"table": "{name}", "key": [..]}}, or load only the history.',
+        )
+    if facts.takes_history:
+        check_history_key(name, options.history, key=key, unique=enforced)
+    if enforced or not key:
+        return
+    ignores = facts.takes_deletes and options.deletes == IGNORE
+    if facts.needs_enforced_key or ignores:
+        what = f'a {shape} with deletes="ignore"' if ignores else shape
+        # rows that are gone stay beside those that are there
+        raise KeyRequiredError(
+            f"{what} needs a key that SQL Server enforces: a primary key, or the unique index of the capture instance.",
+            table=str(name),
+            advice="Enable an instance with @index_name, or load the table by a task of its own as mirror and history.",
+        )

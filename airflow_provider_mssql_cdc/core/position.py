@@ -200,6 +200,11 @@ class Cut:
         """The position of a kind; None where the cut has none."""
         return next((position for position in self.positions if isinstance(position, kind)), None)
 
+    def filled(self, other: Cut) -> Cut:
+        """The same, with the positions of another cut of those kinds of which this one has none."""
+        kinds = {position.KIND for position in self.positions}
+        return Cut((*self.positions, *(position for position in other.positions if position.KIND not in kinds)))
+
     @property
     def text(self) -> str:
         """The form that JSON and XCom have."""

@@ -33,6 +33,12 @@ class TableName:
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
 
+    @classmethod
+    def spelled(cls, text: str) -> list[TableName]:
+        """The names that have this text: several where parts have dots."""
+        parts = text.split(".")
+        return [cls(".".join(parts[:n]), ".".join(parts[n:])) for n in range(1, len(parts))]
+
     @property
     def quoted(self) -> str:
         """The name in T-SQL, in brackets."""

@@ -74,7 +74,7 @@ from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
 from airflow_provider_mssql_cdc.operators.planning import plan_load, plan_of_running_job
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.request import Request, cut_given
-from airflow_provider_mssql_cdc.operators.task_state import TaskState
+from airflow_provider_mssql_cdc.operators.task_state import FOUND_KEY, TaskState
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection, Context
@@ -82,7 +82,6 @@ if TYPE_CHECKING:
 OPERATIONS_ALIAS = " operations"
 """Ends the name of the alias to which events come that tell of no loaded rows, with ``kind`` in their extra."""
 
-_CUT_KEY = "mssql_cdc_upto"
 _SPEC_KEY = "mssql_cdc_spec"
 
 
@@ -290,15 +289,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         except MsSqlCdcError as error:
             if not error.permanent:
                 raise
-            # the cut is for retries; a task that is cleared takes a new one
-            TaskState(context).forget(_CUT_KEY)
+            TaskState(context).end()
             raise AirflowFailException(str(error)) from error
 
     def _execute(self, context: Context) -> Summary:
         started = time.monotonic()
         self._check_spark_connection()
         store = CheckpointStore(Variable)
-        request = self.request()
+        request = dataclasses.replace(self.request(), asked=TaskState(context).begin())
         outcome = self._resumed(store, request, context) or self._planned(store, request, context)
         outcome = outcome.with_whole_commands()
         late = outcome.late if self.on_lag == "fail" else None
@@ -311,9 +309,12 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         context["ti"].xcom_push(key="summary", value=summary)
         for line in outcome.lines():
             self.log.info(line)
+        if outcome.plan.lag is not None and not outcome.plan.lag.late:
+            self.log.info(outcome.plan.lag.text)
         for warning in summary["warnings"]:
             self.log.warning(warning)
         if failures := outcome.failures():
+            TaskState(context).keep_failed(failures)
             raise LoadFailedError(
                 {table: reason for table, (reason, _) in failures.items()},
                 permanent=all(permanent for _, permanent in failures.values()),
@@ -321,7 +322,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 late=late,
             )
         self._emit(ranges, outcome.plan, context)
-        TaskState(context).forget(_CUT_KEY)
+        TaskState(context).end()
         if late:
             raise CaptureLateError(f"what is there was loaded, but {late}")
         return summary
@@ -354,14 +355,14 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             # a load does not fail for want of what it would only tidy up
             self.log.warning("the summary of the run before cannot be read: %s", error)
             before = None
-        for row in before["tables"] if isinstance(before, Mapping) else ():
-            schema, _, table = row["table"].partition(".")
-            name = TableName(schema, table)
-            if row["status"] == "failed" and name not in plan.checkpoints and name not in plan.failures:
-                with suppress(CheckpointError):
-                    stored = store.load(request.identity(plan.database, name, request.options(name)))
-                    if stored is not None and not stored.loaded and stored.failure() is not None:
-                        gone.append(name)
+        rows = before["tables"] if isinstance(before, Mapping) else ()
+        failed = {row["table"] for row in rows if row["status"] == "failed"} | {*TaskState(context).failed()}
+        names = {name for text in failed for name in TableName.spelled(text)}
+        for name in names - plan.checkpoints.keys() - plan.failures.keys():
+            with suppress(CheckpointError):
+                stored = store.load(request.identity(plan.database, name, request.options(name)))
+                if stored is not None and not stored.loaded and stored.failure() is not None:
+                    gone.append(name)
         for name in gone:
             self.log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
             store.delete(request.identity(plan.database, name, request.options(name)))
@@ -404,21 +405,21 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             return None
         self.log.info("an earlier try submitted %s; its receipt is waited for", path)
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
-            plan = plan_of_running_job(hook, store, request, spec)
-        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
+            plan = plan_of_running_job(hook, store, request, spec, self._sources(hook))
+        found = state.found()
+        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id), found)
 
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = self._plan(hook, store, request, context)
             if not self.replay:
                 self._forget(store, request, plan, context)
-            if plan.lag is not None and not plan.lag.late:
-                self.log.info(plan.lag.text)
             for waiting in plan.waiting:
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
                 return Outcome(plan)
             spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
+            TaskState(context).keep_found(Outcome(plan).with_whole_commands().found())
         return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
@@ -481,11 +482,9 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             check_template(self.table_name + self.target_suffix)
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
         state = TaskState(context)
-        given = state.get(_CUT_KEY) if self.upto is None else self.upto
-        request = dataclasses.replace(request, asked=_is_asked(context))
-        plan = plan_load(hook, store, request, None if given is None else cut_given(given), self._sources(hook))
-        if given is None and plan.upto is not None:
-            state.set(_CUT_KEY, plan.upto.text)
+        given = state.cut(None if self.upto is None else cut_given(self.upto))
+        plan = plan_load(hook, store, request, given, self._sources(hook))
+        state.keep_cut(plan.upto)
         return plan
 
     def _sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
@@ -620,7 +619,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         """
         state = TaskState(context)
         if spec is None or state.get(_SPEC_KEY) == spec.path:
-            state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY)
+            state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY, FOUND_KEY)
 
     @contextmanager
     def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
@@ -711,12 +710,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{formats.POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
-
-
-def _is_asked(context: Context) -> bool:
-    """Whether a person asks for this try: by a run that was started by hand, or by clearing the task."""
-    run, ti = context.get("dag_run"), context.get("ti")
-    return getattr(run, "run_type", None) == "manual" or (getattr(ti, "try_number", 1) or 1) > 1
 
 
 def _task_run(context: Context) -> TaskRun | None:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypedDict
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
@@ -30,13 +31,34 @@ _SAID = {
 }
 
 
+class Found(TypedDict):
+    """What an earlier try found while it planned, as the task keeps it: what no receipt says.
+
+    :ivar failures: table to the reason, and whether a retry is bound to fail again
+    :ivar warnings: of the run
+    :ivar tables: rows of the summary
+    """
+
+    failures: dict[str, tuple[str, bool]]
+    warnings: list[str]
+    tables: list[TableSummary]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """A run's plan, with the spec and receipt of the job if there was one."""
+    """A run's plan, with the spec and receipt of the job if there was one.
+
+    :param earlier: of the try that submitted the job, if that was another one
+    """
 
     plan: RunPlan
     spec: JobSpec | None = None
     receipt: Receipt | None = None
+    earlier: Found | None = None
+
+    def found(self) -> Found:
+        """What is to be told of the plan by a try that waits for its job."""
+        return {"failures": self.failures(), "warnings": self.plan.warnings, "tables": self.summary(0)["tables"]}
 
     def with_whole_commands(self) -> Outcome:
         """The same with the commands that errors advise written out."""
@@ -158,26 +180,28 @@ class Outcome:
     def summary(self, seconds: float) -> Summary:
         """The summary that the task pushes to XCom."""
         plan = self.plan
-        rows: dict[TableName, TableSummary] = {}
+        rows = {table["table"]: table for table in self.earlier["tables"]} if self.earlier else {}
         for name, candidate in plan.candidates.items():
             quiet = plan.quiet.get(name)
             position = quiet.position(candidate.sinks) if quiet is not None else candidate.position
-            rows[name] = row(str(name)) | {
+            rows[str(name)] = row(str(name)) | {
                 "position": _text(position),
                 "feed": candidate.feed.name,
                 "schema_hash": candidate.schema.hash,
                 "warnings": list(candidate.warnings),
             }
         for waiting in plan.waiting:
-            rows[waiting.name] = row(str(waiting.name)) | {"status": "waiting", "reason": waiting.reason}
+            rows[str(waiting.name)] = row(str(waiting.name)) | {"status": "waiting", "reason": waiting.reason}
         for name in plan.skipped:
-            rows[name] = row(str(name)) | {"status": "skipped"}
+            rows[str(name)] = row(str(name)) | {"status": "skipped"}
         for spec, table in self.loads:
-            rows[table.name] = _loaded(rows.get(table.name) or row(str(table.name)), spec, table)
-        for name, (reason, _) in self._failures().items():
-            rows[name] = (rows.get(name) or row(str(name))) | {"status": "failed", "error": reason}
+            known = rows.get(str(table.name)) or row(str(table.name))
+            rows[str(table.name)] = _loaded(known, spec, table)
+        for text, (reason, _) in self.failures().items():
+            rows[text] = (rows.get(text) or row(text)) | {"status": "failed", "error": reason}
         for name, failing in self._failing_shapes().items():
-            rows[name]["sinks"] = rows[name]["sinks"] | dict.fromkeys(failing, "failed")
+            known = rows[str(name)]
+            known["sinks"] = known["sinks"] | dict.fromkeys(failing, "failed")
         tables = [found for _, found in sorted(rows.items())]
         return {
             "upto": plan.upto.text if plan.upto else None,
@@ -186,6 +210,7 @@ class Outcome:
             "late": self.late,
             "warnings": [
                 *([self.late] if self.late else []),
+                *(self.earlier["warnings"] if self.earlier else ()),
                 *plan.warnings,
                 *(f"{table['table']}: {warning}" for table in tables for warning in table["warnings"]),
             ],
@@ -245,7 +270,11 @@ class Outcome:
 
     def failures(self) -> dict[str, tuple[str, bool]]:
         """The failed tables, each with the reason and whether a retry is bound to fail again."""
-        return {str(name): failed for name, failed in self._failures().items()}
+        found = {str(name): failed for name, failed in self._failures().items()}
+        for name, (reason, permanent) in (self.earlier["failures"] if self.earlier else {}).items():
+            now, for_good = found.get(name, (reason, permanent))
+            found[name] = ("\n".join(dict.fromkeys((now, reason))), permanent and for_good)
+        return found
 
     def _failures(self) -> dict[TableName, tuple[str, bool]]:
         found: dict[TableName, list[tuple[str, bool]]] = {}
@@ -340,7 +369,7 @@ def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableS
         "position": min(sink.read_through for sink in table.sinks).text if table.sinks else None,
         "feed": spec.feed.name,
         "schema_hash": spec.schema.hash,
-        "sinks": {sink.shape: sink.outcome for sink in table.sinks},
+        "sinks": known["sinks"] | {sink.shape: sink.outcome for sink in table.sinks},
         "windows": list(table.windows),
         "seconds": {step: round(value, 2) for step, value in table.seconds.items()},
         "warnings": [*dict.fromkeys((*known["warnings"], *table.warnings))],

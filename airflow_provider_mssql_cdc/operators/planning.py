@@ -108,8 +108,10 @@ def _plan_source(
     return cut
 
 
-def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec) -> RunPlan:
-    """The plan of a run that waits for a job which an earlier try submitted: checkpoints, instances and lag alone."""
+def plan_of_running_job(
+    hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec, sources: Sequence[ChangeSource]
+) -> RunPlan:
+    """The plan of a run that waits for a job which an earlier try submitted: checkpoints, feeds and lag alone."""
     names = [table.name for table in spec.tables]
     plan = RunPlan(
         request.connection,
@@ -121,14 +123,13 @@ def plan_of_running_job(hook: MsSqlCdcHook, store: CheckpointStore, request: Req
     )
     try:
         plan.lag = hook.lag(hook.database_status(), request.max_lag)
-        instances = hook.capture_instances(names)
+        snapshot = hook.snapshot(request.patterns, request.exclude)
+        for source in reversed(sources):
+            plan.feeds.update({name: group for name, group in source.discover(snapshot).items() if name in names})
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):
             raise
-        log.warning("no capture instance can be seen any more: %s", error)
-        instances = []
-    for instance in instances:
-        plan.feeds[instance.source] = (*plan.feeds.get(instance.source, ()), instance)
+        log.warning("what the tables are read by can no longer be seen: %s", error)
     read_checkpoints(plan, names, store)
     return plan
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mssql_cdc.core.position import Cut
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
-_EVENT_KEY = "mssql_cdc_event"
+_EVENT_KEY, _CUT_KEY, _TRY_KEY, _FAILED_KEY = "mssql_cdc_event", "mssql_cdc_upto", "mssql_cdc_try", "mssql_cdc_failed"
+FOUND_KEY = "mssql_cdc_found"
+"""What was found while the job was planned that may still run."""
 
 Ranges = dict[str, dict[str, str | None]]
 """Table to ``after``, ``upto`` and the rest of what asset events tell of it."""
@@ -24,6 +28,7 @@ class TaskState:
 
     def __init__(self, context: Context) -> None:
         self._store: Any = context.get("task_state_store")
+        self._context = context
 
     def get(self, key: str) -> str | None:
         """What is kept, or None."""
@@ -40,6 +45,57 @@ class TaskState:
         if self._store is not None:
             for key in keys:
                 self._store.delete(key)
+
+    def begin(self) -> bool:
+        """Note that a try begins; whether a person asks for it: by a run started by hand, or by clearing the task.
+
+        A retry is none: it follows a try that did not end for good.
+        """
+        run, ti = self._context.get("dag_run"), self._context.get("ti")
+        number, last = getattr(ti, "try_number", 1) or 1, getattr(ti, "max_tries", None)
+        cleared = number > 1 and self.get(_TRY_KEY) is None
+        if cleared:
+            self.forget(_CUT_KEY)
+        if last is not None and number > last:
+            # no retry follows
+            self.forget(_TRY_KEY)
+        else:
+            self.set(_TRY_KEY, str(number))
+        return getattr(run, "run_type", None) == "manual" or cleared
+
+    def end(self) -> None:
+        """Note that the task ended for good: one that is cleared takes a new cut."""
+        self.forget(_CUT_KEY, _TRY_KEY, FOUND_KEY)
+
+    def cut(self, given: Cut | None) -> Cut | None:
+        """The cut of this try: the given one, with what an earlier try took of other kinds of positions."""
+        kept = self.get(_CUT_KEY)
+        earlier = Cut.parse(kept) if kept else None
+        return given.filled(earlier) if given is not None and earlier is not None else given or earlier
+
+    def keep_cut(self, cut: Cut | None) -> None:
+        """Keep the cut for retries."""
+        if cut is not None:
+            self.set(_CUT_KEY, cut.text)
+
+    def found(self) -> Any:
+        """What the try found while it planned whose job may still run, beside what its receipt says; None if nothing
+        is kept."""
+        kept = self.get(FOUND_KEY)
+        return json.loads(kept) if kept else None
+
+    def keep_found(self, found: Any) -> None:
+        """Keep what planning found, for the try that waits for the job."""
+        self.set(FOUND_KEY, json.dumps(found))
+
+    def keep_failed(self, tables: Iterable[str]) -> None:
+        """Keep the names of tables that failed: of a task that is cleared, Airflow forgets the summary."""
+        self.set(_FAILED_KEY, json.dumps(sorted(tables)))
+
+    def failed(self) -> list[str]:
+        """The tables that failed in the try before."""
+        kept: list[str] = json.loads(self.get(_FAILED_KEY) or "[]")
+        return kept
 
     def told(self, ranges: Mapping[str, Mapping[str, str | None]]) -> Ranges:
         """Keep what this try is to tell of, and return it with what earlier tries of the task were to tell of.

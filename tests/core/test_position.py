@@ -181,3 +181,11 @@ def test_the_gap_rule_is_that_of_the_min_lsn(after):
         if 0 < low < 2**80:
             min_lsn = Lsn(low.to_bytes(10))
             assert is_gap(after, min_lsn.previous()) == (low > number + 1)
+
+
+def test_a_cut_is_filled_with_the_kinds_that_it_lacks() -> None:
+    given = Cut.at(Lsn.parse("0x" + "0" * 19 + "1"))
+    kept = Cut((Lsn.parse("0x" + "0" * 19 + "2"), Counted(7)))
+    assert given.filled(kept) == Cut((*given, Counted(7)))
+    assert given.filled(Cut.at(kept.positions[1])) == given
+    assert kept.filled(given) == kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptM
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
+from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.support.hooks.source import CONN_ID, TARGET, Source
 from tests.support.operators.group import A, B
 from tests.support.operators.master import DRIVER, write_receipt
-from tests.support.operators.tries import CUT, EVENT, JOB_ID, POD, SPEC, Task
+from tests.support.operators.tries import CUT, EVENT, JOB_ID, POD, SPEC, TRY, State, Task
 
 
 def test_a_load_leaves_nothing_behind_for_the_next(task: Task) -> None:
@@ -102,7 +104,7 @@ def test_what_a_failed_run_has_loaded_is_announced_by_the_next_that_succeeds(tas
     with pytest.raises(AirflowFailException, match=r"its mirror fails since .* and is left alone until .*no table"):
         task.run()
     assert (task.events(), task.rows["dbo.b"]["sinks"]) == (None, {"mirror": "failed"})
-    task.run(cleared=True)
+    task.run(again=True)
     assert task.events() == {
         "dbo.a": {"after": str(after), "upto": str(loaded)},
         "dbo.b": {"after": str(task.base), "upto": str(task.position(B))},
@@ -181,7 +183,7 @@ def test_a_job_that_ended_without_a_readable_receipt_is_repeated(task: Task, tex
     task.master.job = damaged
     with pytest.raises(ReceiptMissingError, match=r"receipt\.json"):
         task.run()
-    assert (task.state, task.master.folders, task.master.submissions) == ({CUT: str(cut)}, [], [])
+    assert (task.state, task.master.folders, task.master.submissions) == ({CUT: str(cut), TRY: "1"}, [], [])
     task.master.job = write_receipt
     assert task.run()["upto"] == str(cut)
     assert (task.position(A), len(task.master.submissions)) == (cut, 1)
@@ -220,7 +222,7 @@ def test_the_cut_is_kept_for_what_a_retry_can_mend_and_for_nothing_else(task: Ta
     task.master.job = lambda spec: None
     with pytest.raises(ReceiptMissingError):
         task.run()
-    assert task.state == {CUT: str(cut)}
+    assert task.state == {CUT: str(cut), TRY: "1"}
     task.master.job = lambda spec: write_receipt(spec, A)
     task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
     with pytest.raises(AirflowFailException) as failed:
@@ -323,3 +325,72 @@ def test_a_cut_that_is_none_is_refused_with_what_to_do(task: Task, upto: str) ->
 def test_no_cut_means_the_newest_position(task: Task) -> None:
     """What wait.output gives where the sensor was skipped, or found that nothing was ever captured."""
     assert task.run(upto=None)["upto"] == str(task.group.source.max_lsn())
+
+
+class Killed(BaseException):
+    """Ends a try at once, as SIGKILL does."""
+
+
+def test_a_try_that_waits_for_a_job_tells_what_the_one_before_found_while_it_planned(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ["dbo.*", "dbo.ax"]
+    task.group.source.sql("ALTER TABLE dbo.a ADD later int NULL")
+    with pytest.raises(AirflowFailException) as told:
+        task.run(tables=tables)
+    expected, task.instance.before = task.instance.pushed["summary"], {}
+    task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    task.group.store.delete(task.group.source.identity(TableName("dbo", "ax")))
+
+    noted = State.set
+
+    def killed(state: State, key: str, value: str) -> None:
+        noted(state, key, value)
+        if key == JOB_ID:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(State, "set", killed)
+        with pytest.raises(Killed):
+            task.run(tables=tables)
+    assert JOB_ID in task.state
+    with pytest.raises(AirflowFailException) as resumed:
+        task.run(tables=tables, again=True)
+    assert str(resumed.value) == str(told.value)
+    assert "dbo.ax: it does not exist" in str(told.value)
+    found = task.instance.pushed["summary"]
+    assert found["warnings"] == expected["warnings"] == ["dbo.a: column later is not captured by dbo_a"]
+    changing = ("position", "windows", "seconds")
+    assert [{k: v for k, v in row.items() if k not in changing} for row in found["tables"]] == [
+        {k: v for k, v in row.items() if k not in changing} for row in expected["tables"]
+    ]
+    assert [row["status"] for row in found["tables"]] == ["loaded", "failed", "quiet"]
+
+
+def test_what_failed_for_good_is_tried_when_a_person_asks_and_not_by_a_retry(task: Task) -> None:
+    specs: list[JobSpec] = []
+
+    def job(spec: JobSpec) -> None:
+        specs.append(spec)
+        write_receipt(spec, A)
+
+    def tried(**given: Any) -> list[TableName]:
+        specs.clear()
+        with suppress(AirflowFailException, LoadFailedError):
+            task.run(**given)
+        return [table.name for spec in specs for table in spec.tables]
+
+    task.master.job = job
+    task.group.change("UPDATE dbo.b SET v = 1")
+    assert tried() == [A, B], "both are sound"
+    task.group.change("UPDATE dbo.a SET v = 2; UPDATE dbo.b SET v = 2")
+    assert tried() == [B], "the other one rests"
+    task.group.change("UPDATE dbo.b SET v = 3")
+    task.master.job = specs.append
+    with pytest.raises(ReceiptMissingError):
+        task.run()
+    task.master.job = job
+    assert tried(again=True) == [B], "a retry"
+    assert tried(again=True) == [A], "cleared"
+    assert tried(by_hand=True) == [A]
+    assert tried() == []

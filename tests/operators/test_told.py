@@ -131,6 +131,16 @@ def test_a_missing_table_that_is_no_longer_named_is_forgotten(task: Task) -> Non
     assert task.group.checkpoint(GONE) is None
 
 
+def test_it_is_forgotten_too_where_the_task_is_cleared_or_its_schema_has_a_dot(task: Task) -> None:
+    dotted = TableName("sa.les", "x")
+    failed(task, tables=["dbo.a", "dbo.Ax", "[sa.les].x"])
+    assert [task.group.checkpoint(name) is None for name in (GONE, dotted)] == [False, False]
+    # of a task that is cleared Airflow drops what it pushed
+    task.instance.pushed, task.instance.before = {}, {}
+    task.run(tables=["dbo.a"], again=True)
+    assert [task.group.checkpoint(name) is None for name in (GONE, dotted)] == [True, True]
+
+
 def test_a_loaded_table_that_is_dropped_keeps_its_positions(task: Task) -> None:
     task.run()
     before = task.group.checkpoint(A)

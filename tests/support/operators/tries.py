@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
@@ -20,7 +21,7 @@ from tests.support.operators.group import A, B, Group
 from tests.support.operators.master import DRIVER, Master, write_receipt
 
 JOB_ID, SPEC, CUT, POD = "spark_job_id", "mssql_cdc_spec", "mssql_cdc_upto", "k8s_driver_status"
-EVENT = "mssql_cdc_event"
+EVENT, TRY = "mssql_cdc_event", "mssql_cdc_try"
 
 
 class State(dict[str, Any]):
@@ -45,7 +46,7 @@ class TaskInstance:
         self.pushed[key] = value
 
     map_index = -1
-    dag_id, task_id, run_id, try_number = "shop", "load", "scheduled__2026-03-01", 1
+    dag_id, task_id, run_id, try_number, max_tries = "shop", "load", "scheduled__2026-03-01", 1, 3
 
     def xcom_pull(self, task_ids: str, key: str, include_prior_dates: bool, map_indexes: int | None = None) -> Any:
         """What the run before has pushed; as Airflow does, that of all runs before where no map index is named."""
@@ -86,13 +87,18 @@ class Task:
         """Take an asset event, as Airflow's ``outlet_events`` do."""
         self.emitted.append(extra)
 
-    def run(self, *, cleared: bool = False, **given: Any) -> dict[str, Any]:
-        """One try; the second one of a task that was cleared."""
+    def run(self, *, again: bool = False, by_hand: bool = False, **given: Any) -> dict[str, Any]:
+        """One try.
+
+        :param again: of a task that was tried before: a retry, or one that was cleared
+        :param by_hand: in a run that a person started
+        """
         self.instance, self.emitted = TaskInstance(self.instance.pushed or self.instance.before), []
-        self.instance.try_number = 1 + cleared
+        self.instance.try_number = 1 + again
         alias = AssetAlias("loaded")
         self.running = self.operator(outlets=[alias], **given)
         context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}
+        context["dag_run"] = SimpleNamespace(run_type="manual" if by_hand else "scheduled")
         summary: dict[str, Any] = self.running.execute(context)
         return summary
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc.core.changes import check_history_key
-from airflow_provider_mssql_cdc.core.exceptions import FeedError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, FeedError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
@@ -40,6 +41,21 @@ def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> t
     if meant:
         return tuple(dict.fromkeys(meant.values())), False
     return (), False
+
+
+def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | None) -> None:
+    """Refuse feeds that have no positions of the kind by which the table was loaded.
+
+    :raises FeedError: naming both
+    """
+    for shape, sink in checkpoint.loaded.items() if checkpoint is not None else ():
+        if not any(isinstance(sink.position, feed.POSITION) for feed in feeds):
+            raise FeedError(
+                f"its {shape} was loaded up to {sink.position.KIND} {sink.position}, and {feeds[0]} has none of "
+                "that kind.",
+                table=str(name),
+                advice=RESET_ADVICE,
+            )
 
 
 def check_suited(

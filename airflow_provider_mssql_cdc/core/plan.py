@@ -41,6 +41,7 @@ class Candidate:
     :param failed: shape to why it cannot be loaded, of others
     :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
     :param selection: what of its rows is loaded
+    :param ddl: on the feed's columns
     """
 
     name: TableName
@@ -54,6 +55,7 @@ class Candidate:
     selection: Selection = EVERYTHING
     again: frozenset[str] = frozenset()
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
+    ddl: tuple[DdlChange, ...] = ()
 
     @property
     def position(self) -> Position | None:
@@ -269,11 +271,12 @@ def assess(
         selection=selection,
         again=frozenset(turn.again),
         failed=failed,
+        ddl=tuple(change for change in ddl if change.capture_instance == feed.name),
     )
-    mine, cut = [change for change in ddl if change.capture_instance == feed.name], upto
+    cut = upto
 
     def check(shape: str, sink: SinkState) -> None:
-        check_ddl(name, mine, sink.position, cut)
+        check_ddl(name, candidate.ddl, sink.position, cut)
         check_schema(name, schema, [sink], kept)
         check_selection(name, selection, [sink])
 
@@ -364,6 +367,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         schema=candidate.schema,
         unique_key=candidate.unique_key,
         selection=candidate.selection,
+        ddl=candidate.ddl,
         sinks=tuple(
             SinkSpec(
                 shape=shape,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
@@ -97,6 +97,7 @@ class TableSpec:
     :param selection: what of the rows is loaded; the salt of its hashes comes by the Spark property
         ``spark.mssql_cdc.salt``
     :param feed: what its changes are read by
+    :param ddl: all that is known of DDL on the feed's columns, in order
     :param alternatives: the same table by its other feeds, where no checkpoint says which one its sinks are
         loaded from: the one that their markers name is read
     """
@@ -107,6 +108,7 @@ class TableSpec:
     sinks: tuple[SinkSpec, ...]
     unique_key: bool = True
     selection: Selection = EVERYTHING
+    ddl: tuple[DdlChange, ...] = ()
     alternatives: tuple[TableSpec, ...] = ()
 
 

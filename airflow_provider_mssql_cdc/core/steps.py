@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +185,31 @@ def table_steps(
     return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.asserted))
 
 
+def replay_steps(table: TableSpec, replay: ReplaySpec, *, readable_from: Position | None) -> TableSteps:
+    """The steps of a table whose sinks get a window again.
+
+    :param readable_from: of the feed
+    """
+    shapes = [sink.shape for sink in table.sinks]
+    if is_gap(replay.after, readable_from):
+        return TableSteps(lost=dict.fromkeys(shapes, replay.after))
+    return TableSteps((Commit((Read(dict.fromkeys(shapes, Window(replay.after, replay.upto))),)),))
+
+
+def reached(sink: SinkSpec, marker: Position | None) -> Position | None:
+    """Up to where a sink is loaded, or what lies behind its marker was proven empty.
+
+    :param marker: the position of its marker; None for a sink without
+    """
+    if marker is None or sink.read_through is None or sink.expects is None or marker < sink.expects:
+        # behind what was expected: it was rolled back, and nothing is proven of what lies behind
+        return marker
+    return max(marker, sink.read_through)
+
+
 def _start(sink: SinkSpec, stand: Stand) -> Position | None:
     """From where a sink is to be loaded; None for a first load."""
-    if stand.asserted:
-        return sink.read_through or sink.lost_after
-    if stand.position is None or sink.read_through is None or sink.expects is None or stand.position < sink.expects:
-        # behind what was expected: it was rolled back, and nothing is proven of what lies behind
-        return stand.position
-    return max(stand.position, sink.read_through)
+    return sink.read_through or sink.lost_after if stand.asserted else reached(sink, stand.position)
 
 
 def _why(stand: Stand, cut: Position) -> str:

@@ -56,8 +56,8 @@ class ChangeSource(Protocol):
         :param after: feed to position
         """
 
-    def ddl(self, feeds: Iterable[Feed], after: Position) -> list[DdlChange]:
-        """The DDL on the tables of these feeds above a position, in order."""
+    def ddl(self, feeds: Iterable[Feed]) -> list[DdlChange]:
+        """The DDL on the tables of these feeds, in order."""
 
     def limit(
         self, after: Mapping[str, Position], upto: Position, *, transactions: int | None, rows: int | None
@@ -148,9 +148,9 @@ class CdcSource:
                 found[name] = error
         return found
 
-    def ddl(self, feeds: Iterable[Feed], after: Position) -> list[DdlChange]:
+    def ddl(self, feeds: Iterable[Feed]) -> list[DdlChange]:
         """The rows of ``cdc.ddl_history``."""
-        return self.hook.ddl_history([feed for feed in feeds if isinstance(feed, CaptureInstance)], Lsn.of(after))
+        return self.hook.ddl_history([feed for feed in feeds if isinstance(feed, CaptureInstance)])
 
     def limit(
         self, after: Mapping[str, Position], upto: Position, *, transactions: int | None, rows: int | None

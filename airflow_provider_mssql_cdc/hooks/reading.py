@@ -56,12 +56,12 @@ class ReadingHook(ConnectedHook):
         instances = tuple(self._instances(rows, matches.tables, status.user))
         return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
 
-    def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn) -> list[DdlChange]:
-        """The DDL on these instances' tables above this LSN, ordered by LSN."""
+    def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn | None = None) -> list[DdlChange]:
+        """The DDL on these instances' tables above an LSN, by default all, ordered by LSN."""
         ids = tuple(instance.object_id for instance in instances)
         if not ids:
             return []
-        rows = self.query(statements.DDL_HISTORY, (ids, bytearray(after.value)))
+        rows = self.query(statements.DDL_HISTORY, (ids, bytearray(after.value if after is not None else 10)))
         return [
             DdlChange(name, command or "", Lsn(bytes(at)), when, bool(required))
             for name, command, at, when, required in rows

@@ -13,12 +13,14 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
+    FeedError,
     GapError,
     InstanceChangedError,
     MsSqlCdcError,
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
+from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
@@ -141,7 +143,12 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
         checkpoint, options, turn = plan.checkpoints[name], plan.options[name], plan.turns[name]
         shapes = turn.sound or turn.shapes
         try:
+            check_kind(name, feeds[name], checkpoint)
             feed = choose_feed(name, feeds[name], checkpoint, shapes)
+        except FeedError as error:
+            plan.failures[name] = error
+            del feeds[name]
+            continue
         except GapError as error:
             if checkpoint is None or not options.copies_on_gap:
                 plan.failures[name] = error
@@ -197,10 +204,8 @@ def _assess_all(
     probe: Probe,
     request: Request,
 ) -> dict[TableName, Candidate]:
-    stored = [(plan.checkpoints[name], plan.turns[name].shapes) for name in feeds]
-    known = [c.position(shapes) for c, shapes in stored if c is not None]
-    after = min((position for position in known if position is not None), default=None)
-    ddl = [] if after is None else source.ddl([feed for group in feeds.values() for feed in group], after)
+    # from the first on: a marker may lie below its checkpoint
+    ddl = source.ddl([feed for group in feeds.values() for feed in group])
     candidates = {}
     for name, group in feeds.items():
         names = {feed.name for feed in group}
@@ -218,7 +223,7 @@ def _assess_all(
             for other in [feed for feed in group if feed.object_id != verdict.feed.object_id]:
                 # one that cannot be read is no alternative
                 with suppress(MsSqlCdcError):
-                    found = _assessed(name, [other], None, (), plan, probe, request)
+                    found = _assessed(name, [other], None, changes, plan, probe, request)
                     if isinstance(found, Candidate):
                         plan.alternatives.setdefault(name, []).append(found)
     return candidates

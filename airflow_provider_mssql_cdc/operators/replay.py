@@ -30,6 +30,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -84,7 +85,7 @@ def plan_replay(
             advice="Run the task again.",
         )
     plan.keep_witness(probe)
-    ddl = source.ddl(chosen.values(), after)
+    ddl = source.ddl(chosen.values())
     for name, feed in chosen.items():
         checkpoint = plan.checkpoints[name]
         try:
@@ -164,4 +165,6 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
             # nothing lies between the last event and the interval's end
             sinks[shape] = dataclasses.replace(stored, read_through=max(stored.position, replay.upto))
     candidate = Candidate(name, feed, schema, unique, sinks, checkpoint, selection=selection)
-    return table_spec(candidate, options)
+    spec = table_spec(candidate, options)
+    plan.steps[name] = replay_steps(spec, replay, readable_from=readable_from)
+    return spec

@@ -156,6 +156,12 @@ def check_origin(
             advice="Choose another target or table_name. If it is the same table, moved or renamed, name the position "
             "that the target stands for with `mssql-cdc checkpoint set`.",
         )
+    if marker.feed.kind != table.feed.KIND:
+        raise TargetError(
+            f"{sink.name} is loaded from {marker.feed.kind} {marker.feed.name}, and this run reads {table.feed}.",
+            table=str(table.name),
+            advice=f"Read the table as before, or load into another table (table_name). {RESET_ADVICE}",
+        )
     if marker.history != sink.history:
         raise TargetError(
             f"{sink.name} holds {marker.history}, and this load would add {sink.history}.",

@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, ReplaySpec, SinkReceipt, TableReceipt, TableSpec
-from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, table_steps
+from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, replay_steps, table_steps
 from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted, said_window, stand_of, table_of, unreported
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
@@ -28,8 +28,6 @@ from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import State
 
 log = logging.getLogger(__name__)
-
-_ATTEMPTS = 5
 
 
 class TableLoad:
@@ -104,7 +102,6 @@ class TableLoad:
 
         :raises MsSqlCdcError: if the window was purged or not loaded yet, or a target must not take it
         """
-        window = Window(replay.after, replay.upto)
         with self._timed("plan"):
             sinks = [self._sink(rows, replay.suffix) for rows in self._rows]
             look = functools.partial(look_before_replay, reading=self._reading, replay=replay)
@@ -112,15 +109,18 @@ class TableLoad:
                 look(sink)
             state = self._reading.state()
             self._reading.check_reached(state, replay.upto)
-            if is_gap(window.after, state.readable_from):
-                raise gap(self._table, window.after, state.readable_from)
+            steps = self._logged(replay_steps(self._table, replay, readable_from=state.readable_from))
+            for after in steps.lost.values():
+                raise gap(self._table, after, state.readable_from)
         with self._timed("read"):
-            staged = self.stage_windows([window], sinks)
-            self._reading.check_whole(window)
+            staged = self.stage_windows([*dict.fromkeys(steps.windows.values())], sinks)
+            for window in steps.windows.values():
+                self._reading.check_whole(window)
         with self._timed("commit"):
             for sink in sinks:
                 with self._writes(sink):
                     again = functools.partial(look, sink)
+                    window = steps.windows[sink.shape]
                     self._done.append(replay_sink(sink, staged, window, again, anew=bool(replay.suffix)))
 
     def is_done(self, shape: str) -> bool:
@@ -219,7 +219,9 @@ class TableLoad:
         return stand_of(self._table, sink.spec, state)
 
     def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
-        steps = table_steps(self._table, stands, cut=self._cut, readable_from=self._reading.readable_from)
+        return self._logged(table_steps(self._table, stands, cut=self._cut, readable_from=self._reading.readable_from))
+
+    def _logged(self, steps: TableSteps) -> TableSteps:
         for commit in steps.commits:
             log.info("%s: %s", self._table.name, commit)
         return steps
@@ -249,17 +251,17 @@ class TableLoad:
 
     def _settle(self, sink: Sink, state: State, todo: SinkSteps) -> SinkReceipt:
         """Commit what is to be done; where another commit came first, look again, over the same staged rows."""
-        for attempt in range(_ATTEMPTS + 1):
-            if attempt:
-                log.info("%s: %s moved the target; trying again", self._table.name, sink.target.changed_by())
-                state = sink.state()
-                source = self._reading.state([state])
-                self._reading.check_not_restored(source.lineage)
-                stand = self._stand(sink, state, source)
-                todo = self._todo(sink, state, stand, self._steps({sink.shape: stand}))
-            if (done := self._commit(sink, state, todo)) is not None:
-                return done
-        raise sink.conflict(f"changed {_ATTEMPTS + 1} times while this load was about to commit")
+
+        def attempt(number: int) -> SinkReceipt | None:
+            if number == 0:
+                return self._commit(sink, state, todo)
+            now = sink.state()
+            source = self._reading.state([now])
+            self._reading.check_not_restored(source.lineage)
+            stand = self._stand(sink, now, source)
+            return self._commit(sink, now, self._todo(sink, now, stand, self._steps({sink.shape: stand})))
+
+        return sink.until_committed(attempt)
 
     def _commit(self, sink: Sink, state: State, todo: SinkSteps) -> SinkReceipt | None:
         """Commit what is to be done with a sink; None if another commit came first."""

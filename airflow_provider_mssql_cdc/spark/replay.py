@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_mssql_cdc.core.exceptions import CommitConflictError, NotLoadedYetError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt
+from airflow_provider_mssql_cdc.core.steps import reached
 from airflow_provider_mssql_cdc.spark.decide import is_asserted
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import State
 
-_ATTEMPTS = 5
 _ANOTHER_TABLE = "Drop it, or choose another target_suffix."
 
 
@@ -36,10 +36,8 @@ def look_before_replay(sink: Sink, *, reading: Reading, replay: ReplaySpec) -> S
         if reading.staged is not None:
             reading.check_not_restored(state.lineage)
         sink.check_marker(found.marker, state)
-    reached, spec = found.marker.position if found.marker else None, sink.spec
-    if reached is not None and spec.expects is not None and spec.read_through is not None and reached >= spec.expects:
-        reached = max(reached, spec.read_through)
-    sink.rows.check_replay(sink.target.name, reached, replay.upto, anew=bool(replay.suffix))
+    loaded = reached(sink.spec, found.marker.position if found.marker else None)
+    sink.rows.check_replay(sink.target.name, loaded, replay.upto, anew=bool(replay.suffix))
     if replay.suffix and found.marker is not None:
         raise TargetError(
             f"{sink.target.name} is a table that loads write to; a replay builds one of its own.",
@@ -62,7 +60,8 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
     if anew:
         # a replay that is repeated may find the table as an older version made it
         sink.make(sink.layout(look()))
-    for _ in range(_ATTEMPTS + 1):
+
+    def attempt(_: int) -> SinkReceipt | None:
         state = look()
         target_rows = sink.target.rows(state)
         if anew and sink.rows.has_others(window, target_rows):
@@ -72,12 +71,9 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
                 advice=_ANOTHER_TABLE,
             )
         write = sink.rows.laid_out(sink.rows.missing(window, staged, target_rows, state.gaps), sink.layout(state))
-        if sink.target.commit(state, write, None):
-            before = state.marker.position if state.marker else None
-            return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
-    raise CommitConflictError(
-        f"{sink.target.name} was changed {_ATTEMPTS + 1} times while a replay was about to commit, last by "
-        f"{sink.target.changed_by()}.",
-        table=source,
-        advice="Run the task again, and keep maintenance of the table apart from replays.",
-    )
+        if not sink.target.commit(state, write, None):
+            return None
+        before = state.marker.position if state.marker else None
+        return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
+
+    return sink.until_committed(attempt)

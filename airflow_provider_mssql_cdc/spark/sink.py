@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 
 from airflow_provider_mssql_cdc.core.exceptions import (
@@ -16,15 +17,20 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.formats import check_identifiers
 from airflow_provider_mssql_cdc.core.lineage import restored
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.plan import check_ddl
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
-from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
 
 
 class Sink:
@@ -85,6 +91,9 @@ class Sink:
         if state.exists:
             self.make(self.layout(state))
             self.target.drop_leftovers()
+        if todo.window is not None:
+            # the operator looked from the checkpoint on, and the marker may lie below that
+            check_ddl(self._table.name, self._table.ddl, todo.window.after, todo.window.upto)
         if todo.done is None:
             self._check_start(state, todo)
 
@@ -163,6 +172,19 @@ class Sink:
         )
         marker = carried(state.marker, marker, rows=goes_on)
         return dataclasses.replace(marker, layout=layout, schema_kept=self._keep_schema(state, todo))
+
+    def until_committed(self, attempt: Callable[[int], SinkReceipt | None]) -> SinkReceipt:
+        """What an attempt has done; where another commit came first, what the next one has.
+
+        :param attempt: does it, given its number from 0; None where another commit came first
+        :raises CommitConflictError: if others come first again and again
+        """
+        for number in range(_ATTEMPTS + 1):
+            if number:
+                log.info("%s: %s changed the target; trying again", self._table.name, self.target.changed_by())
+            if (done := attempt(number)) is not None:
+                return done
+        raise self.conflict(f"changed {_ATTEMPTS + 1} times while this load was about to commit")
 
     def conflict(self, how: str) -> CommitConflictError:
         """The error of a target that others change."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import random
+from unittest import mock
 
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcPermissionError
+from airflow_provider_mssql_cdc.core.feed import DdlChange
+from airflow_provider_mssql_cdc.core.position import KINDS
 from airflow_provider_mssql_cdc.core.wake import Reason, Wake, WakeRules, Watched, decide, positions_to_probe
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from tests.support.core.positions import Counted
 from tests.support.faults import source, world
-from tests.support.faults.source import Hook, name_of, number
+from tests.support.faults.source import Hook, lsn, name_of, number
 from tests.support.faults.targets import check
 from tests.support.faults.world import World
 
@@ -188,3 +192,31 @@ def test_a_planned_failure_is_written_once_for_as_long_as_it_is_the_same(three: 
     later = first.time + plan.max_idle
     (again,) = [c for c in Outcome(plan).checkpoints(later) if c.identity.table.table == "a"]
     assert again.sinks["mirror"].failed == dataclasses.replace(first, time=later, since=first.began)
+
+
+def test_ddl_that_lies_between_a_marker_and_its_checkpoint_is_seen_by_the_job(three: World) -> None:
+    """The operator looks from the checkpoint on; a target that was rolled back is read from its marker on."""
+    before = three.source.captured
+    _commit(three, 12)
+    assert three.load() == {}
+    three.targets["a", "mirror"].roll_back(1)
+    _commit(three, 12)
+    ddl = DdlChange("dbo_a", "ALTER TABLE dbo.a ALTER COLUMN value bigint", lsn(before + 1), None, True)
+    plan = three.plan()
+    plan.specs = [dataclasses.replace(spec, ddl=(ddl,)) for spec in plan.specs if spec.name == name_of("a")]
+    outcome = three.outcome(plan)
+    assert outcome.receipt is not None
+    (receipt,) = outcome.receipt.tables
+    assert [sink.shape for sink in receipt.sinks] == ["history"]
+    assert "ALTER COLUMN value bigint" in receipt.failed["mirror"].message
+
+
+def test_positions_of_another_kind_fail_their_table_alone(three: World) -> None:
+    stored = three.checkpoint("a")
+    counted = {s: dataclasses.replace(k, applied=Counted(1), read_through=Counted(1)) for s, k in stored.sinks.items()}
+    with mock.patch.dict(KINDS, {Counted.KIND: Counted}):
+        three.store.overwrite(dataclasses.replace(stored, sinks=counted))
+        _commit(three, 12)
+        for copy_on_gap in (False, True):
+            ((table, (reason, permanent)),) = three.load(copy_on_gap=copy_on_gap).items()
+            assert (table, "was loaded up to counted 1" in reason, permanent) == ("dbo.a", True, True)

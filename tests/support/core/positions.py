@@ -15,6 +15,7 @@ class Counted(Position):
     number: int
 
     KIND: ClassVar[str] = "counted"
+    COLUMN_TYPE: ClassVar[str] = "BIGINT"
 
     @classmethod
     def parse(cls, text: str) -> Self:

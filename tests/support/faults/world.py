@@ -166,7 +166,7 @@ class World:
             plan = self.plan(copy_on_gap=copy_on_gap, limit=limit, upto=upto, asked=asked)
             for table in plan.specs:
                 self.loaded_as[table.name.table].add(chosen[table.name.table])
-            outcome = self._outcome(plan)
+            outcome = self.outcome(plan)
             # every other time the checkpoints are so old that those of quiet tables are written too
             now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=self.source.clock % 2)
             for written in outcome.checkpoints(now):
@@ -179,7 +179,7 @@ class World:
         interval = start.replace(tzinfo=datetime.UTC), end.replace(tzinfo=datetime.UTC)
         with self._history():
             plan = plan_replay(Hook(self), self.store, self.request(["history"]), interval, None, suffix)  # type: ignore[arg-type]
-            outcome = self._outcome(plan)
+            outcome = self.outcome(plan)
         self.replayed = [str(spec.name) for spec in plan.specs if str(spec.name) not in outcome.failures()]
         return outcome.failures()
 
@@ -192,7 +192,8 @@ class World:
         finally:
             self._running.pop()
 
-    def _outcome(self, plan: RunPlan) -> Outcome:
+    def outcome(self, plan: RunPlan) -> Outcome:
+        """What comes of a plan."""
         if not plan.specs:
             return Outcome(plan)
         assert plan.upto is not None
@@ -202,7 +203,8 @@ class World:
             witness=plan.witness, recovery_fork=plan.recovery_fork,
         )  # fmt: skip
         spec = _read(JobSpec, _written(spec, spec.id))
-        job.run(self, spec)  # type: ignore[arg-type]
+        with self._history():
+            job.run(self, spec)  # type: ignore[arg-type]
         return Outcome(plan, spec, _read(Receipt, self._receipts.pop(spec.receipt_path)))
 
     def open_table(self, table: str, shape: str, name: Sequence[str]) -> TargetTable:

@@ -94,7 +94,7 @@ class LoggedSource:
     def recheck(self, after: Mapping[str, Position]) -> None:
         """Everything can be read."""
 
-    def ddl(self, feeds: Iterable[Feed], after: Position) -> list[DdlChange]:
+    def ddl(self, feeds: Iterable[Feed]) -> list[DdlChange]:
         return []
 
     def limit(

@@ -41,9 +41,9 @@ def by_transaction(*tables: DataFrame, after: str | None = None, upto: str | Non
             )
     rows = reduce(DataFrame.unionAll, (table.select(*TRANSACTION_COLUMNS) for table in tables))
     if after is not None:
-        rows = rows.where(F.col("_lsn") > str(_lsn("after", after)))
+        rows = rows.where(F.col("_lsn") > _lsn("after", after).sort_key)
     if upto is not None:
-        rows = rows.where(F.col("_lsn") <= str(_lsn("upto", upto)))
+        rows = rows.where(F.col("_lsn") <= _lsn("upto", upto).sort_key)
     of_table = F.struct(F.concat_ws(".", "schema", "table"), F.struct(*_NUMBERS))
     return rows.groupBy("_lsn").agg(
         F.max("_commit_ts").alias("_commit_ts"),

@@ -78,6 +78,7 @@ class Shape:
     :param needs_values: whether a value that CDC left out, and that is found nowhere, fails the load
     :param takes_deletes: whether ``deletes`` says what becomes of its rows
     :param takes_history: whether ``changes``, ``history_form`` and ``operations`` say what it holds
+    :param begins_with_rows: whether it begins with the copied rows of the table, which are no events
     """
 
     name: str
@@ -92,6 +93,15 @@ class Shape:
     needs_values: bool = False
     takes_deletes: bool = False
     takes_history: bool = False
+    begins_with_rows: bool = True
+
+    def takes_copy(self, *, wide: bool = False, has_key: bool = True) -> bool:
+        """Whether a sink begins with a copy of the table's rows.
+
+        :param wide: a history's form is that of wide records; a copied row is no change with values before and after it
+        :param has_key: whether the table has a key; without one nothing tells which copied rows give way to events
+        """
+        return self.begins_with_rows and has_key and not (wide and self.takes_history)
 
     def added_columns(self, layout: int) -> dict[str, str]:
         """The system columns that a table has beside those of version 1, with their Spark SQL types.
@@ -131,6 +141,7 @@ SHAPES: dict[str, Shape] = {
             needs_key=False,
             only_adds=True,
             has_data=False,
+            begins_with_rows=False,
         ),
     )
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID, TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
@@ -54,8 +55,8 @@ class SinkRows(ABC):
 
     @property
     def takes_copy(self) -> bool:
-        """Whether the sink begins with the copied rows, which are no events."""
-        return True
+        """Whether the sink begins with the copied rows of a table that has a key."""
+        return self.facts.takes_copy(wide=self.sink.history.form == WIDE)
 
     @property
     def before_images(self) -> bool:

@@ -51,11 +51,6 @@ class History(SinkRows):
         """Whether a change is one record, with the values before and after it."""
         return self.sink.history.form == WIDE
 
-    @property
-    def takes_copy(self) -> bool:
-        """A copied row is no change with values before and after it."""
-        return not self.is_wide
-
     def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
         """The columns of the form that was chosen."""
         if not self.is_wide:

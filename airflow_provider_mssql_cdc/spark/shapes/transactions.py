@@ -18,11 +18,6 @@ from airflow_provider_mssql_cdc.spark.targets import Write
 class Transactions(SinkRows):
     """One row per transaction; it begins with the events."""
 
-    @property
-    def takes_copy(self) -> bool:
-        """Copied rows are of no transaction."""
-        return False
-
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The transactions since its low."""
         if begun.staged is None or begun.window.is_empty:

@@ -22,16 +22,12 @@ TALLIES = Shape(
     lambda position: {"_changes": "BIGINT", "_last_op": "STRING", f"_last_{position.KIND}": position.COLUMN_TYPE},
     suffix="_tallies",
     has_data=False,
+    begins_with_rows=False,
 )
 
 
 class Tallies(SinkRows):
     """One row per key that has changed since the load began."""
-
-    @property
-    def takes_copy(self) -> bool:
-        """A copied row is no change."""
-        return False
 
     def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
         """The key's columns, and the tally."""

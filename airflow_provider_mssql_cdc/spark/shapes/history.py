@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, WIDE, check_history_key
@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
-from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
 from airflow_provider_mssql_cdc.spark.staging import Staged, within
@@ -57,6 +57,10 @@ class History(SinkRows):
             return super().columns(layout)
         added = (TargetColumn(name, type_, "{}") for name, type_ in self.facts.added_columns(layout).items())
         return (*wide_columns(self.table.data_columns), *added)
+
+    def added_values(self, rows: DataFrame) -> dict[str, Column]:
+        """The transaction's id; no row is made to close a gap yet."""
+        return {"_tran_id": tran_id(rows), "_healed": F.lit(False)}
 
     @property
     def data_columns(self) -> tuple[TargetColumn, ...]:

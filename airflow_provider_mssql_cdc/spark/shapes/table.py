@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping, TargetColumn, key_columns
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID, ColumnMapping, TargetColumn, key_columns
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy
@@ -153,6 +153,11 @@ class TableRows:
         events = self.events(staged, window, self.known_in_copy(copied, staged, window))
         stay, last = self.begin(copied, events)
         return stay, events, last
+
+
+def tran_id(rows: DataFrame) -> Column:
+    """The id of the transaction that made a row; NULL in rows that tell of none."""
+    return F.col(TRAN_ID) if TRAN_ID in rows.columns else F.lit(None)
 
 
 def no_names() -> Column:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.table import tran_id
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 
 
 class Transactions(SinkRows):
     """One row per transaction; it begins with the events."""
+
+    def added_values(self, rows: DataFrame) -> dict[str, Column]:
+        """The transaction's id."""
+        return {"_tran_id": tran_id(rows)}
 
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The transactions since its low."""

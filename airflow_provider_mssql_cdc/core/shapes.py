@@ -20,31 +20,49 @@ DELETES = (HARD, SOFT, IGNORE)
 DELETED_AT = {"_deleted_at": "TIMESTAMP_NTZ"}
 """What a ``mirror`` that keeps deleted rows holds beside the data."""
 
-EVENT_COLUMNS = {
-    "_op": "STRING",
-    "_lsn": "STRING",
-    "_command_id": "INT",
-    "_seqval": "STRING",
-    "_seq": "BIGINT",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "_changed": "ARRAY<STRING>",
-    "_unknown": "ARRAY<STRING>",
-}
-"""What a ``history`` table holds beside the data."""
 
-TRANSACTION_COLUMNS = {
-    "_lsn": "STRING",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "schema": "STRING",
-    "table": "STRING",
-    "events": "BIGINT",
-    "inserted": "BIGINT",
-    "updated": "BIGINT",
-    "deleted": "BIGINT",
-}
-"""What a ``transactions`` table holds: one row for each transaction that changed the source table."""
+def position_column(position: type[Position]) -> str:
+    """The column of an event's position.
+
+    :param position: kind of the feed's positions
+    """
+    return f"_{position.KIND}"
+
+
+def event_columns(position: type[Position]) -> dict[str, str]:
+    """What a ``history`` table holds beside the data.
+
+    :param position: kind of the feed's positions
+    """
+    return {
+        "_op": "STRING",
+        position_column(position): position.COLUMN_TYPE,
+        "_command_id": "INT",
+        "_seqval": "STRING",
+        "_seq": "BIGINT",
+        "_commit_ts": "TIMESTAMP_NTZ",
+        "_commit_ts_utc": "TIMESTAMP",
+        "_changed": "ARRAY<STRING>",
+        "_unknown": "ARRAY<STRING>",
+    }
+
+
+def transaction_columns(position: type[Position]) -> dict[str, str]:
+    """What a ``transactions`` table holds: one row for each transaction that changed the source table.
+
+    :param position: kind of the feed's positions
+    """
+    return {
+        position_column(position): position.COLUMN_TYPE,
+        "_commit_ts": "TIMESTAMP_NTZ",
+        "_commit_ts_utc": "TIMESTAMP",
+        "schema": "STRING",
+        "table": "STRING",
+        "events": "BIGINT",
+        "inserted": "BIGINT",
+        "updated": "BIGINT",
+        "deleted": "BIGINT",
+    }
 
 
 def version_columns(position: type[Position]) -> dict[str, str]:
@@ -124,7 +142,7 @@ SHAPES: dict[str, Shape] = {
         Shape(
             HISTORY,
             f"{_ROWS}.history:History",
-            lambda _: EVENT_COLUMNS,
+            event_columns,
             {2: {"_tran_id": "STRING", "_healed": "BOOLEAN"}},
             "_history",
             needs_key=False,
@@ -135,7 +153,7 @@ SHAPES: dict[str, Shape] = {
         Shape(
             TRANSACTIONS,
             f"{_ROWS}.transactions:Transactions",
-            lambda _: TRANSACTION_COLUMNS,
+            transaction_columns,
             {2: {"_tran_id": "STRING"}},
             "_transactions",
             needs_key=False,

@@ -43,7 +43,7 @@ class Transactions(SinkRows):
         kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
         counted = {name: F.count_if(F.col("_op") == kind).alias(name) for name, kind in kinds.items()}
         same = [F.min(name).alias(name) for name in ("_commit_ts", TRAN_ID)]
-        rows = staged.rows(window).groupBy(self.table.position).agg(*same, *counted.values())
+        rows = self.table.read(staged, window).groupBy(self.table.position).agg(*same, *counted.values())
         name = self.table.spec.name
         return rows.withColumns(
             {

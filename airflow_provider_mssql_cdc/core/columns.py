@@ -9,17 +9,11 @@ from dataclasses import dataclass
 from airflow_provider_mssql_cdc.core.exceptions import UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.position import KINDS
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, HASH, REDACT, Selection
-from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, EVENT_COLUMNS, SHAPES
+from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, SHAPES
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, quote
 
 TEXT_SUFFIX = "__text"
 """Ends the name of the column that holds, as text, what the column beside it cannot."""
-
-BEFORE, AFTER = "before_", "after_"
-"""Begin the names of a wide history's data columns; none of its other columns begins so."""
-
-_WIDE_HEAD = {"type": "STRING", "schema": "STRING", "table": "STRING", "lsn": "STRING", "ts": "TIMESTAMP_NTZ"}
-_WIDE_TAIL = ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
 
 _TAKEN = frozenset(
     {*DELETED_AT, "_n", "_key_changed"}
@@ -131,19 +125,6 @@ def reserved() -> frozenset[str]:
     """Names that a captured column may not have, in lower case."""
     with_data = (shape for shape in SHAPES.values() if shape.has_data)
     return _TAKEN.union(*(shape.system_columns(kind) for shape in with_data for kind in KINDS.values()))
-
-
-def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
-    """The columns of a history whose records hold the values before and after a change.
-
-    :param data: the columns of a mirror
-    """
-    columns = tuple(data)
-    return (
-        *(TargetColumn(name, type_, "{}") for name, type_ in _WIDE_HEAD.items()),
-        *(TargetColumn(prefix + c.name, c.type, "{}") for prefix in (BEFORE, AFTER) for c in columns),
-        *(TargetColumn(name, EVENT_COLUMNS[name], "{}") for name in _WIDE_TAIL),
-    )
 
 
 def key_columns(schema: TableSchema, mappings: Iterable[ColumnMapping]) -> tuple[str, ...]:

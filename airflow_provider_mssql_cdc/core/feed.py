@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
-from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, Column, TableName, quote
 
 
@@ -106,7 +106,7 @@ class CaptureInstance(Feed):
     @property
     def readable_from(self) -> Lsn | None:
         """The position before min LSN."""
-        return self.min_lsn.previous() if self.min_lsn is not None else None
+        return readable_from(self.min_lsn)
 
     @property
     def change_table(self) -> str:

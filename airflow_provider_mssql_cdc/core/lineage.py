@@ -100,7 +100,7 @@ class LogHistory:
         return f"the recovery fork was {fork} and is {self.recovery_fork} now"
 
     def contradiction(self, position: Position, witness: Witness | None) -> str | None:
-        """Say what shows that a position belongs to another history: that the database was restored, or CDC enabled
+        """Say what shows that a position belongs to another lineage: that the database was restored, or CDC enabled
         anew; None where nothing does.
 
         :param witness: of the position; None where there was none
@@ -126,7 +126,7 @@ class LogHistory:
 def restored(name: TableName, what: str, why: str) -> RestoredError:
     """The error that says of which position the database knows no more.
 
-    :param why: as ``LogHistory.contradiction`` says
+    :param why: as ``Lineage.contradiction`` says
     """
     return RestoredError(
         f"{what}, but {why}: the database was restored, or CDC enabled anew.", table=str(name), advice=RESET_ADVICE
@@ -134,17 +134,17 @@ def restored(name: TableName, what: str, why: str) -> RestoredError:
 
 
 def check_not_restored(
-    name: TableName, seen: Iterable[Witness], history: Lineage, recovery_fork: str | None = None
+    name: TableName, seen: Iterable[Witness], lineage: Lineage, recovery_fork: str | None = None
 ) -> None:
-    """Prove that what was read between two moments is of one history.
+    """Prove that what was read between two moments is of one lineage.
 
     :param seen: at the first moment, or before it
-    :param history: at the second one
+    :param lineage: at the second one
     :param recovery_fork: at the first one
     :raises SourceRestoredError: if it is not
     """
-    why = next(filter(None, (history.contradiction(witness.lsn, witness) for witness in seen)), None)
-    if why := why or history.other_fork(recovery_fork):
+    why = next(filter(None, (lineage.contradiction(witness.lsn, witness) for witness in seen)), None)
+    if why := why or lineage.other_fork(recovery_fork):
         raise SourceRestoredError(
             f"{why}: the database was restored while it was read.", table=str(name), advice="Run it again."
         )

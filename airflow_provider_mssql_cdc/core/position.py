@@ -251,6 +251,14 @@ class Window:
         return f"({self.after}, {self.upto}]"
 
 
+def readable_from(min_lsn: Lsn | None) -> Lsn | None:
+    """The position behind which a capture instance has all changes: the one before its min LSN.
+
+    :param min_lsn: NULL, or ten zero bytes, while the instance shows none
+    """
+    return None if min_lsn is None or min_lsn.is_zero else min_lsn.previous()
+
+
 def is_gap(after: _P, readable_from: _P | None) -> bool:
     """Whether changes behind a position were purged: the one rule of gaps.
 

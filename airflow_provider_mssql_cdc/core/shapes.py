@@ -20,31 +20,49 @@ DELETES = (HARD, SOFT, IGNORE)
 DELETED_AT = {"_deleted_at": "TIMESTAMP_NTZ"}
 """What a ``mirror`` that keeps deleted rows holds beside the data."""
 
-EVENT_COLUMNS = {
-    "_op": "STRING",
-    "_lsn": "STRING",
-    "_command_id": "INT",
-    "_seqval": "STRING",
-    "_seq": "BIGINT",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "_changed": "ARRAY<STRING>",
-    "_unknown": "ARRAY<STRING>",
-}
-"""What a ``history`` table holds beside the data."""
 
-TRANSACTION_COLUMNS = {
-    "_lsn": "STRING",
-    "_commit_ts": "TIMESTAMP_NTZ",
-    "_commit_ts_utc": "TIMESTAMP",
-    "schema": "STRING",
-    "table": "STRING",
-    "events": "BIGINT",
-    "inserted": "BIGINT",
-    "updated": "BIGINT",
-    "deleted": "BIGINT",
-}
-"""What a ``transactions`` table holds: one row for each transaction that changed the source table."""
+def position_column(position: type[Position]) -> str:
+    """The column of an event's position.
+
+    :param position: kind of the feed's positions
+    """
+    return f"_{position.KIND}"
+
+
+def event_columns(position: type[Position]) -> dict[str, str]:
+    """What a ``history`` table holds beside the data.
+
+    :param position: kind of the feed's positions
+    """
+    return {
+        "_op": "STRING",
+        position_column(position): position.COLUMN_TYPE,
+        "_command_id": "INT",
+        "_seqval": "STRING",
+        "_seq": "BIGINT",
+        "_commit_ts": "TIMESTAMP_NTZ",
+        "_commit_ts_utc": "TIMESTAMP",
+        "_changed": "ARRAY<STRING>",
+        "_unknown": "ARRAY<STRING>",
+    }
+
+
+def transaction_columns(position: type[Position]) -> dict[str, str]:
+    """What a ``transactions`` table holds: one row for each transaction that changed the source table.
+
+    :param position: kind of the feed's positions
+    """
+    return {
+        position_column(position): position.COLUMN_TYPE,
+        "_commit_ts": "TIMESTAMP_NTZ",
+        "_commit_ts_utc": "TIMESTAMP",
+        "schema": "STRING",
+        "table": "STRING",
+        "events": "BIGINT",
+        "inserted": "BIGINT",
+        "updated": "BIGINT",
+        "deleted": "BIGINT",
+    }
 
 
 def version_columns(position: type[Position]) -> dict[str, str]:
@@ -78,6 +96,7 @@ class Shape:
     :param needs_values: whether a value that CDC left out, and that is found nowhere, fails the load
     :param takes_deletes: whether ``deletes`` says what becomes of its rows
     :param takes_history: whether ``changes``, ``history_form`` and ``operations`` say what it holds
+    :param begins_with_rows: whether it begins with the copied rows of the table, which are no events
     """
 
     name: str
@@ -92,6 +111,15 @@ class Shape:
     needs_values: bool = False
     takes_deletes: bool = False
     takes_history: bool = False
+    begins_with_rows: bool = True
+
+    def takes_copy(self, *, wide: bool = False, has_key: bool = True) -> bool:
+        """Whether a sink begins with a copy of the table's rows.
+
+        :param wide: a history's form is that of wide records; a copied row is no change with values before and after it
+        :param has_key: whether the table has a key; without one nothing tells which copied rows give way to events
+        """
+        return self.begins_with_rows and has_key and not (wide and self.takes_history)
 
     def added_columns(self, layout: int) -> dict[str, str]:
         """The system columns that a table has beside those of version 1, with their Spark SQL types.
@@ -114,7 +142,7 @@ SHAPES: dict[str, Shape] = {
         Shape(
             HISTORY,
             f"{_ROWS}.history:History",
-            lambda _: EVENT_COLUMNS,
+            event_columns,
             {2: {"_tran_id": "STRING", "_healed": "BOOLEAN"}},
             "_history",
             needs_key=False,
@@ -125,12 +153,13 @@ SHAPES: dict[str, Shape] = {
         Shape(
             TRANSACTIONS,
             f"{_ROWS}.transactions:Transactions",
-            lambda _: TRANSACTION_COLUMNS,
+            transaction_columns,
             {2: {"_tran_id": "STRING"}},
             "_transactions",
             needs_key=False,
             only_adds=True,
             has_data=False,
+            begins_with_rows=False,
         ),
     )
 }

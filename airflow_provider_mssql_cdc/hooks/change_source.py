@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Snapshot
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
-from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT, SELECT_DENIED
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -124,7 +124,7 @@ class CdcSource:
         return Probe(
             found.cut,
             found.newest,
-            {object_id: low and low.previous() for object_id, low in found.min_lsns.items()},
+            {object_id: readable_from(low) for object_id, low in found.min_lsns.items()},
             found.witness,
             LogHistory(
                 status.max_lsn if status else found.cut,

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.shapes import TRANSACTION_COLUMNS
+from airflow_provider_mssql_cdc.core.shapes import transaction_columns
 
 _NUMBERS = ("events", "inserted", "updated", "deleted")
 
@@ -33,17 +33,18 @@ def by_transaction(*tables: DataFrame, after: str | None = None, upto: str | Non
     """
     if not tables:
         raise ParameterError("by_transaction needs the rows of one transactions table or more.")
+    columns = transaction_columns(Lsn)
     for number, table in enumerate(tables, 1):
-        if missing := [name for name in TRANSACTION_COLUMNS if name not in table.columns]:
+        if missing := [name for name in columns if name not in table.columns]:
             raise ParameterError(
                 f"the rows given as number {number} are not those of a transactions table: {', '.join(missing)} "
                 "is missing."
             )
-    rows = reduce(DataFrame.unionAll, (table.select(*TRANSACTION_COLUMNS) for table in tables))
+    rows = reduce(DataFrame.unionAll, (table.select(*columns) for table in tables))
     if after is not None:
-        rows = rows.where(F.col("_lsn") > str(_lsn("after", after)))
+        rows = rows.where(F.col("_lsn") > _lsn("after", after).sort_key)
     if upto is not None:
-        rows = rows.where(F.col("_lsn") <= str(_lsn("upto", upto)))
+        rows = rows.where(F.col("_lsn") <= _lsn("upto", upto).sort_key)
     of_table = F.struct(F.concat_ws(".", "schema", "table"), F.struct(*_NUMBERS))
     return rows.groupBy("_lsn").agg(
         F.max("_commit_ts").alias("_commit_ts"),

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.lineage import check_not_restored
 from airflow_provider_mssql_cdc.core.plan import check_ddl
 from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.selection import salt_check
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
@@ -137,7 +137,7 @@ def read_changes(
             raise gap(read, window.after, state.readable_from)
         check_not_restored(read.name, seen, state.lineage)
         rows = history_events(of_table, changes, staged, window, None)
-        names = [*(target.name for target in of_table.data_columns), *EVENT_COLUMNS]
+        names = [*(target.name for target in of_table.data_columns), *event_columns(Lsn)]
         kept = write_rows(rows.select(*map(column, names)), f"{place}/changes")
     except GapError as error:
         error.advice = f"Begin the window at {error.readable_from} or later."

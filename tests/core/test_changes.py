@@ -8,7 +8,8 @@ from airflow_provider_mssql_cdc.core.changes import CHANGES, DEFAULT, OPERATIONS
 from airflow_provider_mssql_cdc.core.codec import from_data, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.shapes.wide import wide_columns
@@ -72,16 +73,17 @@ NAMES = st.sampled_from(["type", "Type", "lsn", "ts", "_seq", "before_type", "af
 @given(st.sets(st.one_of(NAMES, st.text(min_size=1, max_size=9)), max_size=8))
 def test_no_two_columns_of_a_wide_history_share_a_name(names):
     distinct = {name.lower(): name for name in names}.values()
-    columns = [column.name.lower() for column in wide_columns(TargetColumn(name, "INT", "{}") for name in distinct)]
+    data = [TargetColumn(name, "INT", "{}") for name in distinct]
+    columns = [column.name.lower() for column in wide_columns(data, Lsn)]
     assert len(set(columns)) == len(columns) == 2 * len(distinct) + 10
 
 
 def test_a_wide_history_has_what_identifies_an_event():
-    columns = {column.name: column.type for column in wide_columns([TargetColumn("a b", "DATE", "{}")])}
+    columns = {column.name: column.type for column in wide_columns([TargetColumn("a b", "DATE", "{}")], Lsn)}
     assert {"type", "schema", "table", "lsn", "ts", "before_a b", "after_a b"} <= columns.keys()
     assert columns["before_a b"] == columns["after_a b"] == "DATE"
-    assert {name: type_ for name, type_ in columns.items() if name in EVENT_COLUMNS} == {
-        name: EVENT_COLUMNS[name] for name in ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
+    assert {name: type_ for name, type_ in columns.items() if name in event_columns(Lsn)} == {
+        name: event_columns(Lsn)[name] for name in ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
     }
 
 

@@ -16,7 +16,7 @@ def lsn(number: int) -> Lsn:
     return Lsn(number.to_bytes(10, "big"))
 
 
-HISTORY = LogHistory(lsn(100), lsn(5), {lsn(50): DAY}, "A")
+LINEAGE = LogHistory(lsn(100), lsn(5), {lsn(50): DAY}, "A")
 TRUE = Witness(lsn(50), DAY, "A")
 
 
@@ -32,8 +32,8 @@ TRUE = Witness(lsn(50), DAY, "A")
     ],
     ids=["mapped", "behind it", "none", "no fork", "rounded", "trimmed"],
 )
-def test_a_position_of_this_history(position, witness):
-    assert HISTORY.contradiction(lsn(position), witness) is None
+def test_a_position_of_this_lineage(position, witness):
+    assert LINEAGE.contradiction(lsn(position), witness) is None
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_position_of_this_history(position, witness):
         (4, Witness(lsn(4), DAY, "B"), "the recovery fork was B and is A now"),
     ],
 )
-def test_a_position_of_another_history(position, witness, why):
-    assert why in (HISTORY.contradiction(lsn(position), witness) or "")
+def test_a_position_of_another_lineage(position, witness, why):
+    assert why in (LINEAGE.contradiction(lsn(position), witness) or "")
 
 
 def test_without_a_mapping_no_position_holds():
@@ -57,13 +57,13 @@ def test_without_a_mapping_no_position_holds():
 
 
 def test_what_was_seen_before_must_be_there_afterwards():
-    check_not_restored(TABLE, [TRUE, Witness(lsn(3), DAY)], HISTORY)
-    assert HISTORY.witnesses() == [TRUE]
+    check_not_restored(TABLE, [TRUE, Witness(lsn(3), DAY)], LINEAGE)
+    assert LINEAGE.witnesses() == [TRUE]
     for seen in ([Witness(lsn(60), DAY)], [TRUE, Witness(lsn(60), DAY)]):
         with pytest.raises(SourceRestoredError, match="restored while it was read") as error:
-            check_not_restored(TABLE, seen, HISTORY)
+            check_not_restored(TABLE, seen, LINEAGE)
         assert not error.value.permanent
-    check_not_restored(TABLE, [], HISTORY, "A")
-    check_not_restored(TABLE, [], dataclasses.replace(HISTORY, recovery_fork=None), "A")
+    check_not_restored(TABLE, [], LINEAGE, "A")
+    check_not_restored(TABLE, [], dataclasses.replace(LINEAGE, recovery_fork=None), "A")
     with pytest.raises(SourceRestoredError, match="fork was B and is A now"):
-        check_not_restored(TABLE, [], HISTORY, "B")
+        check_not_restored(TABLE, [], LINEAGE, "B")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap
+from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap, readable_from
 from tests.support.core.positions import Counted
 
 lsns = st.binary(min_size=10, max_size=10).map(Lsn)
@@ -180,7 +180,12 @@ def test_the_gap_rule_is_that_of_the_min_lsn(after):
     for low in (number, number + 1, number + 2, number + 3):
         if 0 < low < 2**80:
             min_lsn = Lsn(low.to_bytes(10))
-            assert is_gap(after, min_lsn.previous()) == (low > number + 1)
+            assert is_gap(after, readable_from(min_lsn)) == (low > number + 1)
+
+
+def test_without_a_min_lsn_nothing_can_be_read():
+    assert readable_from(None) is None
+    assert readable_from(Lsn(bytes(10))) is None
 
 
 def test_a_cut_is_filled_with_the_kinds_that_it_lacks() -> None:

@@ -67,8 +67,9 @@ def test_a_fifth_shape_and_format_are_loaded_as_the_others_are(orders: Origin, f
     events = [row for row in rows("history") if row["_op"] not in ("R", "B")]
     last = {event["id"]: event for event in sorted(events, key=lambda event: (event["_lsn"], event["_seq"]))}
     counts = Counter(event["id"] for event in events)
-    assert {row["id"]: (row["_changes"], row["_last_op"], row["_last_lsn"]) for row in rows("tallies")} == {
-        id_: (counts[id_], event["_op"], event["_lsn"]) for id_, event in last.items()
+    said = ("_changes", "_last_op", "_last_lsn", "_last_ts")
+    assert {row["id"]: tuple(row[name] for name in said) for row in rows("tallies")} == {
+        id_: (counts[id_], event["_op"], event["_lsn"], event["_commit_ts"]) for id_, event in last.items()
     }
     assert counts == {1: 2, 2: 2, 4: 1}
     open_now = sorted((row["id"], row["v"], row["note"]) for row in rows("scd2") if row["_to_lsn"] is None)

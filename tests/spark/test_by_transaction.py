@@ -2,11 +2,13 @@
 
 import random
 import re
+from unittest import mock
 
 import pytest
 from pyspark.errors import PySparkException
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.spark.by_transaction import by_transaction
 from tests.support import histories
 from tests.support.spark.loads import Loads, check, prepare, write
@@ -14,6 +16,10 @@ from tests.support.spark.loads import Loads, check, prepare, write
 pytestmark = pytest.mark.xdist_group(__name__)
 
 TABLES = ("items", "flags")
+COLUMNS = (
+    "_lsn STRING, _commit_ts TIMESTAMP_NTZ, _commit_ts_utc TIMESTAMP, schema STRING, table STRING,"
+    " events BIGINT, inserted BIGINT, updated BIGINT, deleted BIGINT"
+)
 KINDS = {2: "inserted", 4: "updated", 1: "deleted"}
 
 
@@ -90,14 +96,18 @@ def test_each_transaction_is_told_once_with_what_it_did_in_each_table(live):
         by_transaction(tables[0], history)
 
 
+def test_positions_are_compared_as_rows_have_them_whatever_people_read(spark):
+    lsns = [str(Lsn(number.to_bytes(10))) for number in (1, 2, 3)]
+    rows = spark.createDataFrame([(lsn, None, None, "s", "t", 1, 1, 0, 0) for lsn in lsns], COLUMNS)
+    with mock.patch.object(Lsn, "__str__", return_value="an LSN"):
+        part = by_transaction(rows, after=lsns[0], upto=lsns[1])
+    assert [row["_lsn"] for row in part.collect()] == [lsns[1]]
+
+
 def test_what_is_no_table_and_no_lsn_is_refused(spark):
     with pytest.raises(ParameterError, match="needs the rows of one transactions table"):
         by_transaction()
-    rows = spark.createDataFrame(
-        [],
-        "_lsn STRING, _commit_ts TIMESTAMP_NTZ, _commit_ts_utc TIMESTAMP, schema STRING,"
-        " table STRING, events BIGINT, inserted BIGINT, updated BIGINT, deleted BIGINT",
-    )
+    rows = spark.createDataFrame([], COLUMNS)
     for name in ("after", "upto"):
         with pytest.raises(ParameterError, match=f"{name}='0x1': not an LSN"):
             by_transaction(rows, **{name: "0x1"})

@@ -1,6 +1,7 @@
 """The five ways to look at a window's changes, against the model of the capture."""
 
 import dataclasses
+import datetime
 from random import Random
 
 import pytest
@@ -12,14 +13,19 @@ from airflow_provider_mssql_cdc.core.columns import TRAN_ID, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.history import history_events
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.shapes.transactions import Transactions
 from airflow_provider_mssql_cdc.spark.shapes.ways import seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.staging import Counts
 from airflow_provider_mssql_cdc.spark.targets import Write
+from tests.support.logged.feed import LoggedTable, Version
 from tests.support.spark import model
 from tests.support.spark.drawn import (
     DDL,
@@ -196,7 +202,7 @@ def test_a_wide_record_has_the_values_before_and_after_its_change(spark, tmp_pat
     # each record stands for one event, and a history of them tells what the next window needs to know
     events = staged.rows(window).where("_op != 'B'").select("_lsn", "_command_id", "_seqval", "_op").collect()
     assert sorted(map(tuple, events)) == sorted(
-        tuple(row) for row in identified(rows).select("_lsn", "_command_id", "_seqval", "_op").collect()
+        tuple(row) for row in identified(table, rows).select("_lsn", "_command_id", "_seqval", "_op").collect()
     )
     later = Window(model.lsn(high), model.lsn(high + 1))
     of_records = wide.known(later, rows)
@@ -262,3 +268,65 @@ def test_copied_rows_give_way_to_the_changes_that_a_history_holds_alone(spark, t
     updated = {found[2][:2] for found in net_changes(captures, low, high) if found[0] == "U"}
     touched = changes_by_key(captures, low, high).keys() - updated
     assert kept("net") == sorted(row[:2] for row in scanned if row[:2] not in touched)
+
+
+class OneWindow:
+    """Staged rows, all of one window."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def rows(self, window):
+        return self._rows
+
+    def count(self, window):
+        return Counts(inserted=1, updated=1, deleted=1)
+
+
+def test_positions_of_another_kind_have_columns_of_their_own(spark):
+    session = table_session(spark)
+    columns = (Column(1, 1, "id", "int", nullable=False), Column(2, 2, "v", "int"))
+    spec = model.table_spec(columns=columns, key=("id",))
+    log = LoggedTable("t", 7, spec.name, 50, datetime.datetime(2026, 1, 1), columns)
+    table = TableRows(dataclasses.replace(spec, feed=log), map_columns(spec.name, spec.schema), None)
+    events = [(1, 11, "U", 8, 1), (3, 30, "I", 9, 2), (2, 20, "D", 10, 3)]
+    staged = OneWindow(local(session, events, "id INT, v INT, _op STRING, _version BIGINT, _n BIGINT"))
+    copy = Copied(local(session, [(1, 10), (2, 20), (4, 40)], "id INT, v INT"))
+    window, later = Window(Version(7), Version(10)), Window(Version(10), Version(12))
+    # as numbers: texts would have 10 before 9
+    happened = [(3, 30, "I", 9), (1, 11, "U", 8), (2, 20, "D", 10)]
+    history, wide = history_of(table, changes="all"), history_of(table, form="wide")
+    for shape, position in ((history, "_version"), (wide, "version")):
+        names = {c.name: c.type for c in shape.columns()}
+        assert names[position] == "BIGINT"
+        assert not [name for name in names if "lsn" in name]
+    target = local(session, [], ", ".join(f"{column.name} {column.type}" for column in history.columns()))
+
+    first = history.laid_out(history.first(Beginning(window, staged, copy), target), LAYOUT).rows
+    rows = first.select(*target.columns)
+
+    said = [(row["id"], row["v"], row["_op"], row["_version"]) for row in rows.collect()]
+    assert sorted(said) == sorted([(4, 40, "R", 7), *happened])
+    assert history.newest(rows) == 10
+    assert history.has_others(later, rows)
+    assert not history.has_others(Window(Version(6), Version(10)), rows)
+    assert {row["id"] for row in history.known(later, rows).collect()} == {1, 3, 4}
+    assert {row["id"] for row in history.known(Window(Version(8), Version(10)), rows).collect()} == {1, 4}
+    again = history.missing(window, staged, rows.where("_version != 9"), ()).rows
+    assert [(row["id"], row["_version"]) for row in again.collect()] == [(3, 9)]
+
+    records = wide.rows(window, OneWindow(staged.rows(window).where("_op != 'U'")), None)
+    assert sorted((row["version"], row["type"]) for row in records.collect()) == [(9, "insert"), (10, "delete")]
+    assert wide.newest(records) == 10
+    assert {row["id"] for row in wide.known(later, records).collect()} == {3}
+
+    of_transactions = Transactions(table, SinkSpec("transactions", ("lake", "t"), None, None))
+    counted = of_transactions.laid_out(of_transactions.next(window, staged, target, ()), LAYOUT).rows
+    by_transaction = counted.select(*(column.name for column in of_transactions.columns()))
+    told = ("_version", "events", "deleted", "_tran_id")
+    assert sorted(tuple(row[name] for name in told) for row in by_transaction.collect()) == [
+        (8, 1, 0, None),
+        (9, 1, 0, None),
+        (10, 1, 1, None),
+    ]
+    assert of_transactions.newest(by_transaction) == 10

@@ -7,7 +7,8 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from tests.support.spark.origin import Origin, positions
 
@@ -173,7 +174,7 @@ def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: d
     for row in scd2:
         assert row["_from_ts"] == (times[row["_from_lsn"]] if row["_from_lsn"] != low else None)
         assert row["_to_ts"] == (times[row["_to_lsn"]] if row["_to_lsn"] else None)
-    copy = {**dict.fromkeys([*EVENT_COLUMNS, "_tran_id"]), "_op": "R", "_lsn": low, "_changed": [], "_unknown": []}
+    copy = {**dict.fromkeys([*event_columns(Lsn), "_tran_id"]), "_op": "R", "_lsn": low, "_changed": [], "_unknown": []}
     copy["_healed"] = False
     history = orders.lake("dbo.orders", "history")
     for row in history:

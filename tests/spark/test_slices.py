@@ -1,19 +1,25 @@
 """Slices cover a window without hole or overlap, whatever the server counted."""
 
 import itertools
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import (
     Bucket,
     CommandBucket,
+    Slice,
     bucket_rows,
+    count_commands_sql,
+    count_sql,
     large_transactions,
     plan_slices,
     slice_count,
 )
+from tests.support.spark import model
 
 
 def lsn(number):
@@ -133,3 +139,16 @@ def test_one_large_transaction_is_read_by_several_connections():
         (4000, 6000, 4000, 2000),
         (6000, 8000, 6000, 2000),
     ]
+
+
+def test_statements_name_positions_by_literals_whatever_people_read():
+    spec, window = model.table_spec(), Window(lsn(1), lsn(2))
+    with mock.patch.object(Lsn, "__str__", return_value="an LSN"):
+        statements = [
+            count_sql(spec.feed, window, 8),
+            count_commands_sql(spec.feed, lsn(2), 8),
+            slice_sql(spec.feed, spec.schema, (), Slice(window, 0), history=True),
+        ]
+    for statement in statements:
+        assert "an LSN" not in statement
+        assert "0x00000000000000000002" in statement

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from tests.support.spark.origin import positions
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.usefixtures("careless_cluster")]
@@ -99,7 +100,7 @@ def expected(position):
 
 def plain(row):
     """The data of a row: bytes instead of bytearray, and in UTC the instant, for which PySpark takes the local zone."""
-    data = {name: value for name, value in row.items() if name not in (*EVENT_COLUMNS, "_tran_id", "_healed")}
+    data = {name: value for name, value in row.items() if name not in (*event_columns(Lsn), "_tran_id", "_healed")}
     data["dto"] = data["dto"] and data["dto"].astimezone(U)
     return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in data.items()}
 

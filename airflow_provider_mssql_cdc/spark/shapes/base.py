@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
-from airflow_provider_mssql_cdc.core.columns import TRAN_ID, TargetColumn
+from airflow_provider_mssql_cdc.core.changes import WIDE
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
@@ -54,8 +54,8 @@ class SinkRows(ABC):
 
     @property
     def takes_copy(self) -> bool:
-        """Whether the sink begins with the copied rows, which are no events."""
-        return True
+        """Whether the sink begins with the copied rows of a table that has a key."""
+        return self.facts.takes_copy(wide=self.sink.history.form == WIDE)
 
     @property
     def before_images(self) -> bool:
@@ -85,12 +85,19 @@ class SinkRows(ABC):
         system = {**self.system_columns, **self.facts.added_columns(layout)}
         return (*self.data_columns, *(TargetColumn(name, type_, "{}") for name, type_ in system.items()))
 
+    def added_values(self, rows: DataFrame) -> dict[str, Column]:
+        """The values of all columns that later versions of the layout have added.
+
+        :param rows: that are to be written
+        """
+        return {}
+
     def laid_out(self, write: Write, layout: int) -> Write:
         """The same with the columns that the layout has since version 1."""
         added = self.facts.added_columns(layout)
         if not added:
             return write
-        values = {"_tran_id": F.col(TRAN_ID) if TRAN_ID in write.rows.columns else F.lit(None), "_healed": F.lit(False)}
+        values = self.added_values(write.rows)
         rows = write.rows.withColumns({name: values[name].cast(type_) for name, type_ in added.items()})
         return dataclasses.replace(write, rows=rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, WIDE, check_history_key
@@ -13,18 +13,15 @@ from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetCo
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
-from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
 from airflow_provider_mssql_cdc.spark.staging import Staged, within
 from airflow_provider_mssql_cdc.spark.targets import Write
-
-IDENTITY = ("_lsn", "_command_id", "_seqval", "_op")
-"""What identifies an event; it is compared NULL-safe."""
 
 _LATEST = TEMPORARY + "latest"
 
@@ -47,21 +44,25 @@ class History(SinkRows):
     """Rows are only added: the copied ones (``R``), and one or more for each event, or wide records of them."""
 
     @property
+    def identity(self) -> tuple[str, ...]:
+        """What identifies an event; it is compared NULL-safe."""
+        return (self.table.position, "_command_id", "_seqval", "_op")
+
+    @property
     def is_wide(self) -> bool:
         """Whether a change is one record, with the values before and after it."""
         return self.sink.history.form == WIDE
-
-    @property
-    def takes_copy(self) -> bool:
-        """A copied row is no change with values before and after it."""
-        return not self.is_wide
 
     def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
         """The columns of the form that was chosen."""
         if not self.is_wide:
             return super().columns(layout)
         added = (TargetColumn(name, type_, "{}") for name, type_ in self.facts.added_columns(layout).items())
-        return (*wide_columns(self.table.data_columns), *added)
+        return (*wide_columns(self.table.data_columns, self.table.position_kind), *added)
+
+    def added_values(self, rows: DataFrame) -> dict[str, Column]:
+        """The transaction's id; no row is made to close a gap yet."""
+        return {"_tran_id": tran_id(rows), "_healed": F.lit(False)}
 
     @property
     def data_columns(self) -> tuple[TargetColumn, ...]:
@@ -91,7 +92,7 @@ class History(SinkRows):
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""
-        newest: str | int | None = self._identified(target_rows).agg(F.max("_lsn")).collect()[0][0]
+        newest: str | int | None = self._identified(target_rows).agg(F.max(self.table.position)).collect()[0][0]
         return newest
 
     def check_replay(self, name: str, reached: Position | None, upto: Position, *, anew: bool) -> None:
@@ -116,9 +117,9 @@ class History(SinkRows):
         """The window's events that the history does not hold."""
         events = self._identified(self.rows(window, staged, self.known(window, target_rows, gaps)))
         there = self._identified(target_rows).where(within(window))
-        present = there.select(*(F.col(name).alias(TEMPORARY + name) for name in IDENTITY))
+        present = there.select(*(F.col(name).alias(TEMPORARY + name) for name in self.identity))
         same = F.lit(True)
-        for name in IDENTITY:
+        for name in self.identity:
             same &= F.col(name).eqNullSafe(F.col(TEMPORARY + name))
         return Write(events.join(present, same, "left_anti"))
 
@@ -145,15 +146,14 @@ class History(SinkRows):
             copied, _ = self.table.begin(copied, staged.rows(window))
         elif unenforced:
             unenforced.refuse_duplicates(copied)
-        event = {
-            name: F.lit(None).cast(type_)
-            for name, type_ in {**EVENT_COLUMNS, TRAN_ID: "STRING"}.items()
-            if name not in ("_op", "_lsn", "_changed", "_unknown")
+        columns = {**event_columns(self.table.position_kind), TRAN_ID: "STRING"}
+        said = {
+            "_op": F.lit("R"),
+            self.table.position: F.lit(window.after.sort_key),
+            "_changed": no_names(),
+            "_unknown": no_names(),
         }
-        low = F.lit(window.after.sort_key)
-        return copied.withColumns(
-            {**event, "_op": F.lit("R"), "_lsn": low, "_changed": no_names(), "_unknown": no_names()}
-        )
+        return copied.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
 
     def events_held(self, window: Window, staged: Staged) -> DataFrame:
         """The events of the keys that a history of some kinds of changes holds, or that came and went: a copied row
@@ -176,16 +176,16 @@ class History(SinkRows):
             return None
         rows = images(self.table, target_rows) if self.is_wide else target_rows
         if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
-            rows = rows.where(F.col("_lsn") >= since.sort_key)
+            rows = rows.where(F.col(self.table.position) >= since.sort_key)
         return self.latest(window, rows)
 
     def latest(self, window: Window, events: DataFrame) -> DataFrame:
         """What events tell of each key before a window: its latest image, if that is not an old one."""
-        of_before = events.where((F.col("_lsn") <= window.after.sort_key) & (F.col("_op") != "B"))
+        of_before = events.where((F.col(self.table.position) <= window.after.sort_key) & (F.col("_op") != "B"))
         needed = (*map(column, self.table.lobs), F.col("_unknown"), F.col("_op"))
-        order = F.struct("_lsn", F.coalesce("_seq", F.lit(0)))
+        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(0)))
         latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
         return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
 
     def _identified(self, rows: DataFrame) -> DataFrame:
-        return identified(rows) if self.is_wide else rows
+        return identified(self.table, rows) if self.is_wide else rows

@@ -25,6 +25,7 @@ def resolve(
     known: DataFrame | None,
     key: Sequence[str],
     lobs: Sequence[str],
+    position: str,
     *,
     enforced: bool = True,
     moves: bool = True,
@@ -37,26 +38,27 @@ def resolve(
     :param events: staged rows of a window
     :param known: key columns, LOB columns and ``_unknown``, one row per key: what the target, or the copied rows of a
         first load, hold; None if there is nothing
+    :param position: the column of an event's position
     :param key: columns that identify a row; without one, nothing links an event with what was before it
     :param enforced: whether the server itself keeps the key unique; else rows may share it within a transaction, and
         there it does not tell whose value a column had
     :param moves: whether some update changed a key
     """
-    rows = _share_between_images(_wrapped(events, lobs), lobs).withColumn(_SHARED, F.lit(False))
+    rows = _share_between_images(_wrapped(events, lobs), lobs, position).withColumn(_SHARED, F.lit(False))
     if key:
         if not enforced:
-            rows = _with_shared_keys(rows, known, key)
+            rows = _with_shared_keys(rows, known, key, position)
         rows = _carry_forward(rows, known, key, lobs)
         if moves and not rows.where(F.col("_key_changed") & _any_unknown(lobs)).isEmpty():
-            rows = _follow_key_changes(rows, key, lobs)
+            rows = _follow_key_changes(rows, key, lobs, position)
     return _unwrapped(rows, events, lobs)
 
 
-def _follow_key_changes(rows: DataFrame, key: Sequence[str], lobs: Sequence[str]) -> DataFrame:
+def _follow_key_changes(rows: DataFrame, key: Sequence[str], lobs: Sequence[str], position: str) -> DataFrame:
     """Carry values over from the old key to the new one, link by link, as long as that makes more of them known."""
     left = None
     while True:
-        rows = _carry_forward(_share_between_images(rows, lobs), None, key, lobs).localCheckpoint()
+        rows = _carry_forward(_share_between_images(rows, lobs, position), None, key, lobs).localCheckpoint()
         now = rows.where(_any_unknown(lobs)).count()
         if now == 0 or now == left:
             return rows
@@ -92,9 +94,9 @@ def _any_unknown(lobs: Sequence[str]) -> Column:
     return condition
 
 
-def _share_between_images(rows: DataFrame, lobs: Sequence[str]) -> DataFrame:
+def _share_between_images(rows: DataFrame, lobs: Sequence[str], position: str) -> DataFrame:
     """Give an unchanged column of an update the value that its other image has."""
-    update = Window.partitionBy("_lsn", "_command_id", "_seqval", F.col("_op").isin("B", "U"))
+    update = Window.partitionBy(position, "_command_id", "_seqval", F.col("_op").isin("B", "U"))
     shared = {
         _value(lob): F.when(
             F.col("_op").isin("B", "U") & ~F.array_contains("_changed", F.lit(lob)),
@@ -127,7 +129,7 @@ def _begins() -> Column:
     return (F.col("_op") == "I") | ((F.col("_op") == "U") & F.col("_key_changed"))
 
 
-def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[str]) -> DataFrame:
+def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[str], position: str) -> DataFrame:
     """Mark the events of a key in those transactions in which several rows may have had it at once."""
     ends = (F.col("_op") == "D") | ((F.col("_op") == "B") & F.col("_key_changed"))
     by_key = Window.partitionBy(*map(column, key)).orderBy("_n")
@@ -141,7 +143,7 @@ def _with_shared_keys(rows: DataFrame, known: DataFrame | None, key: Sequence[st
     # one that leaves a key to others counts, too
     at_once = F.greatest(after, after - step)
     rows = rows.withColumn(_AT_ONCE, at_once)
-    transaction = Window.partitionBy(*map(column, key), "_lsn")
+    transaction = Window.partitionBy(*map(column, key), position)
     return rows.withColumn(_SHARED, F.max(_AT_ONCE).over(transaction) > 1).drop(
         _AT_ONCE, _HELD, *(f"{TEMPORARY}key_{i}" for i in range(len(key)))
     )

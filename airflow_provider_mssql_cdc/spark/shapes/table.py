@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping, TargetColumn, key_columns
-from airflow_provider_mssql_cdc.core.position import Window
+from airflow_provider_mssql_cdc.core.columns import TRAN_ID, ColumnMapping, TargetColumn, key_columns
+from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.shapes import event_columns, position_column
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.files import write_rows
@@ -34,9 +35,14 @@ class TableRows:
     scratch: str | None = None
 
     @property
+    def position_kind(self) -> type[Position]:
+        """The kind of the feed's positions."""
+        return self.spec.feed.POSITION
+
+    @property
     def position(self) -> str:
         """The column of an event's position."""
-        return f"_{self.spec.feed.POSITION.KIND}"
+        return position_column(self.position_kind)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -55,7 +61,7 @@ class TableRows:
             return None
         not_image = {*self.key, *self.lobs}
         image = [target.name for target in self.data_columns if target.name not in not_image]
-        return UnenforcedKey(self.spec.name, self.key, image, has_lobs=bool(self.lobs))
+        return UnenforcedKey(self.spec.name, self.key, image, self.position, has_lobs=bool(self.lobs))
 
     @property
     def lobs(self) -> tuple[str, ...]:
@@ -88,16 +94,18 @@ class TableRows:
         if not counts.unknown:
             return events
         enforced = self.spec.unique_key
-        events = resolve(events, known, self.key, self.lobs, enforced=enforced, moves=counts.key_changed > 0)
+        moves = counts.key_changed > 0
+        events = resolve(events, known, self.key, self.lobs, self.position, enforced=enforced, moves=moves)
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
     def read(self, staged: Staged, window: Window) -> DataFrame:
-        """The window's events as they were staged, with the columns that a source without times or masks has not."""
+        """The window's events as they were staged, with all columns of events: NULL where the source does not say."""
         events = staged.rows(window)
-        added = {"_commit_ts": F.lit(None).cast("timestamp_ntz"), "_unknown": no_names()}
-        missing = {name: value for name, value in added.items() if name not in events.columns}
+        columns = {**event_columns(self.position_kind), TRAN_ID: "STRING"}
+        values = {name: F.lit(None).cast(type_) for name, type_ in columns.items()} | {"_unknown": no_names()}
+        missing = {name: value for name, value in values.items() if name not in events.columns}
         return events.withColumns(missing) if missing else events
 
     def known_now(self, rows: DataFrame) -> DataFrame:
@@ -153,6 +161,11 @@ class TableRows:
         events = self.events(staged, window, self.known_in_copy(copied, staged, window))
         stay, last = self.begin(copied, events)
         return stay, events, last
+
+
+def tran_id(rows: DataFrame) -> Column:
+    """The id of the transaction that made a row; NULL in rows that tell of none."""
+    return F.col(TRAN_ID) if TRAN_ID in rows.columns else F.lit(None)
 
 
 def no_names() -> Column:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TRAN_ID
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.table import tran_id
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 
@@ -18,10 +19,9 @@ from airflow_provider_mssql_cdc.spark.targets import Write
 class Transactions(SinkRows):
     """One row per transaction; it begins with the events."""
 
-    @property
-    def takes_copy(self) -> bool:
-        """Copied rows are of no transaction."""
-        return False
+    def added_values(self, rows: DataFrame) -> dict[str, Column]:
+        """The transaction's id."""
+        return {"_tran_id": tran_id(rows)}
 
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
         """The transactions since its low."""
@@ -43,7 +43,7 @@ class Transactions(SinkRows):
         kinds = {"inserted": "I", "updated": "U", "deleted": "D"}
         counted = {name: F.count_if(F.col("_op") == kind).alias(name) for name, kind in kinds.items()}
         same = [F.min(name).alias(name) for name in ("_commit_ts", TRAN_ID)]
-        rows = staged.rows(window).groupBy(self.table.position).agg(*same, *counted.values())
+        rows = self.table.read(staged, window).groupBy(self.table.position).agg(*same, *counted.values())
         name = self.table.spec.name
         return rows.withColumns(
             {

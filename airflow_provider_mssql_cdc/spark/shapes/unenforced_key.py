@@ -34,12 +34,14 @@ class UnenforcedKey:
 
     :param key: the target's columns of the key
     :param image: its other columns by which a row is known again
+    :param position: the column of an event's position, which its whole transaction has
     :param has_lobs: whether there are columns beside these, which CDC may leave out
     """
 
     table: TableName
     key: Sequence[str]
     image: Sequence[str]
+    position: str
     has_lobs: bool
 
     def changes(self, events: DataFrame, target_rows: DataFrame) -> DataFrame:
@@ -86,12 +88,12 @@ class UnenforcedKey:
         names = [*self._key(), *map(column, self.image)]
         by_transaction = (
             _signed(events)
-            .groupBy(*names, "_lsn")
+            .groupBy(*names, self.position)
             .agg(F.sum(_SIGN).alias(_NET), F.min_by(_SIGN, "_n").alias(_SIGN), *_numbers(), F.lit(0).alias(_HELD))
             .withColumn(_THROUGH, (F.col(_NET) == 0) & (F.col(_SIGN) > 0))
             # between two transactions it was there; what only went through was not
             .withColumn(_WENT, F.when(F.col(_NET) < 0, F.col(_WENT)))
-            .drop("_lsn", _SIGN)
+            .drop(self.position, _SIGN)
         )
         here = by_keys_of(target_rows, events, self.key, "left_semi").select(
             *names,
@@ -129,7 +131,7 @@ class UnenforcedKey:
         rows = _signed(events).withColumns(
             {
                 _SUM: F.sum(_SIGN).over(so_far),
-                _NET: F.sum(_SIGN).over(Window.partitionBy(*names, "_lsn")),
+                _NET: F.sum(_SIGN).over(Window.partitionBy(*names, self.position)),
             }
         )
         found = rows.groupBy(*names).agg(

@@ -9,35 +9,38 @@ from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.changes import DELETE, INSERT, UPDATE
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
-from airflow_provider_mssql_cdc.core.shapes import EVENT_COLUMNS
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.shapes.fold import column
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 
 BEFORE, AFTER = "before_", "after_"
 """Begin the names of the data columns; none of the other columns begins so."""
 
-_HEAD = {"type": "STRING", "schema": "STRING", "table": "STRING", "lsn": "STRING", "ts": "TIMESTAMP_NTZ"}
 _TAIL = ("_command_id", "_seqval", "_seq", "_commit_ts_utc", "_unknown")
 _OLD = f"{TEMPORARY}old"
 
 
-def wide_columns(data: Iterable[TargetColumn]) -> tuple[TargetColumn, ...]:
+def wide_columns(data: Iterable[TargetColumn], position: type[Position]) -> tuple[TargetColumn, ...]:
     """The columns of a wide history.
 
     :param data: the columns of a mirror
+    :param position: kind of the feed's positions
     """
-    columns = tuple(data)
+    columns, of_events = tuple(data), event_columns(position)
+    head = dict.fromkeys(("type", "schema", "table"), "STRING")
+    head |= {position.KIND: position.COLUMN_TYPE, "ts": "TIMESTAMP_NTZ"}
     return (
-        *(TargetColumn(name, type_, "{}") for name, type_ in _HEAD.items()),
+        *(TargetColumn(name, type_, "{}") for name, type_ in head.items()),
         *(TargetColumn(prefix + c.name, c.type, "{}") for prefix in (BEFORE, AFTER) for c in columns),
-        *(TargetColumn(name, EVENT_COLUMNS[name], "{}") for name in _TAIL),
+        *(TargetColumn(name, of_events[name], "{}") for name in _TAIL),
     )
 
 
 def records(table: TableRows, events: DataFrame) -> DataFrame:
     """One record for each event, with the values before and after it."""
     names = [target.name for target in table.data_columns]
-    pair = ("_lsn", "_command_id", "_seqval")
+    pair = (table.position, "_command_id", "_seqval")
     old = events.where("_op = 'B'").select(
         *(F.col(name).alias(f"{_OLD}{name}") for name in pair),
         F.struct("_unknown", F.struct(*map(column, names)).alias("data")).alias(_OLD),
@@ -56,7 +59,7 @@ def records(table: TableRows, events: DataFrame) -> DataFrame:
     missing = F.raise_error(
         F.concat(
             F.lit(f"{table.spec.name}: the change table has an update without its before image, at "),
-            F.col("_lsn"),
+            F.col(table.position).cast("string"),
             F.lit(", so rows of it were removed by hand: load the table anew after `mssql-cdc checkpoint reset`"),
         )
     )
@@ -65,7 +68,7 @@ def records(table: TableRows, events: DataFrame) -> DataFrame:
         "type": type_,
         "schema": F.lit(table.spec.name.schema),
         "table": F.lit(table.spec.name.table),
-        "lsn": _colon_lsn(),
+        table.position_kind.KIND: _shown(table),
         "ts": F.col("_commit_ts"),
         "_unknown": unknown,
         **{BEFORE + name: F.when(op == "D", column(name)).otherwise(F.col(_OLD)["data"][name]) for name in names},
@@ -74,7 +77,7 @@ def records(table: TableRows, events: DataFrame) -> DataFrame:
     return rows.select(
         *(
             values.get(target.name, column(target.name)).alias(target.name)
-            for target in wide_columns(table.data_columns)
+            for target in wide_columns(table.data_columns, table.position_kind)
         ),
         TRAN_ID,
     )
@@ -89,13 +92,13 @@ def images(table: TableRows, target_rows: DataFrame) -> DataFrame:
         for target in table.data_columns
     ]
     return target_rows.select(
-        *data, _letter().alias("_op"), _plain_lsn().alias("_lsn"), "_seq", known.alias("_unknown")
+        *data, _letter().alias("_op"), _compared(table).alias(table.position), "_seq", known.alias("_unknown")
     )
 
 
-def identified(rows: DataFrame) -> DataFrame:
+def identified(table: TableRows, rows: DataFrame) -> DataFrame:
     """Wide records with the columns that identify their events."""
-    return rows.withColumns({"_lsn": _plain_lsn(), "_op": _letter()})
+    return rows.withColumns({table.position: _compared(table), "_op": _letter()})
 
 
 def _prefixed(prefix: str, names: Column) -> Column:
@@ -111,10 +114,17 @@ def _letter() -> Column:
     return F.when(F.col("type") == INSERT, "I").when(F.col("type") == UPDATE, "U").otherwise("D")
 
 
-def _colon_lsn() -> Column:
-    parts = (F.substring("_lsn", start, length) for start, length in ((3, 8), (11, 8), (19, 4)))
+def _shown(table: TableRows) -> Column:
+    """An event's position as a record shows it: of an LSN the form with colons."""
+    if table.position_kind is not Lsn:
+        return F.col(table.position)
+    parts = (F.substring(table.position, start, length) for start, length in ((3, 8), (11, 8), (19, 4)))
     return F.lower(F.concat_ws(":", *parts))
 
 
-def _plain_lsn() -> Column:
-    return F.concat(F.lit("0x"), F.upper(F.replace(F.col("lsn"), F.lit(":"), F.lit(""))))
+def _compared(table: TableRows) -> Column:
+    """A record's position in the form in which positions are compared."""
+    shown = F.col(table.position_kind.KIND)
+    if table.position_kind is not Lsn:
+        return shown
+    return F.concat(F.lit("0x"), F.upper(F.replace(shown, F.lit(":"), F.lit(""))))

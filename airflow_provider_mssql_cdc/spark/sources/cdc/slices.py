@@ -84,7 +84,7 @@ def count_commands_sql(instance: CaptureInstance, transaction: Lsn, rows: int) -
         " FROM (SELECT command_id, n, CASE WHEN command_id IS NULL THEN -1 ELSE"
         f" (SUM(n) OVER (ORDER BY command_id ROWS UNBOUNDED PRECEDING) - 1) / {rows} END AS bucket"
         f" FROM (SELECT [__$command_id] AS command_id, COUNT_BIG(*) AS n FROM {instance.change_table}"
-        f" WHERE [__$start_lsn] = {transaction} GROUP BY [__$command_id]) g) b GROUP BY bucket"
+        f" WHERE [__$start_lsn] = {lsn_literal(transaction)} GROUP BY [__$command_id]) g) b GROUP BY bucket"
     )
 
 

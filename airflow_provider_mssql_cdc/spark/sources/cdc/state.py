@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import LogHistory
-from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, readable_from
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
@@ -51,13 +51,12 @@ def read_state(
     :raises InstanceChangedError: if the instance was dropped or enabled anew
     """
     row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
-    history = _history(row, lsns)
-    if any(lsn not in history.mapped for lsn in lsns if history.min_mapped is None or lsn >= history.min_mapped):
+    lineage = _lineage(row, lsns)
+    if any(lsn not in lineage.mapped for lsn in lsns if lineage.min_mapped is None or lsn >= lineage.min_mapped):
         # a cleanup may have removed it after the smallest one was read
         row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
-        history = _history(row, lsns)
-    min_lsn = _lsn(row["min_lsn"])
-    return SourceState(None if min_lsn is None or min_lsn.is_zero else min_lsn.previous(), history)
+        lineage = _lineage(row, lsns)
+    return SourceState(readable_from(_lsn(row["min_lsn"])), lineage)
 
 
 def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_fork: bool) -> Row:
@@ -143,7 +142,7 @@ def _empty_scans(jdbc: Jdbc) -> int | None:
     return rows[0]["empty_scan_count"] if rows else None
 
 
-def _history(row: Row, lsns: Sequence[Lsn]) -> LogHistory:
+def _lineage(row: Row, lsns: Sequence[Lsn]) -> LogHistory:
     max_lsn = _lsn(row["max_lsn"])
     times = {lsn: row[f"time_{n}"] for n, lsn in enumerate(lsns)}
     if max_lsn is not None:

@@ -354,7 +354,7 @@ def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Coll
         for shape, window in steps.windows.items()
         if shape not in again and (newest is None or newest <= window.after)
     }
-    if len(quiet) < len(steps.windows) or steps.copies:
+    if len(quiet) < len(steps.windows) or steps.begins:
         return steps
     return TableSteps(done={**steps.done, **quiet})
 

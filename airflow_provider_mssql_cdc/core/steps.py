@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec, TableSpec
 
 
@@ -16,13 +18,17 @@ from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec, TableSpec
 class Read:
     """Load the changes of a window.
 
-    :param windows: sink's shape to its window; None where that begins at the low of the copy in the same commit
+    :param windows: sink's shape to its window; None where that begins at the low of the copy in the same commit, or
+        without a copy at the newest position
+    :param lost: of the latter, sink's shape to the position up to which its rows of before are complete
     """
 
     windows: Mapping[str, Window | None]
+    lost: Mapping[str, Position] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"read {_listed(self.windows, 'from the copy on, to the cut')}"
+        said = {shape: window or _anew(self.lost.get(shape)) for shape, window in self.windows.items()}
+        return f"read {_listed(said, 'from its low on, to the cut')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Copy:
     after: Mapping[str, Position | None]
 
     def __str__(self) -> str:
-        said = {shape: after and f"again, lost after {after}" for shape, after in self.after.items()}
+        said = {shape: _anew(after) for shape, after in self.after.items()}
         return f"copy {_listed(said, 'for the first time')}"
 
 
@@ -97,20 +103,22 @@ class Stand:
 
 @dataclass(frozen=True, slots=True)
 class SinkSteps:
-    """What a run does with one sink: it is done, or is copied, or goes on by a window.
+    """What a run does with one sink: it is done, or begins, with copied rows or without, or goes on by a window.
 
     :param asserted: it goes on from the asserted position, not from where its marker says
-    :param lost_after: of one that is copied: its rows of before are complete up to here; None where there are none
+    :param lost_after: of one that begins: its rows of before are complete up to here; None where there are none
+    :param copied: of one that begins: with copied rows
     """
 
     asserted: bool = False
     done: Done | None = None
     window: Window | None = None
     lost_after: Position | None = None
+    copied: bool = False
 
     @property
-    def copies(self) -> bool:
-        """Whether it is copied."""
+    def begins(self) -> bool:
+        """Whether it begins, for the first time or behind what was lost."""
         return self.done is None and self.window is None
 
 
@@ -134,10 +142,19 @@ class TableSteps:
         return {s: a for c in self.commits for step in c.steps if isinstance(step, Copy) for s, a in step.after.items()}
 
     @property
+    def begins(self) -> dict[str, Position | None]:
+        """The sinks that begin: shape to the position up to which its rows of before are complete."""
+        without = {s: step.lost.get(s) for step in self._reads for s, window in step.windows.items() if window is None}
+        return {**without, **self.copies}
+
+    @property
     def windows(self) -> dict[str, Window]:
         """The windows of the sinks that go on from where they are."""
-        read = (step for commit in self.commits for step in commit.steps if isinstance(step, Read))
-        return {shape: window for step in read for shape, window in step.windows.items() if window is not None}
+        return {shape: window for step in self._reads for shape, window in step.windows.items() if window is not None}
+
+    @property
+    def _reads(self) -> list[Read]:
+        return [step for commit in self.commits for step in commit.steps if isinstance(step, Read)]
 
     def of(self, shape: str) -> SinkSteps:
         """What is done with one sink that has not lost anything.
@@ -149,7 +166,7 @@ class TableSteps:
             return SinkSteps(asserted, done=self.done[shape])
         if shape in self.windows:
             return SinkSteps(asserted, window=self.windows[shape])
-        return SinkSteps(asserted, lost_after=self.copies[shape])
+        return SinkSteps(asserted, lost_after=self.begins[shape], copied=shape in self.copies)
 
 
 def table_steps(
@@ -160,7 +177,7 @@ def table_steps(
     :param stands: shape to where the sink stands, of those that are asked for
     :param readable_from: of the feed
     """
-    copies: dict[str, Position | None] = {}
+    begins: dict[str, Position | None] = {}
     windows: dict[str, Window] = {}
     done: dict[str, Done] = {}
     lost: dict[str, Position] = {}
@@ -168,21 +185,33 @@ def table_steps(
         if sink.shape in stands:
             start = _start(sink, stands[sink.shape])
             if start is None or (stands[sink.shape].asserted and sink.read_through is None):
-                copies[sink.shape] = start
+                begins[sink.shape] = start
             elif start >= cut:
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
             elif not is_gap(start, readable_from):
                 windows[sink.shape] = Window(start, cut)
             elif sink.lost_after is not None:
-                copies[sink.shape] = start
+                begins[sink.shape] = start
             else:
                 lost[sink.shape] = start
     commits = []
+    takes = {sink.shape: takes_copy(table, sink) for sink in table.sinks}
+    copies = {shape: after for shape, after in begins.items() if takes[shape]}
+    others = {shape: after for shape, after in begins.items() if not takes[shape]}
     if copies:
         commits.append(Commit((Copy(copies), Read(dict.fromkeys(copies)))))
+    if others:
+        lost_before = {shape: after for shape, after in others.items() if after is not None}
+        commits.append(Commit((Read(dict.fromkeys(others), lost_before),)))
     if windows:
         commits.append(Commit((Read(windows),)))
     return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.asserted))
+
+
+def takes_copy(table: TableSpec, sink: SinkSpec) -> bool:
+    """Whether a sink begins with a copy of the table's rows."""
+    wide = sink.history.form == WIDE
+    return SHAPES[sink.shape].takes_copy(wide=wide, has_key=bool(table.schema.key))
 
 
 def replay_steps(table: TableSpec, replay: ReplaySpec, *, readable_from: Position | None) -> TableSteps:
@@ -214,6 +243,10 @@ def _start(sink: SinkSpec, stand: Stand) -> Position | None:
 
 def _why(stand: Stand, cut: Position) -> str:
     return "already" if not stand.asserted and stand.position is not None and stand.position >= cut else "empty"
+
+
+def _anew(after: Position | None) -> str | None:
+    return None if after is None else f"again, lost after {after}"
 
 
 def _listed(sinks: Mapping[str, object], otherwise: str) -> str:

@@ -81,8 +81,8 @@ class TableLoad:
             self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
             if any(todo.window for _, _, todo in plans):
                 self._reading.check_reached(source, self._cut)
-        if beginning := [sink for sink, _, todo in plans if todo.copies]:
-            with self._alone(*(sink.shape for sink in beginning)):
+        if beginning := [(sink, todo) for sink, _, todo in plans if todo.begins]:
+            with self._alone(*(sink.shape for sink, _ in beginning)):
                 self._begin(source, beginning)
             plans = [plan for plan in plans if plan[0].shape not in self.failed]
         planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
@@ -207,7 +207,7 @@ class TableLoad:
             with self._alone(sink.shape):
                 if sink.shape in stands:
                     todo = self._todo(sink, state, stands[sink.shape], steps)
-                    if todo.copies and not state.exists:
+                    if todo.begins and not state.exists:
                         sink.target.check_place()
                     planned.append((sink, state, todo))
         return planned
@@ -237,15 +237,14 @@ class TableLoad:
         sink.prepare(state, steps.of(sink.shape))
         return steps.of(sink.shape)
 
-    def _begin(self, source: SourceState, beginning: Sequence[Sink]) -> None:
+    def _begin(self, source: SourceState, beginning: Sequence[tuple[Sink, SinkSteps]]) -> None:
         """Note where some sinks begin, and copy the table's rows where they take them."""
-        takes_copy, has_key = any(sink.rows.takes_copy for sink in beginning), bool(self._table.schema.key)
-        if not (takes_copy and has_key):
+        if not any(todo.copied for _, todo in beginning):
             self._reading.begin(source, self._cut, copied=False)
         else:
             with self._timed("copy"):
                 self._reading.begin(source, self._cut, copied=True)
-        if takes_copy and not has_key:
+        if not self._table.schema.key and any(sink.rows.takes_copy for sink, _ in beginning):
             low = self._reading.low
             self._warn(f"{self._table.name} has no key: its history starts at {low}, without the rows of before.")
 
@@ -279,7 +278,7 @@ class TableLoad:
             return SinkReceipt(sink.shape, before, state.marker, "empty", self._reading.reached(window))
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)
-        if todo.copies:
+        if todo.begins:
             # not before all is read: columns that change meanwhile must not leave a table without them
             with self._writes(sink):
                 sink.make(layout)
@@ -287,5 +286,5 @@ class TableLoad:
             write = sink.write(window, self._reading, state, todo, layout)
         with self._timed("commit"), self._writes(sink):
             done = sink.target.commit(state, write, marker)
-        outcome = "first_load" if todo.copies else "loaded"
+        outcome = "first_load" if todo.begins else "loaded"
         return SinkReceipt(sink.shape, before, marker, outcome, marker.position) if done else None

@@ -123,11 +123,11 @@ class Sink:
 
     def window(self, todo: SinkSteps, reading: Reading, cut: Position) -> Window | None:
         """The window to be loaded; None where there is none, or where its beginning is not known."""
-        if todo.window is not None or not todo.copies or reading.low is None:
+        if todo.window is not None or not todo.begins or reading.low is None:
             return todo.window
         if reading.copy is not None:
             return Window(reading.low, reading.copy.high)
-        if self._table.schema.key and self.rows.takes_copy:
+        if todo.copied:
             return None
         return Window(reading.low, max(reading.low, cut))
 
@@ -148,7 +148,7 @@ class Sink:
         """What the commit says of itself. The schema is kept beside the table before that."""
         counts, source = reading.count(window), self._job.source
         events = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
-        copied = reading.copy.rows_copied if todo.copies and reading.copy and self.rows.takes_copy else 0
+        copied = reading.copy.rows_copied if todo.copied and reading.copy else 0
         goes_on = not todo.asserted and (todo.window is not None or self.rows.keeps_rows)
         before = state.marker if goes_on else None
         marker = Marker(
@@ -159,7 +159,7 @@ class Sink:
             table=self._table.name,
             feeds=line_of_feeds(before, FeedRef.of(self._table.feed), window.after),
             schema_hash=self._table.schema.hash,
-            window_after=None if todo.copies else window.after,
+            window_after=None if todo.begins else window.after,
             events={**events, "copied": copied},
             spec_id=self._job.id,
             gaps=self._gaps(state, window, todo),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.steps import (
@@ -63,9 +64,9 @@ def test_a_new_shape_begins_while_the_others_go_on() -> None:
         Commit((Copy({"scd2": None}), Read({"scd2": None}))),
         Commit((Read({"mirror": window(50), "history": window(60)}),)),
     )
-    assert [found.of(shape) for shape in ("mirror", "scd2")] == [SinkSteps(window=window(50)), SinkSteps()]
+    assert [found.of(shape) for shape in ("mirror", "scd2")] == [SinkSteps(window=window(50)), SinkSteps(copied=True)]
     assert [str(commit) for commit in found.commits] == [
-        "copy scd2 for the first time, then read scd2 from the copy on, to the cut",
+        "copy scd2 for the first time, then read scd2 from its low on, to the cut",
         f"read mirror ({lsn(50)}, {lsn(90)}], history ({lsn(60)}, {lsn(90)}]",
     ]
 
@@ -79,6 +80,19 @@ def test_a_gap_is_closed_by_a_copy_where_that_is_asked_for_and_is_lost_otherwise
     assert (lost.lost, lost.windows) == ({"mirror": lsn(5)}, {"history": window(50)})
     with pytest.raises(KeyError):
         lost.of("mirror")
+
+
+def test_what_takes_no_copied_rows_begins_without_a_copy() -> None:
+    wide = dataclasses.replace(sink("history", lost_after=5), history=HistoryOptions(form="wide"))
+    found = steps(sink("transactions"), wide)
+    assert found.commits == (Commit((Read({"transactions": None, "history": None}, {"history": lsn(5)}),)),)
+    assert (found.copies, found.begins) == ({}, {"transactions": None, "history": lsn(5)})
+    assert found.of("history") == SinkSteps(lost_after=lsn(5))
+    assert str(found.commits[0]) == (
+        f"read transactions from its low on, to the cut, history again, lost after {lsn(5)}"
+    )
+    keyless = dataclasses.replace(TABLE, sinks=(sink("history"),), schema=dataclasses.replace(TABLE.schema, key=()))
+    assert table_steps(keyless, {"history": Stand(None)}, cut=lsn(90), readable_from=lsn(10)).copies == {}
 
 
 def test_what_is_there_is_not_loaded_again() -> None:
@@ -129,14 +143,14 @@ def test_a_sink_goes_on_behind_all_that_is_proven_and_never_over_a_gap(case) -> 
     else:
         start = marker
     if start is None or (word and read_through is None):
-        assert (found.copies, found.done, found.lost) == ({"mirror": None if start is None else lsn(start)}, {}, {})
+        assert (found.begins, found.done, found.lost) == ({"mirror": None if start is None else lsn(start)}, {}, {})
     elif start >= cut:
         assert at(found.done["mirror"].read_through) == start
         assert not found.commits
     elif start >= readable_from:
         assert found.windows == {"mirror": window(start, cut)}
     elif lost_after is not None:
-        assert found.copies == {"mirror": lsn(start)}
+        assert found.begins == found.copies == {"mirror": lsn(start)}
     else:
         assert (found.lost, found.commits) == ({"mirror": lsn(start)}, ())
 

@@ -135,20 +135,25 @@ def feed_to_read(
     feeds: Sequence[Feed], checkpoint: Checkpoint | None, shapes: Collection[str], probe: Probe | None = None
 ) -> Feed | None:
     """The feed of ``choose_feed``; None if the checkpoint's is gone and no other continues it."""
-    by_age = sorted(feeds, key=lambda feed: (feed.create_date, feed.object_id))
+    newest_first = by_age(feeds)
     if checkpoint is None or not checkpoint.loaded:
-        return by_age[-1]
+        return newest_first[0]
     known = checkpoint.feeds(shapes)
-    for feed in by_age:
+    for feed in reversed(newest_first):
         if any(ref.is_same(feed) for ref in known):
             return feed
     position = checkpoint.position(shapes)
     if position is None:
-        return by_age[-1]
-    for feed in reversed(by_age):
+        return newest_first[0]
+    for feed in newest_first:
         if isinstance(position, feed.POSITION) and not is_gap(position, _readable_from(feed, probe)):
             return feed
-    return None if known else by_age[-1]
+    return None if known else newest_first[0]
+
+
+def by_age(feeds: Iterable[Feed]) -> list[Feed]:
+    """A table's feeds, the newest first."""
+    return sorted(feeds, key=lambda feed: (feed.create_date, feed.object_id), reverse=True)
 
 
 def _readable_from(feed: Feed, probe: Probe | None) -> Position | None:

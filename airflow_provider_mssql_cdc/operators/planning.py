@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
@@ -26,6 +25,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
     assess,
+    by_age,
     check_history,
     checkpoint_steps,
     choose_feed,
@@ -210,22 +210,24 @@ def _assess_all(
     for name, group in feeds.items():
         names = {feed.name for feed in group}
         changes = [change for change in ddl if change.capture_instance in names]
-        try:
-            verdict = _assessed(name, group, plan.checkpoints[name], changes, plan, probe, request)
-        except MsSqlCdcError as error:
-            plan.failures[name] = error
-            continue
-        if isinstance(verdict, NotYet):
-            plan.waiting.append(verdict)
-            continue
-        candidates[name] = verdict
-        if plan.checkpoints[name] is None:
-            for other in [feed for feed in group if feed.object_id != verdict.feed.object_id]:
-                # one that cannot be read is no alternative
-                with suppress(MsSqlCdcError):
-                    found = _assessed(name, [other], None, changes, plan, probe, request)
-                    if isinstance(found, Candidate):
-                        plan.alternatives.setdefault(name, []).append(found)
+        stored = plan.checkpoints[name]
+        # where no checkpoint says which feed its sinks were loaded from, the job looks into their markers
+        each = [group] if stored is not None and stored.loaded else [[feed] for feed in by_age(group)]
+        found: list[Candidate] = []
+        left: list[NotYet | MsSqlCdcError] = []
+        for feeds_of in each:
+            try:
+                verdict = _assessed(name, feeds_of, stored, changes, plan, probe, request)
+            except MsSqlCdcError as error:
+                left.append(error)
+            else:
+                (found if isinstance(verdict, Candidate) else left).append(verdict)  # type: ignore[arg-type]
+        if found:
+            candidates[name], plan.alternatives[name] = found[0], found[1:]
+        elif isinstance(left[0], NotYet):
+            plan.waiting.append(left[0])
+        else:
+            plan.failures[name] = left[0]
     return candidates
 
 

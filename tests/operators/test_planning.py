@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.database import ChangeTables
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -87,6 +88,30 @@ def test_without_a_checkpoint_the_job_is_told_of_both_instances(group: Group) ->
         plan = plan_load(hook, group.store, group.request(), None)
     told = {str(s.name): (s.feed.name, [a.feed.name for a in s.alternatives]) for s in plan.specs}
     assert told == {"dbo.a": ("second", ["dbo_a"]), "dbo.b": ("dbo_b", [])}
+
+
+def test_a_checkpoint_that_only_knows_a_failure_says_no_more_of_the_instance_than_none(group: Group) -> None:
+    group.loaded(B)
+    failure = Failure("no", datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), fingerprint(()))
+    group.store.overwrite(Checkpoint(group.source.identity(A)).failing(["mirror"], failure))
+    group.source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NULL, @supports_net_changes = 0"
+    )
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    with group.source.hook() as hook:
+        (spec,) = plan_load(hook, group.store, group.request(), None).specs
+    assert (spec.feed.name, [each.feed.name for each in spec.alternatives]) == ("second", ["dbo_a"])
+
+
+def test_an_instance_that_was_just_enabled_keeps_nobody_from_reading_the_other_one(group: Group) -> None:
+    group.loaded(B)
+    group.source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NULL, @supports_net_changes = 0"
+    )
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert [(spec.name, spec.feed.name, spec.alternatives) for spec in plan.specs] == [(A, "dbo_a", ())]
+    assert (plan.waiting, plan.failures) == ([], {})
 
 
 def test_a_limit_admits_the_first_transaction(group: Group) -> None:

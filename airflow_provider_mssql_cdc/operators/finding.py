@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -132,10 +132,19 @@ def look(
     :param sources: of two that have feeds of a table the first one counts
     :return: with the feeds of the tables that can be planned for
     """
-    snapshot, failures = _enabled(hook, hook.snapshot(request.patterns, request.exclude), request)
-    feeds: dict[TableName, Sequence[Feed]] = {}
-    for source in reversed(sources):
-        feeds.update(source.discover(snapshot))
+    snapshot = hook.snapshot(request.patterns, request.exclude)
+    feeds = discover(sources, snapshot)
+    failures: dict[TableName, MsSqlCdcError] = {}
+    if request.on_disabled == "enable":
+        if (failed := _enable(hook, snapshot, feeds)) is not None:
+            failures = failed
+            snapshot = hook.snapshot(request.patterns, request.exclude)
+            feeds = discover(sources, snapshot)
+    elif not snapshot.status.cdc_enabled and not feeds:
+        raise CdcDisabledError(
+            f"change data capture is off in database {snapshot.status.name}.",
+            advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
+        )
     failures = {name: error for name, error in failures.items() if name not in feeds}
     minutes = snapshot.status.retention_minutes
     plan = RunPlan(
@@ -216,29 +225,27 @@ def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: Checkpoi
             plan.failures[name] = error
 
 
-def _enabled(
-    hook: MsSqlCdcHook, snapshot: Snapshot, request: Request
-) -> tuple[Snapshot, dict[TableName, MsSqlCdcError]]:
-    """Enable change data capture where that is asked for; the new state, and the tables for which that failed."""
-    if not snapshot.status.cdc_enabled and request.on_disabled != "enable":
-        raise CdcDisabledError(
-            f"change data capture is off in database {snapshot.status.name}.",
-            advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
-        )
-    if request.on_disabled != "enable":
-        return snapshot, {}
-    untracked = [table for table in snapshot.matches.tables if not table.tracked]
-    if not untracked and snapshot.status.cdc_enabled:
-        return snapshot, {}
+def discover(sources: Sequence[ChangeSource], snapshot: Snapshot) -> dict[TableName, Sequence[Feed]]:
+    """What each table is read by: of two sources that have feeds of it, by those of the first one."""
+    return {name: feeds for source in reversed(sources) for name, feeds in source.discover(snapshot).items()}
+
+
+def _enable(
+    hook: MsSqlCdcHook, snapshot: Snapshot, feeds: Mapping[TableName, Sequence[Feed]]
+) -> dict[TableName, MsSqlCdcError] | None:
+    """Enable change data capture for the tables without a feed; why that failed, None where there is none."""
+    untracked = [table.name for table in snapshot.matches.tables if not table.tracked and table.name not in feeds]
+    if not untracked:
+        return None
     hook.enable_database()
     failures: dict[TableName, MsSqlCdcError] = {}
-    for table in untracked:
-        log.info("enabling change data capture for %s", table.name)
+    for name in untracked:
+        log.info("enabling change data capture for %s", name)
         try:
-            hook.enable_table(table.name)
+            hook.enable_table(name)
         except MsSqlCdcError as error:
-            failures[table.name] = error
-    return hook.snapshot(request.patterns, request.exclude), failures
+            failures[name] = error
+    return failures
 
 
 def _not_there(hook: MsSqlCdcHook, name: TableName, status: DatabaseStatus) -> TableNotFoundError:

@@ -40,7 +40,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators.finding import RunPlan, look, read_checkpoints
+from airflow_provider_mssql_cdc.operators.finding import RunPlan, discover, look, read_checkpoints
 from airflow_provider_mssql_cdc.operators.request import Request
 
 log = logging.getLogger(__name__)
@@ -126,8 +126,7 @@ def plan_of_running_job(
     try:
         plan.lag = hook.lag(hook.database_status(), request.max_lag)
         snapshot = hook.snapshot(request.patterns, request.exclude)
-        for source in reversed(sources):
-            plan.feeds.update({name: group for name, group in source.discover(snapshot).items() if name in names})
+        plan.feeds.update({name: group for name, group in discover(sources, snapshot).items() if name in names})
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):
             raise

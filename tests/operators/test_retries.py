@@ -228,7 +228,7 @@ def test_the_cut_is_kept_for_what_a_retry_can_mend_and_for_nothing_else(task: Ta
     with pytest.raises(AirflowFailException) as failed:
         task.run()
     assert isinstance(failed.value.__cause__, LoadFailedError)
-    assert task.state == {}
+    assert task.state == {"mssql_cdc_failed": '["dbo.a"]'}
 
 
 def test_a_table_that_the_capture_kept_back_fails_with_the_agents_state(task: Task) -> None:

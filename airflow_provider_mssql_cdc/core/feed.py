@@ -173,6 +173,6 @@ class DdlChange:
 
     capture_instance: str
     command: str
-    lsn: Lsn
+    lsn: Position
     time: datetime.datetime | None
     requires_column_update: bool

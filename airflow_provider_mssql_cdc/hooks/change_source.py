@@ -120,7 +120,9 @@ class CdcSource:
         witnesses: Collection[Witness],
     ) -> Probe:
         cut = None if upto is None else Lsn.of(upto)
-        found = self.hook.probe(after, upto=cut, witnesses={witness.lsn for witness in witnesses})
+        # a run may have tables of other sources, with positions of another kind
+        lsns = {witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)}
+        found = self.hook.probe(after, upto=cut, witnesses=lsns)
         return Probe(
             found.cut,
             found.newest,

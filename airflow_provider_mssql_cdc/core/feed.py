@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from airflow_provider_mssql_cdc.core.changes import ALL_OLD, DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
+from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES, SOFT, Shape
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, Column, TableName, quote
 
 
@@ -18,13 +20,15 @@ class Abilities:
 
     :param shapes: that can be loaded from it; None: all
     :param exact_cut: a window ends at the cut; otherwise at the position that its rows prove, at or above the cut
-    :param before_images: it has the values before an update
+    :param every_change: it has every change of a window; otherwise what they come to for each key
+    :param before_images: it has the values before an update, and the times of commits
     :param replay: a window can be read again, and has the same rows
     :param limits: a window can be ended after so many transactions or rows
     """
 
     shapes: tuple[str, ...] | None = None
     exact_cut: bool = True
+    every_change: bool = True
     before_images: bool = True
     replay: bool = True
     limits: bool = True
@@ -32,6 +36,16 @@ class Abilities:
     def serves(self, shape: str) -> bool:
         """Whether a shape can be loaded from it."""
         return self.shapes is None or shape in self.shapes
+
+    @property
+    def replays(self) -> bool:
+        """Whether a past window can be written once more."""
+        return self.replay and self.exact_cut
+
+    @property
+    def takes_limits(self) -> bool:
+        """Whether a run can end a window where its limits say."""
+        return self.limits and self.exact_cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,63 @@ class Feed:
 
     def __str__(self) -> str:
         return f"{self.WORD} {self.name}"
+
+
+def refused_shapes(
+    feed: Feed | type[Feed],
+    shapes: Iterable[str],
+    *,
+    history: HistoryOptions = DEFAULT,
+    deletes: str = HARD,
+    key: Sequence[str] = (),
+    unique: bool = True,
+) -> dict[str, str]:
+    """Shape to why it cannot be loaded from such a feed; those that can are left out.
+
+    :param history: what a history is to hold
+    :param deletes: what a mirror is to do with deleted rows
+    :param key: columns that identify a row; none for a table without a key
+    :param unique: whether the server enforces it
+    """
+    by_hand = bool(key) and not unique
+    found = {shape: _refusal(feed, SHAPES[shape], history, deletes, by_hand=by_hand) for shape in shapes}
+    return {shape: why for shape, why in found.items() if why is not None}
+
+
+def _refusal(
+    feed: Feed | type[Feed], shape: Shape, history: HistoryOptions, deletes: str, *, by_hand: bool
+) -> str | None:
+    can, word = feed.CAN, feed.WORD
+    if not can.serves(shape.name):
+        served = ", ".join(filter(can.serves, SHAPES))
+        return f"a {word} does not serve {shape.name}, but {served}"
+    what = f"a {shape.name} of {history.changes!r} changes" if shape.takes_history else shape.name
+    needs_all = shape.needs_every_change or (shape.takes_history and not history.is_net)
+    if needs_all and not can.every_change:
+        return f"{what} needs every change, and a {word} has net changes only"
+    if can.before_images:
+        return None
+    if shape.takes_history and history.changes == ALL_OLD:
+        return f"{what} needs the values before an update, which a {word} lacks"
+    if shape.takes_deletes and deletes == SOFT:
+        return f"{what} with deletes={deletes!r} needs the times of deletes, which a {word} lacks"
+    if shape.has_data and by_hand:
+        return f"{what} by a key that is not enforced needs the values before an update, which a {word} lacks"
+    return None
+
+
+def refused_options(feed: Feed | type[Feed], *, replay: bool = False, limits: bool = False) -> list[str]:
+    """Why a run cannot load a table from such a feed; empty where it can.
+
+    :param replay: a past window is to be written once more
+    :param limits: ``max_transactions`` or ``max_rows`` are said
+    """
+    found = []
+    if replay and not feed.CAN.replays:
+        found.append(f"replay=True needs the rows of a past window, which a {feed.WORD} does not give again")
+    if limits and not feed.CAN.takes_limits:
+        found.append(f"max_transactions and max_rows end a window early, and a {feed.WORD} is read to where it is now")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +244,6 @@ class DdlChange:
 
     capture_instance: str
     command: str
-    lsn: Lsn
+    lsn: Position
     time: datetime.datetime | None
     requires_column_update: bool

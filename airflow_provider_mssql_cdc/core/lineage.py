@@ -14,7 +14,8 @@ from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The largest LSN of ``cdc.lsn_time_mapping`` at or below a position, and its ``tran_end_time``.
+    """What was seen of a position: of an LSN the largest one of ``cdc.lsn_time_mapping`` at or below it, and its
+    ``tran_end_time``.
 
     As long as the mapping still reaches back to it, it must be found there unchanged: otherwise the database was
     restored, or CDC was enabled anew, and positions of before mean nothing.
@@ -22,7 +23,7 @@ class Witness:
     :param recovery_fork: ``recovery_fork_guid`` of ``sys.database_recovery_status``; None where it was not seen
     """
 
-    lsn: Lsn
+    lsn: Position
     time: datetime.datetime
     recovery_fork: str | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -115,7 +116,7 @@ class LogHistory:
             return other
         if witness.lsn < self.min_mapped:
             return None
-        time = self.mapped.get(witness.lsn)
+        time = self.mapped.get(Lsn.of(witness.lsn))
         if time is None:
             return f"{witness.lsn} of {witness.time} is missing from cdc.lsn_time_mapping"
         if abs(time - witness.time) >= SAME_TIME:

@@ -97,6 +97,7 @@ class Shape:
     :param takes_deletes: whether ``deletes`` says what becomes of its rows
     :param takes_history: whether ``changes``, ``history_form`` and ``operations`` say what it holds
     :param begins_with_rows: whether it begins with the copied rows of the table, which are no events
+    :param needs_every_change: whether what the changes of a window come to for each key is too little for it
     """
 
     name: str
@@ -112,6 +113,7 @@ class Shape:
     takes_deletes: bool = False
     takes_history: bool = False
     begins_with_rows: bool = True
+    needs_every_change: bool = False
 
     def takes_copy(self, *, wide: bool = False, has_key: bool = True) -> bool:
         """Whether a sink begins with a copy of the table's rows.
@@ -160,6 +162,7 @@ SHAPES: dict[str, Shape] = {
             only_adds=True,
             has_data=False,
             begins_with_rows=False,
+            needs_every_change=True,
         ),
     )
 }

@@ -64,7 +64,7 @@ class ChangeSource(Protocol):
     ) -> Position:
         """The cut that admits at most so many transactions with events, and change rows, of all windows together.
 
-        It is never inside a transaction, and always admits one.
+        It is never inside a transaction, and always admits one. ``limited`` asks it, and only a source that can say it.
 
         :param after: feed to the position from which it is read
         """
@@ -120,7 +120,9 @@ class CdcSource:
         witnesses: Collection[Witness],
     ) -> Probe:
         cut = None if upto is None else Lsn.of(upto)
-        found = self.hook.probe(after, upto=cut, witnesses={witness.lsn for witness in witnesses})
+        # a run may have tables of other sources, with positions of another kind
+        lsns = {witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)}
+        found = self.hook.probe(after, upto=cut, witnesses=lsns)
         return Probe(
             found.cut,
             found.newest,
@@ -162,6 +164,23 @@ class CdcSource:
         if rows is not None:
             cut = self.hook.cut_by_rows(positions, cut, rows)
         return cut
+
+
+def limited(
+    source: ChangeSource,
+    after: Mapping[str, Position],
+    upto: Position,
+    *,
+    transactions: int | None,
+    rows: int | None,
+) -> Position:
+    """The cut that the limits allow: all where there are none, or where the source cannot end a window early.
+
+    :param after: feed to the position from which it is read
+    """
+    if not after or (transactions is None and rows is None) or not source.kind.CAN.takes_limits:
+        return upto
+    return source.limit(after, upto, transactions=transactions, rows=rows)
 
 
 def check_readable(source: ChangeSource, after: Mapping[str, Position]) -> None:

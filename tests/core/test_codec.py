@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
@@ -244,6 +245,19 @@ def test_a_position_of_another_kind_reads_back_tagged_or_not(monkeypatch):
     monkeypatch.delitem(KINDS, Counted.KIND)
     with pytest.raises(FormatError, match="the kind 'counted' is none of lsn"):
         from_data(Marker, data)
+
+
+def test_a_witness_of_another_kind_of_position_reads_back(monkeypatch):
+    monkeypatch.setitem(KINDS, Counted.KIND, Counted)
+    marker = dataclasses.replace(MARKER, position=Counted(42), witness=Witness(Counted(42), CREATED))
+    assert from_data(Marker, to_data(marker)) == marker
+    # an LSN is the text that it has been from the beginning
+    assert to_data(dataclasses.replace(MARKER, witness=Witness(lsn(3), CREATED)))["witness"] == {
+        "kind": "lsn",
+        "lsn": str(lsn(3)),
+        "time": CREATED.isoformat(),
+        "recovery_fork": None,
+    }
 
 
 def test_a_cut_is_its_text(monkeypatch):

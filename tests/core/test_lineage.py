@@ -56,6 +56,16 @@ def test_without_a_mapping_no_position_holds():
     assert LogHistory(None, None).contradiction(lsn(1), None) == "cdc.lsn_time_mapping is empty"
 
 
+def test_a_look_of_before_does_not_judge_what_another_run_has_committed_since():
+    position, witness = lsn(120), Witness(lsn(110), DAY, "A")
+    now = dataclasses.replace(LINEAGE, max_lsn=lsn(130), mapped={lsn(110): DAY})
+    assert now.contradiction(position, witness) is None
+    # asked once for all tables of a job, that would stop the table as restored
+    assert LINEAGE.contradiction(position, witness) == f"the newest position of the database is {lsn(100)}"
+    asked_without_it = dataclasses.replace(now, mapped={})
+    assert "is missing from" in asked_without_it.contradiction(position, witness)
+
+
 def test_what_was_seen_before_must_be_there_afterwards():
     check_not_restored(TABLE, [TRUE, Witness(lsn(3), DAY)], LINEAGE)
     assert LINEAGE.witnesses() == [TRUE]

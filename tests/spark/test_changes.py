@@ -315,6 +315,10 @@ def test_positions_of_another_kind_have_columns_of_their_own(spark):
     again = history.missing(window, staged, rows.where("_version != 9"), ()).rows
     assert [(row["id"], row["_version"]) for row in again.collect()] == [(3, 9)]
 
+    net = history_of(table, changes="net", operations=BUT_UPDATES).first(Beginning(window, staged, copy), target)
+    held = [(row["id"], row["_op"], row["_version"]) for row in net.rows.collect()]
+    assert sorted(held) == [(1, "R", 7), (2, "D", 10), (3, "I", 9), (4, "R", 7)]
+
     records = wide.rows(window, OneWindow(staged.rows(window).where("_op != 'U'")), None)
     assert sorted((row["version"], row["type"]) for row in records.collect()) == [(9, "insert"), (10, "delete")]
     assert wide.newest(records) == 10

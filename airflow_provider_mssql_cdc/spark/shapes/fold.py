@@ -31,6 +31,11 @@ def is_delete() -> Column:
     return F.col("_op").isin("D", "B")
 
 
+def key_changed(events: DataFrame) -> Column:
+    """The condition that an update changed the key; no event's where the source ends the old key by a delete."""
+    return F.col("_key_changed") if "_key_changed" in events.columns else F.lit(False)
+
+
 def by_keys_of(rows: DataFrame, events: DataFrame, key: Sequence[str], how: str) -> DataFrame:
     """The rows whose key has an event, or has none. Keys compare NULL-safe.
 

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
@@ -163,7 +163,7 @@ class History(SinkRows):
         """
         events, options = staged.rows(window), self.sink.history
         if not options.is_net:
-            return events.where(F.col("_op").isin(*letters(options)) | F.col("_key_changed"))
+            return events.where(F.col("_op").isin(*letters(options)) | key_changed(events))
         left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))
         return by_keys_of(events, left_out, self.table.key, "left_anti")
 

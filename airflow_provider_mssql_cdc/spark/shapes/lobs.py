@@ -38,8 +38,8 @@ def resolve(
     :param events: staged rows of a window
     :param known: key columns, LOB columns and ``_unknown``, one row per key: what the target, or the copied rows of a
         first load, hold; None if there is nothing
-    :param position: the column of an event's position
     :param key: columns that identify a row; without one, nothing links an event with what was before it
+    :param position: the column of an event's position
     :param enforced: whether the server itself keeps the key unique; else rows may share it within a transaction, and
         there it does not tell whose value a column had
     :param moves: whether some update changed a key

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.changes import (
     HistoryOptions,
 )
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, shown
-from airflow_provider_mssql_cdc.spark.shapes.fold import column
+from airflow_provider_mssql_cdc.spark.shapes.fold import column, key_changed
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 
 _FIRST, _LAST, _NET, _MASK = (TEMPORARY + name for name in ("first", "last", "net", "mask"))
@@ -48,7 +48,7 @@ def _net(changes: str, table: TableRows, events: DataFrame) -> DataFrame:
     function takes the images of a key that was changed in place (trace flag 8207) for one row's; here they are the end
     of the old key and the beginning of the new one. It compares keys by the collation, and this by their values.
     """
-    changed = F.col("_key_changed")
+    changed = key_changed(events)
     kind = F.when(changed & (F.col("_op") == "B"), "D").when(changed, "I").otherwise(F.col("_op"))
     rows = events.where((F.col("_op") != "B") | changed).withColumn("_op", kind)
     found = [F.min_by("_op", "_n").alias(_FIRST), F.max_by("_op", "_n").alias(_LAST), F.max("_n").alias("_n")]

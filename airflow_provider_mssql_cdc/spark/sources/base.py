@@ -35,6 +35,10 @@ class TableSource(Protocol):
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state, and prove that the feed is still the planned one.
 
+        What the whole source has in common, the newest position and the recovery fork, is asked for with each table and
+        each time: a marker is judged by what is seen after it was read. Against a look of before, the commit of another
+        run that came between is a position that the source does not know, as after a restore.
+
         :param witnesses: by which positions of before are judged
         :raises InstanceChangedError: if it was dropped or made anew
         """

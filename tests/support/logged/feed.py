@@ -48,7 +48,12 @@ class LoggedTable(Feed):
     WORD: ClassVar[str] = "log"
     POSITION: ClassVar[type[Position]] = Version
     CAN: ClassVar[Abilities] = Abilities(
-        shapes=("mirror", "scd2"), exact_cut=False, before_images=False, replay=False, limits=False
+        shapes=("mirror", "scd2"),
+        exact_cut=False,
+        every_change=False,
+        before_images=False,
+        replay=False,
+        limits=False,
     )
 
     @property

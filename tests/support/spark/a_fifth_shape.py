@@ -26,6 +26,7 @@ TALLIES = Shape(
     suffix="_tallies",
     has_data=False,
     begins_with_rows=False,
+    needs_every_change=True,
 )
 
 

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.position import Position, Window, merged
+from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy, copy_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
@@ -50,7 +50,7 @@ class CapturedTable:
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state: one statement."""
-        lsns = sorted({witness.lsn for witness in witnesses})
+        lsns = sorted({Lsn.of(witness.lsn) for witness in witnesses})
         return read_state(self._jdbc, self._feed, lsns, sees_fork=self._sees_fork)
 
     def low(self, state: SourceState) -> Position:

@@ -84,32 +84,31 @@ class Subscription:
 
 
 class Poll:
-    """The poll of one database by one login, for the watchers of all connections that name them.
-
-    :ivar ended: nobody takes part any more
-    """
+    """The poll of one database by one login, for the watchers of all connections that name them."""
 
     def __init__(self, source: CdcSource) -> None:
         self._source = source
-        self._ticks: dict[str, asyncio.Queue[Tick]] = {}
+        self._streams: dict[asyncio.Queue[Tick], str] = {}
+        self._left = False
         self._task = asyncio.create_task(self._run())
 
     @property
     def ended(self) -> bool:
-        """Whether nobody takes part any more."""
-        return self._task.done()
+        """Whether nobody can take part any more."""
+        return self._left or self._task.done()
 
     @contextlib.contextmanager
     def of(self, mssql_conn_id: str) -> Iterator[asyncio.Queue[Tick]]:
         """Take part for the watchers of a connection, within the context; the newest result is in the queue."""
-        ticks = self._ticks[mssql_conn_id] = asyncio.Queue(1)
+        ticks: asyncio.Queue[Tick] = asyncio.Queue(1)
+        self._streams[ticks] = mssql_conn_id
         try:
             yield ticks
         finally:
-            # another stream of this connection may have come in its place
-            if self._ticks.get(mssql_conn_id) is ticks:
-                del self._ticks[mssql_conn_id]
-            if not self._ticks:
+            del self._streams[ticks]
+            if not self._streams:
+                # the task itself is done only when the loop has come to it
+                self._left = True
                 self._task.cancel()
 
     async def next(self, ticks: asyncio.Queue[Tick]) -> Tick:
@@ -130,7 +129,8 @@ class Poll:
         back_off = BackOff()
         try:
             while True:
-                everyone = [place for connection in self._ticks for place in _subscriptions[connection]]
+                connections = sorted({*self._streams.values()})
+                everyone = [place for connection in connections for place in _subscriptions[connection]]
                 if not everyone:
                     await asyncio.sleep(_NOBODY_WATCHES_YET)
                     continue
@@ -138,7 +138,7 @@ class Poll:
                     probe = await in_thread(look, self._source, [place.watch for place in everyone], utc_now())
                 except Exception as error:
                     delay = _delay_after(error, back_off)
-                    log.warning("Polling for %s failed; next try in %.0f s: %s", ", ".join(self._ticks), delay, error)
+                    log.warning("Polling for %s failed; next try in %.0f s: %s", ", ".join(connections), delay, error)
                     self._put(Tick(Probe(None, {}, {}), error))
                 else:
                     back_off.reset()
@@ -149,7 +149,7 @@ class Poll:
             close_later(self._source.hook)
 
     def _put(self, tick: Tick) -> None:
-        for ticks in self._ticks.values():
+        for ticks in self._streams:
             with contextlib.suppress(asyncio.QueueEmpty):
                 ticks.get_nowait()
             ticks.put_nowait(tick)

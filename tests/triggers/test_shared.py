@@ -129,3 +129,47 @@ def test_what_ends_a_poll_ends_all_that_take_part(source: Source, monkeypatch: p
 
     with pytest.raises(MemoryError):
         asyncio.run(scenario())
+
+
+def test_a_stream_that_comes_when_the_last_one_has_left_gets_a_poll_of_its_own(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the tick of the loop in which the old poll is told to end and has not ended yet."""
+    for name, value in source.environment().items():
+        monkeypatch.setenv(name, value)
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    monkeypatch.setitem(shared._subscriptions, CONN_ID, {subscription()})
+
+    async def scenario() -> list[Tick]:
+        first, second = shared.poll_for_all(CONN_ID), shared.poll_for_all(CONN_ID)
+        seen = [await anext(first)]
+        (poll,) = shared._polls.values()
+        await first.aclose()
+        assert poll.ended, "who comes in this tick must not take part"
+        seen.append(await anext(second))
+        await second.aclose()
+        return seen
+
+    monkeypatch.setattr(shared, "_polls", {})
+    assert [tick.error for tick in asyncio.run(scenario())] == [None, None]
+
+
+def test_streams_of_one_connection_all_see_each_poll(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in source.environment().items():
+        monkeypatch.setenv(name, value)
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    monkeypatch.setitem(shared._subscriptions, CONN_ID, {subscription()})
+    monkeypatch.setattr(shared, "_polls", {})
+
+    async def scenario() -> None:
+        first, second = shared.poll_for_all(CONN_ID), shared.poll_for_all(CONN_ID)
+        await anext(first)
+        await anext(second)
+        await anext(first)
+        await second.aclose()
+        await anext(first)
+        await first.aclose()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -15,6 +15,9 @@ from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
 from airflow_provider_mssql_cdc.core.table import TableName
 
+_ENABLING_MENDS = 'on_disabled="enable"'
+"""What the reason of a failure names where enabling is what it wants, and never where that itself has failed."""
+
 LOAD_WRITES_AFTER = datetime.timedelta(hours=1)
 """A load without events writes a checkpoint that is older than this, so only then an old one is worth a run at once."""
 
@@ -31,7 +34,7 @@ class Reason(enum.Enum):
     PURGED = "changes were purged before they were loaded"
     OTHER_HISTORY = "its position is not of this log history"
     REPAIRED = "its capture instance or schema changed since its last run failed"
-    RETRY = "its last run failed long ago"
+    RETRY = "it failed for good, and is tried again"
     IDLE = "its checkpoint is to follow"
 
 
@@ -59,11 +62,11 @@ class Watched:
         return tuple(shape for shape in self.shapes if not ((sink := sinks.get(shape)) and sink.failed))
 
     @property
-    def failed(self) -> Failure | None:
-        """The failure for good that is tried again first; None where no shape failed."""
+    def failures(self) -> list[Failure]:
+        """Those for good, the one that is tried again first before the others."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
         found = [sink.failed for shape, sink in sinks.items() if sink.failed and shape in self.shapes]
-        return min(found, key=lambda failure: failure.time, default=None)
+        return sorted(found, key=lambda failure: failure.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,12 @@ class WakeRules:
 
     :param max_idle: time after which a run is due though nothing happened
     :param on_disabled: what a run does with a table without CDC: ``fail``, ``skip`` or ``enable``
+    :param asked: a person asks for this run: what failed for good before the wait began is to be tried
     """
 
     max_idle: datetime.timedelta
     on_disabled: str = "fail"
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +153,20 @@ def decide(
     :param waiting_since: since when nothing was called for
     """
     tables = list(tables)
-    calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now))}
+    calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now, waiting_since))}
     if not calls:
         calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, probe, rules, now, waiting_since)}
     return Wake(Cut.at(probe.cut) if probe.cut else None, calls) if calls else None
 
 
-def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
+def _call(
+    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+) -> Call | None:
     if table.unreadable:
         return None
     call = _call_of_sound(table, probe, rules) if table.sound else None
-    if call is None and table.failed is not None:
-        return _call_of_failed(table, table.failed, probe, rules, now)
+    if call is None and table.failures:
+        return _call_of_failed(table, probe, rules, now, waiting_since)
     return call
 
 
@@ -200,18 +207,21 @@ def _is_replaced(table: Watched, feed: Feed) -> bool:
 
 
 def _call_of_failed(
-    table: Watched, failed: Failure, probe: Probe, rules: WakeRules, now: datetime.datetime
+    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> Call | None:
-    feed = feed_to_probe(table)
+    feed, failed = feed_to_probe(table), table.failures[0]
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
     if feed is None and rules.on_disabled == "skip" and not table.missing:
         return None
     if feed is not None and not _has_begun(feed, probe):
         return None
-    can_load = feed is not None or (rules.on_disabled == "enable" and not table.missing)
-    if can_load and failed.is_of_another(fingerprint(table.feeds)):
+    to_enable = feed is None and rules.on_disabled == "enable" and not table.missing
+    if to_enable and any(_ENABLING_MENDS in failure.reason for failure in table.failures):
+        return Call(Reason.NOT_ENABLED, failed_at=failed.time)
+    if (feed is not None or to_enable) and failed.is_of_another(fingerprint(table.feeds)):
         return Call(Reason.REPAIRED, failed_at=failed.time)
-    if now - failed.time >= rules.max_idle:
+    # A failure that the run itself left, or another one meanwhile, was tried: else one run would follow the other.
+    if (rules.asked and failed.time < waiting_since) or now - failed.time >= rules.max_idle:
         return Call(Reason.RETRY, failed_at=failed.time)
     return None
 

@@ -59,6 +59,7 @@ class WatchRequest:
     :param max_idle: None for ``default_max_idle``
     :param max_lag: as for the load
     :param on_lag: ``warn`` or ``fail``
+    :param asked: a person asks for this run
     """
 
     connection: str
@@ -69,6 +70,7 @@ class WatchRequest:
     max_idle: datetime.timedelta | None = None
     max_lag: datetime.timedelta = MAX_LAG
     on_lag: str = "warn"
+    asked: bool = False
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class WatchRequest:
         max_idle: float | None,
         max_lag: float,
         on_lag: str,
+        asked: bool = False,
     ) -> WatchRequest:
         """The request that these parameters of a sensor or trigger make.
 
@@ -105,6 +108,7 @@ class WatchRequest:
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
             max_lag=lag_allowed(max_lag, on_lag),
             on_lag=on_lag,
+            asked=asked,
         )
 
     @property
@@ -154,7 +158,7 @@ class Watch:
         """The rules by which to wake."""
         retention = self._status.retention_minutes if self._status else None
         max_idle = self.request.max_idle or default_max_idle(retention)
-        return WakeRules(max_idle, self.request.on_disabled)
+        return WakeRules(max_idle, self.request.on_disabled, self.request.asked)
 
     @property
     def enabled(self) -> bool:
@@ -260,16 +264,16 @@ class Watch:
 
     def _mention_failed(self) -> None:
         """Say when the watch begins which tables have failed for good."""
+        rules = self.rules
+        again = "now, since a person asks for this run"
+        if not rules.asked:
+            again = "when its capture instance or schema changes, when you clear the task or start a run by hand, or "
+            again += f"after {rules.max_idle}"
         for table in self._tables if not self._begun else ():
             failed = table.checkpoint.failure(table.shapes) if table.checkpoint else None
             if failed is not None:
-                log.warning(
-                    "%s fails since %s; it is tried again when its capture instance or schema changes, or after %s: %s",
-                    table.name,
-                    failed.began.isoformat(" ", "seconds"),
-                    self.rules.max_idle,
-                    failed.reason,
-                )
+                began = failed.began.isoformat(" ", "seconds")
+                log.warning("%s fails since %s; it is tried again %s: %s", table.name, began, again, failed.reason)
         self._begun = True
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:

@@ -37,13 +37,16 @@ class MsSqlCdcSensor(BaseSensorOperator):
     """
     Wait until a table of the group has changes that are not loaded yet, or was never loaded.
 
-    Parameters of the load that only say how to load (``keys``, ``columns``, ``on_gap``, ``max_rows`` ..; all of
+    Parameters of the load that only say how to load (``salt_conn_id``, ``on_gap``, ``max_rows`` ..; all of
     ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table that is named without ``*`` and is not there calls for one load, which says so. One whose last run failed
     for good is named in the log when the sensor begins, and calls for a run only when its capture instance or schema
-    changes, or after ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to
-    wait and once per ``max_lag``; with ``on_lag="fail"`` it fails at once.
+    changes, or after ``max_idle``; at once where a person asks for the run, who started it by hand or has cleared this
+    task. Airflow does not tell of a task that was cleared while it ran: that one goes on waiting.
+
+    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag``;
+    with ``on_lag="fail"`` it fails at once.
 
     With ``after`` in the place of ``target`` it waits for people with a job of their own, without checkpoints: until a
     table of the group has a change above that position, or, without ``tables``, max LSN is above it. It returns the new
@@ -151,6 +154,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 on_lag=self.on_lag,
                 poll_interval=self.poll_interval,
                 waiting_since=self._since(context).timestamp(),
+                asked=self._is_asked(context),
             ),
             method_name="execute_complete",
             timeout=datetime.timedelta(seconds=self.timeout),
@@ -184,7 +188,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         """
         try:
             if self._watch is None:
-                self._watch = watch_of(self)
+                self._watch = watch_of(self, asked=self._is_asked(context))
             if self._source is None:
                 self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
             wake = poll(self._watch, self._source, utc_now(), self._since(context))
@@ -205,6 +209,14 @@ class MsSqlCdcSensor(BaseSensorOperator):
             first = task_instance.get_first_reschedule_date(context) if self.reschedule and task_instance else None
             self._waiting_since = first or utc_now()
         return self._waiting_since
+
+    def _is_asked(self, context: Context) -> bool:
+        """Whether a person asks for this run: it was started by hand, or the task was cleared."""
+        run, task_instance = context.get("dag_run"), context.get("ti")
+        if getattr(run, "run_type", None) == "manual":
+            return True
+        # Clearing a task gives it all of its retries anew, on top of the tries that it had; a retry does not.
+        return task_instance is not None and task_instance.max_tries > (self.retries or 0)
 
     def _close(self) -> None:
         if self._source is not None:

@@ -50,6 +50,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     :param on_lag: as for the sensor
     :param poll_interval: in seconds
     :param waiting_since: since when the sensor waits, in seconds since 1970; it survives a restart
+    :param asked: a person asks for this run: what failed for good before the wait began is to be tried
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         on_lag: str = "warn",
         poll_interval: float = 5.0,
         waiting_since: float,
+        asked: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tables = None if tables is None else watched(tables)
@@ -75,18 +77,18 @@ class MsSqlCdcTrigger(BaseTrigger):
         self.target, self.after, self.table_name = target, after, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
-        self.max_lag, self.on_lag = max_lag, on_lag
+        self.max_lag, self.on_lag, self.asked = max_lag, on_lag, asked
         self._source: CdcSource | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
-        return _serialized(self, "after", "waiting_since")
+        return _serialized(self, "after", "waiting_since", "asked")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until there is something to load, or until it is certain that there never will be."""
         since = datetime.datetime.fromtimestamp(self.waiting_since, datetime.UTC)
         try:
-            watch = watch_of(self)
+            watch = watch_of(self, asked=self.asked)
         except MsSqlCdcError as error:
             yield _failure(error)
             return
@@ -269,20 +271,21 @@ _PARAMETERS = (
 )
 
 
-def watch_of(asked: Any) -> Watch | PositionWatch:
+def watch_of(waiting: Any, *, asked: bool = False) -> Watch | PositionWatch:
     """What a sensor or trigger polls.
 
-    :param asked: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
+    :param waiting: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
+    :param asked: as for ``MsSqlCdcTrigger``
     :raises MsSqlCdcError: if one of them has no meaning
     """
-    if asked.after is None:
-        return Watch(_request(asked), CheckpointStore(Variable))
+    if waiting.after is None:
+        return Watch(_request(waiting, asked=asked), CheckpointStore(Variable))
     names = ("after", "tables", "exclude", "max_lag", "on_lag")
-    return PositionWatch.of(**{name: getattr(asked, name) for name in names})
+    return PositionWatch.of(**{name: getattr(waiting, name) for name in names})
 
 
-def _request(asked: Any) -> WatchRequest:
-    return WatchRequest.of(**{name: getattr(asked, name) for name in _PARAMETERS})
+def _request(waiting: Any, *, asked: bool = False) -> WatchRequest:
+    return WatchRequest.of(**{name: getattr(waiting, name) for name in _PARAMETERS}, asked=asked)
 
 
 def _serialized(trigger: BaseTrigger, *more: str) -> tuple[str, dict[str, Any]]:

@@ -182,6 +182,25 @@ def test_a_new_instance_is_waited_for_until_the_capture_has_passed_its_start(
     assert look(Watched(A.source, (begun,), stored), probe(91, begun)) is not None
 
 
+@pytest.mark.parametrize("planned", [False, True])
+def test_who_asks_has_what_failed_before_tried_at_once(planned: bool) -> None:
+    """A person has mended what neither feed nor schema shows: a GRANT, a target, an option."""
+    asked = dataclasses.replace(RULES, asked=True)
+    failed = dataclasses.replace(FAILED, planned=planned)
+    table, seen = Watched(A.source, (A,), checkpoint(A, failed=failed)), probe(90, A)
+    assert look(table, seen) is None
+    minute = datetime.timedelta(minutes=1)
+    assert reasons(look(table, seen, rules=asked, waited=HOUR - minute)) == {"a": Reason.RETRY}
+    assert look(table, seen, rules=asked, waited=HOUR + minute) is None, "it failed since: it does not spin"
+    assert look(Watched(A.source, (A,), checkpoint(A)), seen, rules=asked) is None, "nothing failed"
+    not_begun = instance("a", low=91)
+    waits = Watched(A.source, (not_begun,), checkpoint(A, failed=failed))
+    assert look(waits, probe(90, not_begun), rules=asked, waited=minute) is None
+    beside = Watched(A.source, (A,), checkpoint(A).failing(["history"], failed), shapes=("mirror", "history"))
+    assert look(beside, seen) is None
+    assert reasons(look(beside, seen, rules=asked, waited=minute)) == {"a": Reason.RETRY}
+
+
 @pytest.mark.parametrize(("on_disabled", "reason"), [("fail", "b"), ("enable", "b"), ("skip", None)])
 def test_a_failed_table_without_cdc_is_called_for_unless_a_load_leaves_it_out(
     on_disabled: str, reason: str | None

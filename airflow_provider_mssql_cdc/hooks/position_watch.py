@@ -21,10 +21,12 @@ class PositionWatch:
 
     :param patterns: of the tables; none for the whole database
     :param exclude: patterns of tables to leave out
+    :ivar lag: says that the capture is late
     """
 
     def __init__(self, after: Lsn, patterns: Sequence[str], exclude: Sequence[str], lag: LagWatch) -> None:
-        self._after, self._patterns, self._exclude, self._lag = after, patterns, exclude, lag
+        self._after, self._patterns, self._exclude = after, patterns, exclude
+        self.lag = lag
 
     @classmethod
     def of(
@@ -61,11 +63,11 @@ class PositionWatch:
         if not self._patterns:
             status = source.hook.database_status()
             _check_enabled(status.name, enabled=status.cdc_enabled)
-            self._lag.look(source.hook, status, now)
+            self.lag.look(source.hook, status, now)
             return Wake(Cut.at(status.max_lsn), {}) if status.max_lsn and status.max_lsn > self._after else None
         snapshot = source.hook.snapshot(self._patterns, self._exclude)
         _check_enabled(snapshot.status.name, enabled=snapshot.status.cdc_enabled)
-        self._lag.look(source.hook, snapshot.status, now)
+        self.lag.look(source.hook, snapshot.status, now)
         feeds = {name: found[-1] for name, found in source.discover(snapshot).items()}
         if not feeds:
             raise CdcDisabledError(

@@ -135,10 +135,12 @@ class Watch:
     The hook is given to each method that needs one, so that several watches can share a connection.
 
     :param store: reads the checkpoints
+    :param begun: an earlier process has said what there is to say of the tables when a wait begins
+    :ivar lag: says that the capture is late
     :ivar trouble: why the last ``refresh`` failed
     """
 
-    def __init__(self, request: WatchRequest, store: CheckpointStore) -> None:
+    def __init__(self, request: WatchRequest, store: CheckpointStore, *, begun: bool = False) -> None:
         self.request = request
         self._store = store
         self._status: DatabaseStatus | None = None
@@ -147,8 +149,8 @@ class Watch:
         self._seen_at: datetime.datetime | None = None
         self._instance_ids: frozenset[int] | None = None
         self._mentioned: set[str] = set()
-        self._begun = False
-        self._lag = LagWatch(request.max_lag, request.on_lag)
+        self._earlier, self._begun = begun, begun
+        self.lag = LagWatch(request.max_lag, request.on_lag)
         # Refreshed and judged from different threads when several watches share a poll.
         self._lock = threading.RLock()
         self.trouble: MsSqlCdcError | None = None
@@ -222,7 +224,7 @@ class Watch:
         ]
         self._mention_failed()
         self._mention_untracked(status)
-        self._lag.look(hook, status, now)
+        self.lag.look(hook, status, now)
 
     def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """The wake that is due. What seems to call for one is judged by checkpoints that are read anew.
@@ -255,12 +257,17 @@ class Watch:
             # another version of the package loads this table: what it waits for is not known here
             raise
         except CheckpointError as error:
-            if str(error) not in self._mentioned:
-                self._mentioned.add(str(error))
+            if self._is_news(str(error)):
                 log.warning("left out: %s", error)
             return dataclasses.replace(table, checkpoint=None, unreadable=True)
         there = checkpoint if table.missing else without_absence(checkpoint)
         return dataclasses.replace(table, checkpoint=there, unreadable=False)
+
+    def _is_news(self, text: str) -> bool:
+        """Whether nobody has mentioned it, and if so, remember it as mentioned."""
+        news = not self._earlier and text not in self._mentioned
+        self._mentioned.add(text)
+        return news
 
     def _mention_failed(self) -> None:
         """Say when the watch begins which tables have failed for good."""
@@ -278,8 +285,7 @@ class Watch:
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:
         for table in self._tables:
-            if not table.feeds and not table.missing and str(table.name) not in self._mentioned:
-                self._mentioned.add(str(table.name))
+            if not table.feeds and not table.missing and self._is_news(str(table.name)):
                 log.warning(
                     "%s has no capture instance that %s can see (on_disabled=%s)",
                     table.name,

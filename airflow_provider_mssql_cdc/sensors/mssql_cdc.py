@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import (
@@ -21,6 +22,7 @@ from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, listed, seconds, without_load_only
@@ -31,6 +33,9 @@ from airflow_provider_mssql_cdc.triggers.polling import utc_now
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+
+_LAG_TOLD = "mssql_cdc_lag_told"
 
 
 class MsSqlCdcSensor(BaseSensorOperator):
@@ -45,8 +50,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     changes, or after ``max_idle``; at once where a person asks for the run, who started it by hand or has cleared this
     task. Airflow does not tell of a task that was cleared while it ran: that one goes on waiting.
 
-    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag``;
-    with ``on_lag="fail"`` it fails at once.
+    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag`` (with
+    ``mode="reschedule"`` too, where each look is a process of its own); with ``on_lag="fail"`` it fails at once.
 
     With ``after`` in the place of ``target`` it waits for people with a job of their own, without checkpoints: until a
     table of the group has a change above that position, or, without ``tables``, max LSN is above it. It returns the new
@@ -125,6 +130,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self._watch: Watch | PositionWatch | None = None
         self._source: CdcSource | None = None
         self._waiting_since: datetime.datetime | None = None
+        self._begun = False
 
     def execute(self, context: Context) -> Any:
         """Look once; if there is nothing to load, wait in the triggerer or by poking.
@@ -186,12 +192,14 @@ class MsSqlCdcSensor(BaseSensorOperator):
 
         :raises AirflowFailException: for what a repetition cannot mend
         """
+        since = self._since(context)
         try:
             if self._watch is None:
-                self._watch = watch_of(self, asked=self._is_asked(context))
+                self._watch = watch_of(self, asked=self._is_asked(context), begun=self._begun)
             if self._source is None:
                 self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
-            wake = poll(self._watch, self._source, utc_now(), self._since(context))
+            with self._lag_told_over_reschedules(self._watch.lag, context):
+                wake = poll(self._watch, self._source, utc_now(), since)
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
@@ -203,12 +211,27 @@ class MsSqlCdcSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=True, xcom_value=payload(wake)["upto"])
 
     def _since(self, context: Context) -> datetime.datetime:
-        """Return since when the task waits: from its first look, over all of its reschedules."""
+        """Since when the task waits: from its first look, over all of its reschedules."""
         if self._waiting_since is None:
             task_instance = context.get("ti")
             first = task_instance.get_first_reschedule_date(context) if self.reschedule and task_instance else None
+            self._begun = first is not None
             self._waiting_since = first or utc_now()
         return self._waiting_since
+
+    @contextmanager
+    def _lag_told_over_reschedules(self, lag: LagWatch, context: Context) -> Iterator[None]:
+        """Keep for the next process when this one has told of a late capture."""
+        state = context.get("task_state_store") if self.reschedule else None
+        # Airflow tells when the first process began, and not when the last one did
+        if state is not None and self._begun and (told := state.get(_LAG_TOLD)):
+            lag.told_at = datetime.datetime.fromisoformat(str(told))
+        before = lag.told_at
+        try:
+            yield
+        finally:
+            if state is not None and lag.told_at is not None and lag.told_at != before:
+                state.set(_LAG_TOLD, lag.told_at.isoformat())
 
     def _is_asked(self, context: Context) -> bool:
         """Whether a person asks for this run: it was started by hand, or the task was cleared."""

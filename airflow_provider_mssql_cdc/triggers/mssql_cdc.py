@@ -271,15 +271,16 @@ _PARAMETERS = (
 )
 
 
-def watch_of(waiting: Any, *, asked: bool = False) -> Watch | PositionWatch:
+def watch_of(waiting: Any, *, asked: bool = False, begun: bool = False) -> Watch | PositionWatch:
     """What a sensor or trigger polls.
 
     :param waiting: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
     :param asked: as for ``MsSqlCdcTrigger``
+    :param begun: as for ``Watch``
     :raises MsSqlCdcError: if one of them has no meaning
     """
     if waiting.after is None:
-        return Watch(_request(waiting, asked=asked), CheckpointStore(Variable))
+        return Watch(_request(waiting, asked=asked), CheckpointStore(Variable), begun=begun)
     names = ("after", "tables", "exclude", "max_lag", "on_lag")
     return PositionWatch.of(**{name: getattr(waiting, name) for name in names})
 

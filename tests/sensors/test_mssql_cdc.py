@@ -480,6 +480,71 @@ def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
         database.close()
 
 
+class Rescheduled(dict[str, Any]):
+    """What Airflow gives each process of a sensor that is rescheduled: a state, and when the first one began."""
+
+    first: datetime.datetime | None = None
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def poke(self, **parameters: Any) -> Any:
+        """Poke in a process of its own."""
+        ti = SimpleNamespace(max_tries=0, get_first_reschedule_date=lambda _: self.first)
+        wait = sensor(mode="reschedule", **parameters)
+        try:
+            return wait.poke({"ti": ti, "task_state_store": self})
+        finally:
+            wait._close()
+            self.first = self.first or utc_now()
+
+
+def test_each_process_of_a_rescheduled_wait_says_only_what_is_new(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded(shop, monkeypatch, "b")
+    loaded(shop, monkeypatch, "a", failed=Failure("no luck", utc_now(), fingerprint([instance(shop, "a")])))
+    shop.sql("CREATE TABLE dbo.plain (id int); CREATE TABLE dbo.c (id int NOT NULL PRIMARY KEY)")
+    shop.enable("dbo.c")
+    put(monkeypatch, {f"AIRFLOW_VAR_{shop.identity(TableName('dbo', 'c')).variable.upper()}": "{"})
+    said = ["no luck", "dbo.plain has no capture instance", "left out: dbo.c"]
+    for wait in (Rescheduled(), Rescheduled()):
+        caplog.clear()
+        for _ in range(3):
+            assert not wait.poke(on_disabled="skip")
+            assert [caplog.text.count(line) for line in said] == [1, 1, 1]
+
+
+def test_a_rescheduled_wait_tells_once_per_max_lag_that_the_capture_is_late(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Sandbox(agent_running=False) as still:
+        server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
+        database = Source(server, "still")
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)",
+            "EXEC sys.sp_cdc_enable_table N'dbo', N'a', @role_name = NULL, @supports_net_changes = 0",
+        ):
+            still.execute(statement, database="still")
+        put(monkeypatch, database.environment())
+        for given in ({}, {"target": None, "after": "0x" + "F" * 20}):
+            caplog.clear()
+            wait, now = Rescheduled(), utc_now()
+            for minutes, told in ((0, 1), (1, 1), (29, 1), (31, 2), (59, 2), (62, 3)):
+                monkeypatch.setattr(
+                    "airflow_provider_mssql_cdc.sensors.mssql_cdc.utc_now",
+                    lambda: now + datetime.timedelta(minutes=minutes),  # noqa: B023
+                )
+                assert not wait.poke(**given)
+                assert caplog.text.count("the capture of still is late") == told
+            # another try begins anew
+            wait.first = None
+            assert not wait.poke(**given)
+            assert caplog.text.count("the capture of still is late") == 4
+        database.close()
+
+
 def test_a_scan_that_failed_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sandbox(agent_running=False) as still:
         server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}

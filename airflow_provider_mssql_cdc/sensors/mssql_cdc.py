@@ -50,8 +50,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
     changes, or after ``max_idle``; at once where a person asks for the run, who started it by hand or has cleared this
     task. Airflow does not tell of a task that was cleared while it ran: that one goes on waiting.
 
-    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag`` (with
-    ``mode="reschedule"`` too, where each look is a process of its own); with ``on_lag="fail"`` it fails at once.
+    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag``;
+    with ``on_lag="fail"`` it fails at once.
 
     With ``after`` in the place of ``target`` it waits for people with a job of their own, without checkpoints: until a
     table of the group has a change above that position, or, without ``tables``, max LSN is above it. It returns the new

@@ -122,12 +122,14 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     """
     Wake an asset when there is something to load, for an ``AssetWatcher``.
 
-    Watchers whose connections say the same share one poll, whatever the ids of these, at the shortest of their
-    intervals. Each says ``{"status":
-    "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer events, never the same
-    ones twice unless no load has reached them after ``max_idle``. The payload only informs; a load that is woken
-    takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error", "message": ..}``, so that
-    the DAG runs and shows it; the watcher goes on trying.
+    Watchers whose connections name the same host, port, database and login share one poll, at the shortest of their
+    intervals, whatever the ids of these; connections with another password, ``read_only`` or encryption have one of
+    their own.
+
+    Each says ``{"status": "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer
+    events, never the same ones twice unless no load has reached them after ``max_idle``. The payload only informs; a
+    load that is woken takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error",
+    "message": ..}``, so that the DAG runs and shows it; the watcher goes on trying.
 
     Parameters of the load that only say how to load (all of ``hooks.parameters.LOAD_ONLY``) are accepted and not used,
     so that watcher and load can be given the same ``**group``.

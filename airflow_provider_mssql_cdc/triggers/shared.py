@@ -84,7 +84,7 @@ class Subscription:
 
 
 class Poll:
-    """The poll of one database by one login, for the watchers of all connections that name them."""
+    """The poll of one database by one login, for the watchers of all connections that name them in the same way."""
 
     def __init__(self, source: CdcSource) -> None:
         self._source = source
@@ -174,12 +174,15 @@ def subscribe(mssql_conn_id: str, watch: Watch, poll_interval: float) -> Iterato
 async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
     """Yield a result for every poll, for ever; what goes wrong is a result too.
 
-    Connections that name the same host, port, database and login share one poll, whatever their ids.
+    Connections that name the same host, port, database and login share one poll, whatever their ids, unless their
+    passwords differ, or what decides which replica answers or how it is talked to (``read_only``, encryption).
     """
     back_off = BackOff()
     while True:
         try:
             hook = await open_hook(mssql_conn_id)
+            # in a thread: Airflow's masking of the extras would block the loop
+            place = await in_thread(getattr, hook, "place")
             break
         except Exception as error:
             delay = _delay_after(error, back_off)
@@ -188,7 +191,7 @@ async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
             await asyncio.sleep(delay)
     for ended in [key for key, poll in _polls.items() if poll.ended]:
         del _polls[ended]
-    key = (asyncio.get_running_loop(), hook.place)
+    key = (asyncio.get_running_loop(), place)
     poll = _polls.get(key)
     if poll is None:
         poll = _polls[key] = Poll(CdcSource(hook))

@@ -137,6 +137,20 @@ def test_it_gives_up_on_what_cannot_mend(shop: Source, parameters: dict[str, Any
     assert message in event["message"]
 
 
+def test_a_watcher_is_told_of_extras_without_a_meaning(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    (said,) = shop.environment().values()
+    wrong = {**json.loads(said), "extra": json.dumps({"encrypt": "perhaps"})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(wrong))
+
+    async def scenario() -> dict[str, Any]:
+        async with triggerer(watcher()) as (events,):
+            return await events.get()
+
+    event = asyncio.run(scenario())
+    assert event["status"] == "error"
+    assert "encrypt must be true or false" in event["message"]
+
+
 def test_it_gives_up_when_cdc_is_off(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, source.environment())
     source.sql("CREATE TABLE dbo.a (id int)")
@@ -434,7 +448,8 @@ def test_connections_that_name_one_login_of_one_database_share_one_poll(
 ) -> None:
     other, elsewhere = "the_same_by_another_id", "a_copy_of_its_own"
     (said,) = shop.environment().values()
-    monkeypatch.setenv(f"AIRFLOW_CONN_{other.upper()}", said)
+    alike = {**json.loads(said), "extra": json.dumps({"login_timeout": 5})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{other.upper()}", json.dumps(alike))
     apart = {**json.loads(said), "extra": json.dumps({"read_only": "true"})}
     monkeypatch.setenv(f"AIRFLOW_CONN_{elsewhere.upper()}", json.dumps(apart))
     looks: list[int] = []

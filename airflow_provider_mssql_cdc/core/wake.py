@@ -32,7 +32,7 @@ class Reason(enum.Enum):
     NOT_ENABLED = "change data capture is off and is to be enabled"
     INSTANCE_GONE = "its capture instance was replaced"
     PURGED = "changes were purged before they were loaded"
-    OTHER_HISTORY = "its position is not of this log history"
+    OTHER_LINEAGE = "its position is not of this log lineage"
     REPAIRED = "its capture instance or schema changed since its last run failed"
     RETRY = "it failed for good, and is tried again"
     IDLE = "its checkpoint is to follow"
@@ -181,24 +181,32 @@ def _call_of_sound(table: Watched, probe: Probe, rules: WakeRules) -> Call | Non
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     if probe.cut is None or probe.cut < position:
-        return Call(Reason.OTHER_HISTORY)
+        return Call(Reason.OTHER_LINEAGE)
     if _is_replaced(table, feed):
         return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
     readable_from = _readable_from(feed, probe)
-    if readable_from is not None and is_gap(position, readable_from):
+    if readable_from is None:
+        return Call(Reason.OTHER_LINEAGE) if _has_lost_its_start(table, feed, probe) else None
+    if is_gap(position, readable_from):
         return Call(Reason.PURGED)
     newest = probe.newest.get(feed.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
 
 
 def _readable_from(feed: Feed, probe: Probe) -> Position | None:
-    return probe.readable_from.get(feed.object_id, feed.readable_from)
+    return probe.readable_from.get(feed.object_id)
 
 
 def _has_begun(feed: Feed, probe: Probe) -> bool:
     """Whether the capture has passed the feed's start; before that a load has nothing to begin with, and waits."""
     readable_from = _readable_from(feed, probe)
     return readable_from is not None and probe.cut is not None and readable_from < probe.cut
+
+
+def _has_lost_its_start(table: Watched, feed: Feed, probe: Probe) -> bool:
+    """Whether a feed that was loaded from shows no lower bound any more: a load does not wait for that, but fails."""
+    known = table.checkpoint.feeds(table.shapes) if table.checkpoint is not None else ()
+    return _readable_from(feed, probe) is None and any(ref.is_same(feed) for ref in known)
 
 
 def _is_replaced(table: Watched, feed: Feed) -> bool:
@@ -213,7 +221,7 @@ def _call_of_failed(
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
     if feed is None and rules.on_disabled == "skip" and not table.missing:
         return None
-    if feed is not None and not _has_begun(feed, probe):
+    if feed is not None and not _has_begun(feed, probe) and not _has_lost_its_start(table, feed, probe):
         return None
     to_enable = feed is None and rules.on_disabled == "enable" and not table.missing
     if to_enable and any(_ENABLING_MENDS in failure.reason for failure in table.failures):

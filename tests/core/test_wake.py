@@ -87,6 +87,7 @@ def look(table: Watched, seen: Probe, *, rules: WakeRules = RULES, waited: datet
 
 A = instance("a")
 FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
+OVERDUE = dataclasses.replace(FAILED, time=NOW - MAX_IDLE)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +110,36 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
         pytest.param(Watched(A.source, (A,), None, unreadable=True), probe(90, A), None, id="unreadable checkpoint"),
         pytest.param(Watched(A.source, (), None), probe(10), Reason.DISABLED, id="not tracked"),
         pytest.param(Watched(A.source, (), None, missing=True), probe(10), Reason.MISSING, id="missing"),
-        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_HISTORY, id="max LSN below"),
-        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_HISTORY, id="max LSN gone"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_LINEAGE, id="max LSN below"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_LINEAGE, id="max LSN gone"),
         pytest.param(
             Watched(A.source, (instance("a", low=22),), checkpoint(A)),
             probe(90, instance("a", low=22)),
             Reason.PURGED,
             id="purged",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)), probe(90, instance("a", low=22)), Reason.PURGED, id="purged by now"
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)),
+            probe(90, instance("a", low=None)),
+            Reason.OTHER_LINEAGE,
+            id="without a lower bound",
+        ),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(90), Reason.OTHER_LINEAGE, id="not in the probe"),
+        pytest.param(Watched(A.source, (A,), None), probe(90), None, id="first load, not in the probe"),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint_of(checkpoint(A).identity, checkpoint(A).sinks, updated_at=NOW)),
+            probe(90, instance("a", low=None)),
+            None,
+            id="asserted, and the capture just begins",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, failed=OVERDUE)),
+            probe(90, instance("a", low=None)),
+            Reason.RETRY,
+            id="failed long ago, without a lower bound",
         ),
         pytest.param(
             Watched(A.source, (instance("a", low=21),), checkpoint(A)),
@@ -133,7 +157,7 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
             Watched(A.source, (A,), checkpoint(A, failed=FAILED)), probe(90, A, events={A.name: 50}), None, id="failed"
         ),
         pytest.param(
-            Watched(A.source, (A,), checkpoint(A, failed=dataclasses.replace(FAILED, time=NOW - MAX_IDLE))),
+            Watched(A.source, (A,), checkpoint(A, failed=OVERDUE)),
             probe(90, A),
             Reason.RETRY,
             id="failed long ago",
@@ -163,7 +187,6 @@ def test_reason(table: Watched, seen: Probe, expected: Reason | None) -> None:
 
 
 LATE, NEW = instance("a", object_id=2, low=91), instance("a", object_id=2, low=None)
-OVERDUE = dataclasses.replace(FAILED, time=NOW - MAX_IDLE)
 
 
 @pytest.mark.parametrize("new", [LATE, NEW])

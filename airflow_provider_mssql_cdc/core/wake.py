@@ -39,6 +39,30 @@ class Reason(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look at the feeds of all sources found.
+
+    :param probes: kind of feed to what was found of these
+    """
+
+    probes: Mapping[str, Probe] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> Cut | None:
+        """Up to where, a position of each kind; None while nothing at all is captured."""
+        positions = tuple(probe.cut for probe in self.probes.values() if probe.cut is not None)
+        return Cut(positions) if positions else None
+
+    def of(self, feed: Feed) -> Probe:
+        """What was found of the feeds of this kind."""
+        return self.probes.get(feed.KIND) or Probe(None, {}, {})
+
+    def end_of(self, position: Position) -> Position | None:
+        """Up to where, in positions of this kind."""
+        return self.cut.of(type(position)) if self.cut is not None else None
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """One table as it is seen now.
 
@@ -126,19 +150,22 @@ def feed_to_probe(table: Watched) -> Feed | None:
     return feed_to_read(table.feeds, table.checkpoint, table.sound or table.shapes) or table.feeds[-1]
 
 
-def positions_to_probe(tables: Iterable[Watched]) -> dict[str, Position]:
-    """From where events count, by feed; sinks that failed and first loads are not looked at."""
+def positions_to_probe(tables: Iterable[Watched], kind: type[Feed]) -> dict[str, Position]:
+    """From where events count, by feed; sinks that failed and first loads are not looked at.
+
+    :param kind: of the feeds
+    """
     found: dict[str, Position] = {}
     for table in tables:
         position, feed = position_of(table.checkpoint, table.sound), feed_to_probe(table)
-        if position is not None and feed is not None:
+        if isinstance(feed, kind) and isinstance(position, kind.POSITION):
             found[feed.name] = position
     return found
 
 
 def decide(
     tables: Iterable[Watched],
-    probe: Probe,
+    seen: Seen,
     rules: WakeRules,
     *,
     now: datetime.datetime,
@@ -149,40 +176,41 @@ def decide(
     Rows that the server adds to ``cdc.lsn_time_mapping`` of an idle database move the cut but are no events, so they
     wake only by ``max_idle``.
 
-    :param probe: of ``positions_to_probe``
+    :param seen: from ``positions_to_probe``
     :param waiting_since: since when nothing was called for
     """
     tables = list(tables)
-    calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now, waiting_since))}
+    calls = {table.name: call for table in tables if (call := _call(table, seen, rules, now, waiting_since))}
     if not calls:
-        calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, probe, rules, now, waiting_since)}
-    return Wake(Cut.at(probe.cut) if probe.cut else None, calls) if calls else None
+        calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, seen, rules, now, waiting_since)}
+    return Wake(seen.cut, calls) if calls else None
 
 
 def _call(
-    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> Call | None:
     if table.unreadable:
         return None
-    call = _call_of_sound(table, probe, rules) if table.sound else None
+    call = _call_of_sound(table, seen, rules) if table.sound else None
     if call is None and table.failures:
-        return _call_of_failed(table, probe, rules, now, waiting_since)
+        return _call_of_failed(table, seen, rules, now, waiting_since)
     return call
 
 
-def _call_of_sound(table: Watched, probe: Probe, rules: WakeRules) -> Call | None:
+def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     feed = feed_to_probe(table)
     if table.missing:
         return Call(Reason.MISSING)
     if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    position = position_of(table.checkpoint, table.sound)
+    probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
-    if probe.cut is None or probe.cut < position:
+    of_kind = isinstance(position, feed.POSITION)
+    if of_kind and (probe.cut is None or probe.cut < position):
         return Call(Reason.OTHER_LINEAGE)
-    if _is_replaced(table, feed):
+    if not of_kind or _is_replaced(table, feed):
         return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
     readable_from = _readable_from(feed, probe)
     if readable_from is None:
@@ -215,9 +243,10 @@ def _is_replaced(table: Watched, feed: Feed) -> bool:
 
 
 def _call_of_failed(
-    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> Call | None:
     feed, failed = feed_to_probe(table), table.failures[0]
+    probe = seen.of(feed) if feed is not None else Probe(None, {}, {})
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
     if feed is None and rules.on_disabled == "skip" and not table.missing:
         return None
@@ -235,7 +264,7 @@ def _call_of_failed(
 
 
 def _is_idle(
-    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> bool:
     checkpoint = table.checkpoint
     if not table.sound:
@@ -245,9 +274,9 @@ def _is_idle(
     if table.unreadable:
         return waited
     position, feed = position_of(checkpoint, table.sound), feed_to_probe(table)
-    if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
+    if checkpoint is None or position is None or (end := seen.end_of(position)) is None or position >= end:
         return False
-    if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, probe):
+    if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, seen.of(feed)):
         return False
     if checkpoint.updated_at is None:
         return True

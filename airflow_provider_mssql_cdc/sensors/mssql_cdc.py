@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -79,6 +79,9 @@ class MsSqlCdcSensor(BaseSensorOperator):
     :return: the cut, an LSN as text, for the load's ``upto``; None where nothing at all was ever captured
     """
 
+    _trigger: ClassVar[type[MsSqlCdcTrigger]] = MsSqlCdcTrigger
+    """Waits in its place, and says which sources tables may be read from."""
+
     template_fields: Sequence[str] = ("tables", "target", "after", "exclude")
 
     def __init__(
@@ -128,7 +131,8 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | PositionWatch | None = None
-        self._source: CdcSource | None = None
+        self._hook: MsSqlCdcHook | None = None
+        self._sources: Sequence[ChangeSource] = ()
         self._waiting_since: datetime.datetime | None = None
         self._begun = False
 
@@ -146,7 +150,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         if found:
             return found.xcom_value
         self.defer(
-            trigger=MsSqlCdcTrigger(
+            trigger=self._trigger(
                 tables=self.tables,
                 target=self.target,
                 after=self.after,
@@ -196,10 +200,11 @@ class MsSqlCdcSensor(BaseSensorOperator):
         try:
             if self._watch is None:
                 self._watch = watch_of(self, asked=self._is_asked(context), begun=self._begun)
-            if self._source is None:
-                self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
+            if self._hook is None:
+                self._hook = MsSqlCdcHook(self.mssql_conn_id)
+                self._sources = self._trigger.sources(self._hook)
             with self._lag_told_over_reschedules(self._watch.lag, context):
-                wake = poll(self._watch, self._source, utc_now(), since)
+                wake = poll(self._watch, self._hook, self._sources, utc_now(), since)
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
@@ -242,6 +247,6 @@ class MsSqlCdcSensor(BaseSensorOperator):
         return task_instance is not None and task_instance.max_tries > (self.retries or 0)
 
     def _close(self) -> None:
-        if self._source is not None:
-            self._source.hook.close()
-            self._source = None
+        if self._hook is not None:
+            self._hook.close()
+            self._hook = None

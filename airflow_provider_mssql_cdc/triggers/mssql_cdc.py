@@ -17,8 +17,9 @@ from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.looking import poll
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
@@ -78,7 +79,12 @@ class MsSqlCdcTrigger(BaseTrigger):
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
         self.max_lag, self.on_lag, self.asked = max_lag, on_lag, asked
-        self._source: CdcSource | None = None
+        self._hook: MsSqlCdcHook | None = None
+
+    @staticmethod
+    def sources(hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+        """What tables may be read from, the preferred ones first."""
+        return (CdcSource(hook),)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
@@ -93,11 +99,13 @@ class MsSqlCdcTrigger(BaseTrigger):
             yield _failure(error)
             return
         back_off = BackOff()
+        sources: Sequence[ChangeSource] = ()
         while True:
             try:
-                if self._source is None:
-                    self._source = CdcSource(await open_hook(self.mssql_conn_id))
-                wake = await in_thread(poll, watch, self._source, utc_now(), since)
+                if self._hook is None:
+                    self._hook = await open_hook(self.mssql_conn_id)
+                    sources = self.sources(self._hook)
+                wake = await in_thread(poll, watch, self._hook, sources, utc_now(), since)
             except Exception as error:
                 if is_permanent(error):
                     yield _failure(error)
@@ -114,8 +122,8 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     async def cleanup(self) -> None:
         """Close the connection."""
-        if self._source is not None:
-            close_later(self._source.hook)
+        if self._hook is not None:
+            close_later(self._hook)
 
 
 class MsSqlCdcEventTrigger(BaseEventTrigger):
@@ -178,24 +186,26 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.max_lag, self.on_lag = lag_allowed(max_lag, on_lag).total_seconds(), on_lag
         _request(self)
 
+    sources = staticmethod(MsSqlCdcTrigger.sources)
+
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
         return _serialized(self)
 
     def shared_stream_key(self) -> Hashable:
-        """What is the same for all watchers of one connection."""
-        return ("mssql-cdc", self.mssql_conn_id)
+        """What is the same for all watchers of one connection and the same sources."""
+        return ("mssql-cdc", self.mssql_conn_id, type(self).sources)
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Tick]:
         """Poll once for all watchers of the connection, as long as there is one."""
-        async for tick in poll_for_all(kwargs["mssql_conn_id"]):
+        async for tick in poll_for_all(kwargs["mssql_conn_id"], cls.sources):
             yield tick
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Tick]) -> AsyncIterator[TriggerEvent]:
         """Judge each poll by this watcher's own positions; one that was overtaken by a newer poll is dropped."""
         watch = Watch(_request(self), CheckpointStore(Variable))
-        with subscribe(self.mssql_conn_id, watch, self.poll_interval) as subscription:
+        with subscribe(self.mssql_conn_id, type(self).sources, watch, self.poll_interval) as subscription:
             newest = asyncio.create_task(_keep_newest(shared_stream, subscription))
             try:
                 async for event in self._events(subscription, newest):
@@ -215,7 +225,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
             now = utc_now()
             try:
                 tick.check(watch)
-                wake = await in_thread(watch.judge, tick.probe, now, since)
+                wake = await in_thread(watch.judge, tick.seen, now, since)
             except Exception as error:
                 # that of a late capture names the time
                 what = type(error).__name__ if isinstance(error, CaptureLateError) else str(error)

@@ -218,7 +218,7 @@ def test_a_table_that_failed_for_want_of_cdc_is_called_for_once_it_is_to_be_enab
         request = WatchRequest(
             CONN_ID, read_entries("dbo.*", salted=True), (), TableOptions(Target.parse(TARGET)), on_disabled
         )
-        wake = poll(Watch(request, group.store), CdcSource(hook), utc_now(), utc_now())
+        wake = poll(Watch(request, group.store), hook, (CdcSource(hook),), utc_now(), utc_now())
         return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
 
     def load(on_disabled: str, hook: MsSqlCdcHook) -> None:
@@ -273,7 +273,7 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
     assert wait._watch is not None
     now = datetime.datetime.now(datetime.UTC)
     with shop.hook() as hook:
-        wake = poll(wait._watch, CdcSource(hook), now, now)
+        wake = poll(wait._watch, hook, (CdcSource(hook),), now, now)
     assert wake is not None
     assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
 
@@ -460,7 +460,7 @@ def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
         watch, now = wait._watch, utc_now()
         with database.hook() as hook:
             for minutes, told in ((29, 1), (31, 2), (59, 2), (62, 3)):
-                watch.refresh(hook, now + datetime.timedelta(minutes=minutes))
+                watch.refresh(hook, (CdcSource(hook),), now + datetime.timedelta(minutes=minutes))
                 assert caplog.text.count("the capture of still is late") == told
         for deferrable in (False, True):
             with pytest.raises(AirflowFailException, match="the capture of still is late"):

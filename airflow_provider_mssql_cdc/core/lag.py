@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import zoneinfo
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.database import AgentHealth, DatabaseStatus, Running
@@ -11,6 +13,11 @@ MAX_LAG = datetime.timedelta(minutes=30)
 """How old the newest sign of the capture may be by default: idle, it maps an LSN about every five minutes."""
 
 ON_LAG = ("warn", "fail")
+
+READ_ONLY = "READ_ONLY"
+"""What ``DATABASEPROPERTYEX`` says of the ``Updateability`` of a readable secondary."""
+
+_HOUR = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +35,11 @@ class Lag:
 def is_silent(status: DatabaseStatus, max_lag: datetime.timedelta) -> bool:
     """Whether ``cdc.lsn_time_mapping`` has no row that is younger than ``max_lag``, so that more must be asked.
 
-    All times are the server's local ones. When its clock goes back in autumn, an age comes out smaller by up to an
-    hour, so that a late capture is told later; none that is in time is taken for late.
+    All times are the server's local ones. Where its clock was set meanwhile, an age comes out smaller by up to an hour,
+    so that a late capture is told later; none that is in time is taken for late.
     """
     newest = status.max_lsn_time
-    return status.cdc_enabled and (newest is None or status.server_time - newest > max_lag)
+    return status.cdc_enabled and (newest is None or not _is_within(newest, status, max_lag))
 
 
 def judge(
@@ -44,11 +51,9 @@ def judge(
         want of a right, on a readable secondary, after a restart of the server
     :return: None where a scan ended in time
     """
-    if last_scan is not None and status.server_time - last_scan <= max_lag:
+    if last_scan is not None and _is_within(last_scan, status, max_lag):
         return None
-    newest = status.max_lsn_time
-    since = "nothing was ever captured" if newest is None else f"the newest captured commit is of {_minute(newest)}"
-    seen = f"{since}, and the server's clock says {_minute(status.server_time)} (max_lag={max_lag})"
+    seen = _seen(status, max_lag)
     if last_scan is not None:
         return Lag(
             True,
@@ -62,6 +67,45 @@ def judge(
         f"whether the capture of {status.name} is late cannot be known: {seen}. No log scan can be seen, which takes "
         f"VIEW DATABASE STATE on the primary. {health.detail}.",
     )
+
+
+def on_secondary(status: DatabaseStatus, max_lag: datetime.timedelta) -> Lag:
+    """What can be said of a capture that ``is_silent`` as a readable secondary shows it."""
+    return Lag(
+        False,
+        f"whether the capture of {status.name} is late cannot be known: {_seen(status, max_lag)}. The database is "
+        "read-only here, where neither Agent nor log scans are those of its primary.",
+    )
+
+
+def _seen(status: DatabaseStatus, max_lag: datetime.timedelta) -> str:
+    newest = status.max_lsn_time
+    since = "nothing was ever captured" if newest is None else f"the newest captured commit is of {_minute(newest)}"
+    return f"{since}, and the server's clock says {_minute(status.server_time)} (max_lag={max_lag})"
+
+
+def _is_within(then: datetime.datetime, status: DatabaseStatus, limit: datetime.timedelta) -> bool:
+    """Whether a local time of the server is no older than a limit, or only looks older, since clocks went forward.
+
+    The server tells the offset of its clock, but not its zone: so it is any zone that has this offset now, which
+    matters in the hours after one of them has changed its clocks.
+    """
+    age = status.server_time - then
+    if age <= limit or age > limit + _HOUR:
+        return age <= limit
+    offset = datetime.timedelta(minutes=status.utc_offset_minutes)
+    now = (status.server_time - offset).replace(tzinfo=datetime.UTC)
+    return any(
+        now - then.replace(tzinfo=zone).astimezone(datetime.UTC) <= limit
+        for zone in _zones()
+        if now.astimezone(zone).utcoffset() == offset
+    )
+
+
+@functools.cache
+def _zones() -> tuple[zoneinfo.ZoneInfo, ...]:
+    """All zones of the world; none where this machine does not know them, where ages are then as they look."""
+    return tuple(zoneinfo.ZoneInfo(name) for name in sorted(zoneinfo.available_timezones()))
 
 
 def _minute(time: datetime.datetime) -> str:

@@ -15,6 +15,9 @@ from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
 from airflow_provider_mssql_cdc.core.table import TableName
 
+_ENABLING_MENDS = 'on_disabled="enable"'
+"""What the reason of a failure names where enabling is what it wants, and never where that itself has failed."""
+
 LOAD_WRITES_AFTER = datetime.timedelta(hours=1)
 """A load without events writes a checkpoint that is older than this, so only then an old one is worth a run at once."""
 
@@ -29,10 +32,34 @@ class Reason(enum.Enum):
     NOT_ENABLED = "change data capture is off and is to be enabled"
     INSTANCE_GONE = "its capture instance was replaced"
     PURGED = "changes were purged before they were loaded"
-    OTHER_HISTORY = "its position is not of this log history"
+    OTHER_LINEAGE = "its position is not of this log lineage"
     REPAIRED = "its capture instance or schema changed since its last run failed"
-    RETRY = "its last run failed long ago"
+    RETRY = "it failed for good, and is tried again"
     IDLE = "its checkpoint is to follow"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look at the feeds of all sources found.
+
+    :param probes: kind of feed to what was found of these
+    """
+
+    probes: Mapping[str, Probe] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> Cut | None:
+        """Up to where, a position of each kind; None while nothing at all is captured."""
+        positions = tuple(probe.cut for probe in self.probes.values() if probe.cut is not None)
+        return Cut(positions) if positions else None
+
+    def of(self, feed: Feed) -> Probe:
+        """What was found of the feeds of this kind."""
+        return self.probes.get(feed.KIND) or Probe(None, {}, {})
+
+    def end_of(self, position: Position) -> Position | None:
+        """Up to where, in positions of this kind."""
+        return self.cut.of(type(position)) if self.cut is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +86,11 @@ class Watched:
         return tuple(shape for shape in self.shapes if not ((sink := sinks.get(shape)) and sink.failed))
 
     @property
-    def failed(self) -> Failure | None:
-        """The failure for good that is tried again first; None where no shape failed."""
+    def failures(self) -> list[Failure]:
+        """Those for good, the one that is tried again first before the others."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
         found = [sink.failed for shape, sink in sinks.items() if sink.failed and shape in self.shapes]
-        return min(found, key=lambda failure: failure.time, default=None)
+        return sorted(found, key=lambda failure: failure.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +99,12 @@ class WakeRules:
 
     :param max_idle: time after which a run is due though nothing happened
     :param on_disabled: what a run does with a table without CDC: ``fail``, ``skip`` or ``enable``
+    :param asked: a person asks for this run: what failed for good before the wait began is to be tried
     """
 
     max_idle: datetime.timedelta
     on_disabled: str = "fail"
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +150,22 @@ def feed_to_probe(table: Watched) -> Feed | None:
     return feed_to_read(table.feeds, table.checkpoint, table.sound or table.shapes) or table.feeds[-1]
 
 
-def positions_to_probe(tables: Iterable[Watched]) -> dict[str, Position]:
-    """From where events count, by feed; sinks that failed and first loads are not looked at."""
+def positions_to_probe(tables: Iterable[Watched], kind: type[Feed]) -> dict[str, Position]:
+    """From where events count, by feed; sinks that failed and first loads are not looked at.
+
+    :param kind: of the feeds
+    """
     found: dict[str, Position] = {}
     for table in tables:
         position, feed = position_of(table.checkpoint, table.sound), feed_to_probe(table)
-        if position is not None and feed is not None:
+        if isinstance(feed, kind) and isinstance(position, kind.POSITION):
             found[feed.name] = position
     return found
 
 
 def decide(
     tables: Iterable[Watched],
-    probe: Probe,
+    seen: Seen,
     rules: WakeRules,
     *,
     now: datetime.datetime,
@@ -144,48 +176,53 @@ def decide(
     Rows that the server adds to ``cdc.lsn_time_mapping`` of an idle database move the cut but are no events, so they
     wake only by ``max_idle``.
 
-    :param probe: of ``positions_to_probe``
+    :param seen: from ``positions_to_probe``
     :param waiting_since: since when nothing was called for
     """
     tables = list(tables)
-    calls = {table.name: call for table in tables if (call := _call(table, probe, rules, now))}
+    calls = {table.name: call for table in tables if (call := _call(table, seen, rules, now, waiting_since))}
     if not calls:
-        calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, probe, rules, now, waiting_since)}
-    return Wake(Cut.at(probe.cut) if probe.cut else None, calls) if calls else None
+        calls = {table.name: Call(Reason.IDLE) for table in tables if _is_idle(table, seen, rules, now, waiting_since)}
+    return Wake(seen.cut, calls) if calls else None
 
 
-def _call(table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime) -> Call | None:
+def _call(
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+) -> Call | None:
     if table.unreadable:
         return None
-    call = _call_of_sound(table, probe, rules) if table.sound else None
-    if call is None and table.failed is not None:
-        return _call_of_failed(table, table.failed, probe, rules, now)
+    call = _call_of_sound(table, seen, rules) if table.sound else None
+    if call is None and table.failures:
+        return _call_of_failed(table, seen, rules, now, waiting_since)
     return call
 
 
-def _call_of_sound(table: Watched, probe: Probe, rules: WakeRules) -> Call | None:
+def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     feed = feed_to_probe(table)
     if table.missing:
         return Call(Reason.MISSING)
     if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    position = position_of(table.checkpoint, table.sound)
+    probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
-    if probe.cut is None or probe.cut < position:
-        return Call(Reason.OTHER_HISTORY)
-    if _is_replaced(table, feed):
+    of_kind = isinstance(position, feed.POSITION)
+    if of_kind and (probe.cut is None or probe.cut < position):
+        return Call(Reason.OTHER_LINEAGE)
+    if not of_kind or _is_replaced(table, feed):
         return Call(Reason.INSTANCE_GONE) if _has_begun(feed, probe) else None
     readable_from = _readable_from(feed, probe)
-    if readable_from is not None and is_gap(position, readable_from):
+    if readable_from is None:
+        return Call(Reason.OTHER_LINEAGE) if _has_lost_its_start(table, feed, probe) else None
+    if is_gap(position, readable_from):
         return Call(Reason.PURGED)
     newest = probe.newest.get(feed.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
 
 
 def _readable_from(feed: Feed, probe: Probe) -> Position | None:
-    return probe.readable_from.get(feed.object_id, feed.readable_from)
+    return probe.readable_from.get(feed.object_id)
 
 
 def _has_begun(feed: Feed, probe: Probe) -> bool:
@@ -194,30 +231,40 @@ def _has_begun(feed: Feed, probe: Probe) -> bool:
     return readable_from is not None and probe.cut is not None and readable_from < probe.cut
 
 
+def _has_lost_its_start(table: Watched, feed: Feed, probe: Probe) -> bool:
+    """Whether a feed that was loaded from shows no lower bound any more: a load does not wait for that, but fails."""
+    known = table.checkpoint.feeds(table.shapes) if table.checkpoint is not None else ()
+    return _readable_from(feed, probe) is None and any(ref.is_same(feed) for ref in known)
+
+
 def _is_replaced(table: Watched, feed: Feed) -> bool:
     known = table.checkpoint.feeds(table.sound) if table.checkpoint is not None else ()
     return any(not ref.is_same(feed) for ref in known)
 
 
 def _call_of_failed(
-    table: Watched, failed: Failure, probe: Probe, rules: WakeRules, now: datetime.datetime
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> Call | None:
-    feed = feed_to_probe(table)
+    feed, failed = feed_to_probe(table), table.failures[0]
+    probe = seen.of(feed) if feed is not None else Probe(None, {}, {})
     # A load that waits for the capture, or leaves the table out, would not write that it has seen the repair.
     if feed is None and rules.on_disabled == "skip" and not table.missing:
         return None
-    if feed is not None and not _has_begun(feed, probe):
+    if feed is not None and not _has_begun(feed, probe) and not _has_lost_its_start(table, feed, probe):
         return None
-    can_load = feed is not None or (rules.on_disabled == "enable" and not table.missing)
-    if can_load and failed.is_of_another(fingerprint(table.feeds)):
+    to_enable = feed is None and rules.on_disabled == "enable" and not table.missing
+    if to_enable and any(_ENABLING_MENDS in failure.reason for failure in table.failures):
+        return Call(Reason.NOT_ENABLED, failed_at=failed.time)
+    if (feed is not None or to_enable) and failed.is_of_another(fingerprint(table.feeds)):
         return Call(Reason.REPAIRED, failed_at=failed.time)
-    if now - failed.time >= rules.max_idle:
+    # A failure that the run itself left, or another one meanwhile, was tried: else one run would follow the other.
+    if (rules.asked and failed.time < waiting_since) or now - failed.time >= rules.max_idle:
         return Call(Reason.RETRY, failed_at=failed.time)
     return None
 
 
 def _is_idle(
-    table: Watched, probe: Probe, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
+    table: Watched, seen: Seen, rules: WakeRules, now: datetime.datetime, waiting_since: datetime.datetime
 ) -> bool:
     checkpoint = table.checkpoint
     if not table.sound:
@@ -227,9 +274,9 @@ def _is_idle(
     if table.unreadable:
         return waited
     position, feed = position_of(checkpoint, table.sound), feed_to_probe(table)
-    if checkpoint is None or position is None or probe.cut is None or position >= probe.cut:
+    if checkpoint is None or position is None or (end := seen.end_of(position)) is None or position >= end:
         return False
-    if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, probe):
+    if feed is not None and _is_replaced(table, feed) and not _has_begun(feed, seen.of(feed)):
         return False
     if checkpoint.updated_at is None:
         return True

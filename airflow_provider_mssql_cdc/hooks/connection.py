@@ -25,6 +25,8 @@ from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT, known_extras, 
 
 Row = tuple[Any, ...]
 
+_OF_ONE_CONNECTION = frozenset({"timeout", "login_timeout", "appname"})
+
 # A statement that ran into its time-out would run into it again, so that one is not repeated.
 _TIMED_OUT = 20003
 
@@ -70,12 +72,20 @@ class ConnectedHook(MsSqlHook):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """What tells two connections apart, whatever their ids: host, port, database and login, and a hash of the rest,
-        which may be another replica's, or a password that is no longer right."""
+        """Whom the hook talks to, and how: what two connections have in common that can serve each other.
+
+        Host, port, database and login, and a hash of the password, since one that is wrong must not fail the other, and
+        of the extras by which another replica may answer, or in another way. Time-outs and the name of the application
+        are not among them: those of the connection that is opened hold for both.
+
+        :raises ConnectionSettingError: for extras that have no meaning
+        """
         connection = self.connection
-        rest = hashlib.sha256(json.dumps([connection.password, connection.extra]).encode()).hexdigest()
+        extras = pymssql_arguments(known_extras(connection))
+        how = {name: value for name, value in extras.items() if name not in _OF_ONE_CONNECTION}
+        secret = json.dumps([connection.password, how], sort_keys=True, default=str)
         host, port = (connection.host or "").lower(), str(connection.port or DEFAULT_PORT)
-        return host, port, self.database, connection.login or "", rest
+        return host, port, self.database, connection.login or "", hashlib.sha256(secret.encode()).hexdigest()
 
     @property
     def database(self) -> str:

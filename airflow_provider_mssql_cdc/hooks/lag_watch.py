@@ -18,24 +18,25 @@ class LagWatch:
     """Looks when the wait begins, and once per ``max_lag``.
 
     :param on_lag: ``warn`` or ``fail``
+    :param told_at: when it was last told of; None before the first time
     """
 
     max_lag: datetime.timedelta
     on_lag: str
-    _looked_at: datetime.datetime | None = None
+    told_at: datetime.datetime | None = None
 
     def look(self, hook: MsSqlCdcHook, status: DatabaseStatus, now: datetime.datetime) -> None:
         """Say that the capture is late.
 
         :raises CaptureLateError: if that is to be an error
         """
-        told = self._looked_at
+        told = self.told_at
         if self.on_lag == "warn" and told is not None and now - told < self.max_lag:
             return
         lag = hook.lag(status, self.max_lag)
         if lag is None:
             return
-        self._looked_at = now
+        self.told_at = now
         if not lag.late:
             if told is None:
                 log.info(lag.text)

@@ -73,13 +73,15 @@ class MsSqlCdcHook(ReadingHook):
     def lag(self, status: DatabaseStatus, max_lag: datetime.timedelta) -> Lag | None:
         """Judge the capture by its newest commit and log scan.
 
-        One statement more, or four, and only where the status shows no younger commit.
+        Some statements more, and only where the status shows no younger commit.
 
         :param status: as it was just read
         :return: None where the capture is in time
         """
         if not lag.is_silent(status, max_lag):
             return None
+        if self._seen(statements.UPDATEABILITY) == [(lag.READ_ONLY,)]:
+            return lag.on_secondary(status, max_lag)
         scans = self._seen(statements.LAST_SCAN)
         return lag.judge(status, scans[0][0] if scans else None, self.agent_health(), max_lag)
 

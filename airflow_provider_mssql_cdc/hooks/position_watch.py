@@ -11,8 +11,9 @@ from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import read_entries, watched
 from airflow_provider_mssql_cdc.core.wake import Call, Reason, Wake
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, check_readable
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource, check_readable
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
 
 
@@ -21,10 +22,12 @@ class PositionWatch:
 
     :param patterns: of the tables; none for the whole database
     :param exclude: patterns of tables to leave out
+    :ivar lag: says that the capture is late
     """
 
     def __init__(self, after: Lsn, patterns: Sequence[str], exclude: Sequence[str], lag: LagWatch) -> None:
-        self._after, self._patterns, self._exclude, self._lag = after, patterns, exclude, lag
+        self._after, self._patterns, self._exclude = after, patterns, exclude
+        self.lag = lag
 
     @classmethod
     def of(
@@ -52,20 +55,22 @@ class PositionWatch:
         patterns = [entry.text for entry in read_entries(watched(tables), salted=True)] if tables else []
         return cls(position, patterns, excluded(exclude), LagWatch(lag_allowed(max_lag, on_lag), on_lag))
 
-    def poll(self, source: CdcSource, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
+    def poll(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> Wake | None:
         """Look once.
 
+        :param sources: of which the one counts that has LSNs
         :raises CdcDisabledError: if change data capture is off for the database, or for all of the tables
         :raises MsSqlCdcError: what the hook raises; if no table can be read at all
         """
         if not self._patterns:
-            status = source.hook.database_status()
+            status = hook.database_status()
             _check_enabled(status.name, enabled=status.cdc_enabled)
-            self._lag.look(source.hook, status, now)
+            self.lag.look(hook, status, now)
             return Wake(Cut.at(status.max_lsn), {}) if status.max_lsn and status.max_lsn > self._after else None
-        snapshot = source.hook.snapshot(self._patterns, self._exclude)
+        snapshot = hook.snapshot(self._patterns, self._exclude)
         _check_enabled(snapshot.status.name, enabled=snapshot.status.cdc_enabled)
-        self._lag.look(source.hook, snapshot.status, now)
+        self.lag.look(hook, snapshot.status, now)
+        source = next(source for source in sources if source.kind.POSITION is type(self._after))
         feeds = {name: found[-1] for name, found in source.discover(snapshot).items()}
         if not feeds:
             raise CdcDisabledError(

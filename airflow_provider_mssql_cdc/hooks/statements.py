@@ -153,6 +153,7 @@ WHERE c.database_id = DB_ID() AND c.job_type = N'capture'"""
 LAST_SCAN = """
 SELECT TOP (1) end_time FROM sys.dm_cdc_log_scan_sessions
 WHERE session_id > 0 AND end_time IS NOT NULL AND error_count = 0 ORDER BY session_id DESC"""
+UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(128))"
 RECOVERY_FORK = "SELECT recovery_fork_guid FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 HELP_JOBS = "EXEC sys.sp_cdc_help_jobs"
 HELP_JOBS_TYPE, HELP_JOBS_RETENTION = 1, 7

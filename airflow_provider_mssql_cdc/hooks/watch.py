@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     ParameterError,
     SqlServerError,
 )
-from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.patterns import matches
 from airflow_provider_mssql_cdc.core.position import Position
@@ -31,12 +31,14 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding, read_entries, watched
 from airflow_provider_mssql_cdc.core.target import Target, check_template
 from airflow_provider_mssql_cdc.core.wake import (
+    Seen,
     Wake,
     WakeRules,
     Watched,
     decide,
     positions_to_probe,
 )
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import excluded, lag_allowed
@@ -59,6 +61,7 @@ class WatchRequest:
     :param max_idle: None for ``default_max_idle``
     :param max_lag: as for the load
     :param on_lag: ``warn`` or ``fail``
+    :param asked: a person asks for this run
     """
 
     connection: str
@@ -69,6 +72,7 @@ class WatchRequest:
     max_idle: datetime.timedelta | None = None
     max_lag: datetime.timedelta = MAX_LAG
     on_lag: str = "warn"
+    asked: bool = False
 
     @classmethod
     def of(
@@ -84,6 +88,7 @@ class WatchRequest:
         max_idle: float | None,
         max_lag: float,
         on_lag: str,
+        asked: bool = False,
     ) -> WatchRequest:
         """The request that these parameters of a sensor or trigger make.
 
@@ -105,6 +110,7 @@ class WatchRequest:
             max_idle=None if max_idle is None else datetime.timedelta(seconds=max_idle),
             max_lag=lag_allowed(max_lag, on_lag),
             on_lag=on_lag,
+            asked=asked,
         )
 
     @property
@@ -126,25 +132,27 @@ class WatchRequest:
 
 
 class Watch:
-    """The tables of one request, their capture instances and checkpoints, as last seen.
+    """The tables of one request, what they are read by, and their checkpoints, as last seen.
 
-    The hook is given to each method that needs one, so that several watches can share a connection.
+    Hook and sources are given to each method that needs them, so that several watches can share a connection.
 
     :param store: reads the checkpoints
+    :param begun: an earlier process has said what there is to say of the tables when a wait begins
+    :ivar lag: says that the capture is late
     :ivar trouble: why the last ``refresh`` failed
     """
 
-    def __init__(self, request: WatchRequest, store: CheckpointStore) -> None:
+    def __init__(self, request: WatchRequest, store: CheckpointStore, *, begun: bool = False) -> None:
         self.request = request
         self._store = store
         self._status: DatabaseStatus | None = None
         self._tables: list[Watched] = []
         self._options: dict[TableName, TableOptions] = {}
         self._seen_at: datetime.datetime | None = None
-        self._instance_ids: frozenset[int] | None = None
+        self._feed_ids: dict[str, frozenset[int]] = {}
         self._mentioned: set[str] = set()
-        self._begun = False
-        self._lag = LagWatch(request.max_lag, request.on_lag)
+        self._earlier, self._begun = begun, begun
+        self.lag = LagWatch(request.max_lag, request.on_lag)
         # Refreshed and judged from different threads when several watches share a poll.
         self._lock = threading.RLock()
         self.trouble: MsSqlCdcError | None = None
@@ -154,62 +162,72 @@ class Watch:
         """The rules by which to wake."""
         retention = self._status.retention_minutes if self._status else None
         max_idle = self.request.max_idle or default_max_idle(retention)
-        return WakeRules(max_idle, self.request.on_disabled)
+        return WakeRules(max_idle, self.request.on_disabled, self.request.asked)
 
     @property
     def enabled(self) -> bool:
         """Whether CDC is on for the database."""
         return self._status is not None and self._status.cdc_enabled
 
-    def positions(self) -> dict[str, Position]:
-        """From where events count, by feed."""
-        return positions_to_probe(self._tables)
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of feeds that its tables are read by."""
+        return {feed.KIND for table in self._tables for feed in table.feeds}
+
+    def positions(self, kind: type[Feed]) -> dict[str, Position]:
+        """From where events count, by feed of a kind."""
+        return positions_to_probe(self._tables, kind)
 
     def is_old(self, now: datetime.datetime) -> bool:
-        """Whether it is time to look at tables, instances and checkpoints again."""
+        """Whether it is time to look at tables, feeds and checkpoints again."""
         # what the server did not answer is asked again at once; what a person has to mend, only now and then
         unanswered = isinstance(self.trouble, SqlServerError)
         return self._seen_at is None or unanswered or now - self._seen_at >= REFRESH
 
-    def contradicts(self, probe: Probe) -> bool:
-        """Whether the database has other capture instances than when the tables were last looked at.
+    def contradicts(self, seen: Seen) -> bool:
+        """Whether the database has other feeds than when the tables were last looked at.
 
-        To be asked about every probe: the first one after a ``refresh`` says which instances there were.
+        To be asked about every look: the first one after a ``refresh`` says which feeds there were.
         """
-        ids = frozenset(probe.readable_from)
-        if self._instance_ids is None:
-            self._instance_ids = ids
-        return ids != self._instance_ids
+        ids = {kind: frozenset(probe.readable_from) for kind, probe in seen.probes.items()}
+        self._feed_ids = {**ids, **self._feed_ids}
+        return any(self._feed_ids[kind] != found for kind, found in ids.items())
 
-    def refresh(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
-        """Look at tables, capture instances and checkpoints: three statements, and a Variable for each table.
+    def refresh(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> None:
+        """Look at tables, feeds and checkpoints: three statements, and a Variable for each table.
 
+        :param sources: of two that have feeds of a table the first one counts
         :raises CdcDisabledError: if CDC is off for the database, unless a run is to enable it
         :raises TableNotFoundError: if no table matches
         :raises CaptureLateError: if the capture is late, and that is to be an error
         """
         with self._lock:
             # Also after a failure: who polls ten times a second should not ask for everything as often.
-            self._seen_at, self._instance_ids, self.trouble = now, None, None
+            self._seen_at, self._feed_ids, self.trouble = now, {}, None
             try:
-                self._look_at_everything(hook, now)
+                self._look_at_everything(hook, sources, now)
             except MsSqlCdcError as error:
                 self.trouble = error
                 raise
 
-    def _look_at_everything(self, hook: MsSqlCdcHook, now: datetime.datetime) -> None:
+    def _look_at_everything(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> None:
         snapshot = hook.snapshot(self.request.patterns, self.request.exclude)
         self._status = status = snapshot.status
         if not status.cdc_enabled and self.request.on_disabled != "enable":
+            # what they were read by is gone, and cannot be looked at
+            self._tables = []
             raise CdcDisabledError(
                 f"change data capture is off in database {status.name}.",
                 advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
             )
+        feeds: dict[TableName, Sequence[Feed]] = {}
+        for source in reversed(sources):
+            feeds.update(source.discover(snapshot))
         self._tables = [
             *(
                 self._watched(
                     table.name,
-                    snapshot.instances_of(table),
+                    tuple(feeds.get(table.name, ())),
                     self.request.options(table.name, snapshot.matches.by[table.name]),
                 )
                 for table in snapshot.matches.tables
@@ -218,21 +236,21 @@ class Watch:
         ]
         self._mention_failed()
         self._mention_untracked(status)
-        self._lag.look(hook, status, now)
+        self.lag.look(hook, status, now)
 
-    def judge(self, probe: Probe, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
+    def judge(self, seen: Seen, now: datetime.datetime, waiting_since: datetime.datetime) -> Wake | None:
         """The wake that is due. What seems to call for one is judged by checkpoints that are read anew.
 
-        :param probe: of ``positions``
+        :param seen: from ``positions``
         """
         with self._lock:
-            wake = decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+            wake = decide(self._tables, seen, self.rules, now=now, waiting_since=waiting_since)
             if wake is None:
                 return None
             self._tables = [
                 self._with_checkpoint(table) if table.name in wake.calls else table for table in self._tables
             ]
-            return decide(self._tables, probe, self.rules, now=now, waiting_since=waiting_since)
+            return decide(self._tables, seen, self.rules, now=now, waiting_since=waiting_since)
 
     def _watched(
         self, name: TableName, feeds: tuple[Feed, ...], options: TableOptions, *, missing: bool = False
@@ -251,31 +269,35 @@ class Watch:
             # another version of the package loads this table: what it waits for is not known here
             raise
         except CheckpointError as error:
-            if str(error) not in self._mentioned:
-                self._mentioned.add(str(error))
+            if self._is_news(str(error)):
                 log.warning("left out: %s", error)
             return dataclasses.replace(table, checkpoint=None, unreadable=True)
         there = checkpoint if table.missing else without_absence(checkpoint)
         return dataclasses.replace(table, checkpoint=there, unreadable=False)
 
+    def _is_news(self, text: str) -> bool:
+        """Whether nobody has mentioned it, and if so, remember it as mentioned."""
+        news = not self._earlier and text not in self._mentioned
+        self._mentioned.add(text)
+        return news
+
     def _mention_failed(self) -> None:
         """Say when the watch begins which tables have failed for good."""
+        rules = self.rules
+        again = "now, since a person asks for this run"
+        if not rules.asked:
+            again = "when its capture instance or schema changes, when you clear the task or start a run by hand, or "
+            again += f"after {rules.max_idle}"
         for table in self._tables if not self._begun else ():
             failed = table.checkpoint.failure(table.shapes) if table.checkpoint else None
             if failed is not None:
-                log.warning(
-                    "%s fails since %s; it is tried again when its capture instance or schema changes, or after %s: %s",
-                    table.name,
-                    failed.began.isoformat(" ", "seconds"),
-                    self.rules.max_idle,
-                    failed.reason,
-                )
+                began = failed.began.isoformat(" ", "seconds")
+                log.warning("%s fails since %s; it is tried again %s: %s", table.name, began, again, failed.reason)
         self._begun = True
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:
         for table in self._tables:
-            if not table.feeds and not table.missing and str(table.name) not in self._mentioned:
-                self._mentioned.add(str(table.name))
+            if not table.feeds and not table.missing and self._is_news(str(table.name)):
                 log.warning(
                     "%s has no capture instance that %s can see (on_disabled=%s)",
                     table.name,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
@@ -20,7 +21,8 @@ from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
+from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, listed, seconds, without_load_only
@@ -33,17 +35,23 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
+_LAG_TOLD = "mssql_cdc_lag_told"
+
+
 class MsSqlCdcSensor(BaseSensorOperator):
     """
     Wait until a table of the group has changes that are not loaded yet, or was never loaded.
 
-    Parameters of the load that only say how to load (``keys``, ``columns``, ``on_gap``, ``max_rows`` ..; all of
+    Parameters of the load that only say how to load (``salt_conn_id``, ``on_gap``, ``max_rows`` ..; all of
     ``hooks.parameters.LOAD_ONLY``) are accepted and not used, so that both can be given the same ``**group``.
 
     A table that is named without ``*`` and is not there calls for one load, which says so. One whose last run failed
     for good is named in the log when the sensor begins, and calls for a run only when its capture instance or schema
-    changes, or after ``max_idle``. While the capture is late the sensor keeps waiting, and says so when it begins to
-    wait and once per ``max_lag``; with ``on_lag="fail"`` it fails at once.
+    changes, or after ``max_idle``; at once where a person asks for the run, who started it by hand or has cleared this
+    task. Airflow does not tell of a task that was cleared while it ran: that one goes on waiting.
+
+    While the capture is late the sensor keeps waiting, and says so when it begins to wait and once per ``max_lag``;
+    with ``on_lag="fail"`` it fails at once.
 
     With ``after`` in the place of ``target`` it waits for people with a job of their own, without checkpoints: until a
     table of the group has a change above that position, or, without ``tables``, max LSN is above it. It returns the new
@@ -70,6 +78,9 @@ class MsSqlCdcSensor(BaseSensorOperator):
 
     :return: the cut, an LSN as text, for the load's ``upto``; None where nothing at all was ever captured
     """
+
+    _trigger: ClassVar[type[MsSqlCdcTrigger]] = MsSqlCdcTrigger
+    """Waits in its place, and says which sources tables may be read from."""
 
     template_fields: Sequence[str] = ("tables", "target", "after", "exclude")
 
@@ -120,8 +131,10 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self.poll_interval = poll_interval
         self.deferrable = deferrable
         self._watch: Watch | PositionWatch | None = None
-        self._source: CdcSource | None = None
+        self._hook: MsSqlCdcHook | None = None
+        self._sources: Sequence[ChangeSource] = ()
         self._waiting_since: datetime.datetime | None = None
+        self._begun = False
 
     def execute(self, context: Context) -> Any:
         """Look once; if there is nothing to load, wait in the triggerer or by poking.
@@ -137,7 +150,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         if found:
             return found.xcom_value
         self.defer(
-            trigger=MsSqlCdcTrigger(
+            trigger=self._trigger(
                 tables=self.tables,
                 target=self.target,
                 after=self.after,
@@ -151,6 +164,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
                 on_lag=self.on_lag,
                 poll_interval=self.poll_interval,
                 waiting_since=self._since(context).timestamp(),
+                asked=self._is_asked(context),
             ),
             method_name="execute_complete",
             timeout=datetime.timedelta(seconds=self.timeout),
@@ -182,12 +196,15 @@ class MsSqlCdcSensor(BaseSensorOperator):
 
         :raises AirflowFailException: for what a repetition cannot mend
         """
+        since = self._since(context)
         try:
             if self._watch is None:
-                self._watch = watch_of(self)
-            if self._source is None:
-                self._source = CdcSource(MsSqlCdcHook(self.mssql_conn_id))
-            wake = poll(self._watch, self._source, utc_now(), self._since(context))
+                self._watch = watch_of(self, asked=self._is_asked(context), begun=self._begun)
+            if self._hook is None:
+                self._hook = MsSqlCdcHook(self.mssql_conn_id)
+                self._sources = self._trigger.sources(self._hook)
+            with self._lag_told_over_reschedules(self._watch.lag, context):
+                wake = poll(self._watch, self._hook, self._sources, utc_now(), since)
         except (MsSqlCdcError, AirflowNotFoundException) as error:
             if is_permanent(error):
                 raise AirflowFailException(str(error)) from error
@@ -199,14 +216,37 @@ class MsSqlCdcSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=True, xcom_value=payload(wake)["upto"])
 
     def _since(self, context: Context) -> datetime.datetime:
-        """Return since when the task waits: from its first look, over all of its reschedules."""
+        """Since when the task waits: from its first look, over all of its reschedules."""
         if self._waiting_since is None:
             task_instance = context.get("ti")
             first = task_instance.get_first_reschedule_date(context) if self.reschedule and task_instance else None
+            self._begun = first is not None
             self._waiting_since = first or utc_now()
         return self._waiting_since
 
+    @contextmanager
+    def _lag_told_over_reschedules(self, lag: LagWatch, context: Context) -> Iterator[None]:
+        """Keep for the next process when this one has told of a late capture."""
+        state = context.get("task_state_store") if self.reschedule else None
+        # Airflow tells when the first process began, and not when the last one did
+        if state is not None and self._begun and (told := state.get(_LAG_TOLD)):
+            lag.told_at = datetime.datetime.fromisoformat(str(told))
+        before = lag.told_at
+        try:
+            yield
+        finally:
+            if state is not None and lag.told_at is not None and lag.told_at != before:
+                state.set(_LAG_TOLD, lag.told_at.isoformat())
+
+    def _is_asked(self, context: Context) -> bool:
+        """Whether a person asks for this run: it was started by hand, or the task was cleared."""
+        run, task_instance = context.get("dag_run"), context.get("ti")
+        if getattr(run, "run_type", None) == "manual":
+            return True
+        # Clearing a task gives it all of its retries anew, on top of the tries that it had; a retry does not.
+        return task_instance is not None and task_instance.max_tries > (self.retries or 0)
+
     def _close(self) -> None:
-        if self._source is not None:
-            self._source.hook.close()
-            self._source = None
+        if self._hook is not None:
+            self._hook.close()
+            self._hook = None

@@ -17,8 +17,9 @@ from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.table_options import TableEntry, watched
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 from airflow_provider_mssql_cdc.core.wake import Announcer, Wake
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.looking import poll
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import lag_allowed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
@@ -50,6 +51,7 @@ class MsSqlCdcTrigger(BaseTrigger):
     :param on_lag: as for the sensor
     :param poll_interval: in seconds
     :param waiting_since: since when the sensor waits, in seconds since 1970; it survives a restart
+    :param asked: a person asks for this run: what failed for good before the wait began is to be tried
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         on_lag: str = "warn",
         poll_interval: float = 5.0,
         waiting_since: float,
+        asked: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tables = None if tables is None else watched(tables)
@@ -75,27 +78,34 @@ class MsSqlCdcTrigger(BaseTrigger):
         self.target, self.after, self.table_name = target, after, table_name
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval, self.waiting_since = max_idle, poll_interval, waiting_since
-        self.max_lag, self.on_lag = max_lag, on_lag
-        self._source: CdcSource | None = None
+        self.max_lag, self.on_lag, self.asked = max_lag, on_lag, asked
+        self._hook: MsSqlCdcHook | None = None
+
+    @staticmethod
+    def sources(hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+        """What tables may be read from, the preferred ones first."""
+        return (CdcSource(hook),)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
-        return _serialized(self, "after", "waiting_since")
+        return _serialized(self, "after", "waiting_since", "asked")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until there is something to load, or until it is certain that there never will be."""
         since = datetime.datetime.fromtimestamp(self.waiting_since, datetime.UTC)
         try:
-            watch = watch_of(self)
+            watch = watch_of(self, asked=self.asked)
         except MsSqlCdcError as error:
             yield _failure(error)
             return
         back_off = BackOff()
+        sources: Sequence[ChangeSource] = ()
         while True:
             try:
-                if self._source is None:
-                    self._source = CdcSource(await open_hook(self.mssql_conn_id))
-                wake = await in_thread(poll, watch, self._source, utc_now(), since)
+                if self._hook is None:
+                    self._hook = await open_hook(self.mssql_conn_id)
+                    sources = self.sources(self._hook)
+                wake = await in_thread(poll, watch, self._hook, sources, utc_now(), since)
             except Exception as error:
                 if is_permanent(error):
                     yield _failure(error)
@@ -112,20 +122,22 @@ class MsSqlCdcTrigger(BaseTrigger):
 
     async def cleanup(self) -> None:
         """Close the connection."""
-        if self._source is not None:
-            close_later(self._source.hook)
+        if self._hook is not None:
+            close_later(self._hook)
 
 
 class MsSqlCdcEventTrigger(BaseEventTrigger):
     """
     Wake an asset when there is something to load, for an ``AssetWatcher``.
 
-    Watchers whose connections say the same share one poll, whatever the ids of these, at the shortest of their
-    intervals. Each says ``{"status":
-    "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer events, never the same
-    ones twice unless no load has reached them after ``max_idle``. The payload only informs; a load that is woken
-    takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error", "message": ..}``, so that
-    the DAG runs and shows it; the watcher goes on trying.
+    Watchers whose connections name the same host, port, database and login share one poll, at the shortest of their
+    intervals, whatever the ids of these; connections with another password, ``read_only`` or encryption have one of
+    their own.
+
+    Each says ``{"status": "success", "upto": "0x..", "message": ..}`` for what is new: a table's reason, or newer
+    events, never the same ones twice unless no load has reached them after ``max_idle``. The payload only informs; a
+    load that is woken takes its own cut. What a repetition cannot mend is said once, as ``{"status": "error",
+    "message": ..}``, so that the DAG runs and shows it; the watcher goes on trying.
 
     Parameters of the load that only say how to load (all of ``hooks.parameters.LOAD_ONLY``) are accepted and not used,
     so that watcher and load can be given the same ``**group``.
@@ -174,24 +186,26 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.max_lag, self.on_lag = lag_allowed(max_lag, on_lag).total_seconds(), on_lag
         _request(self)
 
+    sources = staticmethod(MsSqlCdcTrigger.sources)
+
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; no password among them."""
         return _serialized(self)
 
     def shared_stream_key(self) -> Hashable:
-        """What is the same for all watchers of one connection."""
-        return ("mssql-cdc", self.mssql_conn_id)
+        """What is the same for all watchers of one connection and the same sources."""
+        return ("mssql-cdc", self.mssql_conn_id, type(self).sources)
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Tick]:
         """Poll once for all watchers of the connection, as long as there is one."""
-        async for tick in poll_for_all(kwargs["mssql_conn_id"]):
+        async for tick in poll_for_all(kwargs["mssql_conn_id"], cls.sources):
             yield tick
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Tick]) -> AsyncIterator[TriggerEvent]:
         """Judge each poll by this watcher's own positions; one that was overtaken by a newer poll is dropped."""
         watch = Watch(_request(self), CheckpointStore(Variable))
-        with subscribe(self.mssql_conn_id, watch, self.poll_interval) as subscription:
+        with subscribe(self.mssql_conn_id, type(self).sources, watch, self.poll_interval) as subscription:
             newest = asyncio.create_task(_keep_newest(shared_stream, subscription))
             try:
                 async for event in self._events(subscription, newest):
@@ -211,7 +225,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
             now = utc_now()
             try:
                 tick.check(watch)
-                wake = await in_thread(watch.judge, tick.probe, now, since)
+                wake = await in_thread(watch.judge, tick.seen, now, since)
             except Exception as error:
                 # that of a late capture names the time
                 what = type(error).__name__ if isinstance(error, CaptureLateError) else str(error)
@@ -269,20 +283,22 @@ _PARAMETERS = (
 )
 
 
-def watch_of(asked: Any) -> Watch | PositionWatch:
+def watch_of(waiting: Any, *, asked: bool = False, begun: bool = False) -> Watch | PositionWatch:
     """What a sensor or trigger polls.
 
-    :param asked: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
+    :param waiting: the sensor or trigger, with the parameters of ``MsSqlCdcTrigger``
+    :param asked: as for ``MsSqlCdcTrigger``
+    :param begun: as for ``Watch``
     :raises MsSqlCdcError: if one of them has no meaning
     """
-    if asked.after is None:
-        return Watch(_request(asked), CheckpointStore(Variable))
+    if waiting.after is None:
+        return Watch(_request(waiting, asked=asked), CheckpointStore(Variable), begun=begun)
     names = ("after", "tables", "exclude", "max_lag", "on_lag")
-    return PositionWatch.of(**{name: getattr(asked, name) for name in names})
+    return PositionWatch.of(**{name: getattr(waiting, name) for name in names})
 
 
-def _request(asked: Any) -> WatchRequest:
-    return WatchRequest.of(**{name: getattr(asked, name) for name in _PARAMETERS})
+def _request(waiting: Any, *, asked: bool = False) -> WatchRequest:
+    return WatchRequest.of(**{name: getattr(waiting, name) for name in _PARAMETERS}, asked=asked)
 
 
 def _serialized(trigger: BaseTrigger, *more: str) -> tuple[str, dict[str, Any]]:

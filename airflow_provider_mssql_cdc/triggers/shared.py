@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.feed import Probe
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
+from airflow_provider_mssql_cdc.core.wake import Seen
+from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.looking import look
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.watch import Watch
 from airflow_provider_mssql_cdc.triggers.polling import (
     LONGEST_BACK_OFF,
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 
 _NOBODY_WATCHES_YET = 0.05
 
+Sources = Callable[[MsSqlCdcHook], Sequence[ChangeSource]]
+"""Names what tables of a database may be read from, the preferred ones first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -35,7 +39,7 @@ class Tick:
     :param error: why there is none
     """
 
-    probe: Probe
+    seen: Seen
     error: Exception | None = None
 
     def check(self, watch: Watch) -> None:
@@ -84,32 +88,31 @@ class Subscription:
 
 
 class Poll:
-    """The poll of one database by one login, for the watchers of all connections that name them.
+    """The poll of one database by one login, for the watchers of all connections that name them in the same way."""
 
-    :ivar ended: nobody takes part any more
-    """
-
-    def __init__(self, source: CdcSource) -> None:
-        self._source = source
-        self._ticks: dict[str, asyncio.Queue[Tick]] = {}
+    def __init__(self, hook: MsSqlCdcHook, sources: Sources) -> None:
+        self._hook, self._sources = hook, sources
+        self._streams: dict[asyncio.Queue[Tick], str] = {}
+        self._left = False
         self._task = asyncio.create_task(self._run())
 
     @property
     def ended(self) -> bool:
-        """Whether nobody takes part any more."""
-        return self._task.done()
+        """Whether nobody can take part any more."""
+        return self._left or self._task.done()
 
     @contextlib.contextmanager
     def of(self, mssql_conn_id: str) -> Iterator[asyncio.Queue[Tick]]:
         """Take part for the watchers of a connection, within the context; the newest result is in the queue."""
-        ticks = self._ticks[mssql_conn_id] = asyncio.Queue(1)
+        ticks: asyncio.Queue[Tick] = asyncio.Queue(1)
+        self._streams[ticks] = mssql_conn_id
         try:
             yield ticks
         finally:
-            # another stream of this connection may have come in its place
-            if self._ticks.get(mssql_conn_id) is ticks:
-                del self._ticks[mssql_conn_id]
-            if not self._ticks:
+            del self._streams[ticks]
+            if not self._streams:
+                # the task itself is done only when the loop has come to it
+                self._left = True
                 self._task.cancel()
 
     async def next(self, ticks: asyncio.Queue[Tick]) -> Tick:
@@ -128,70 +131,76 @@ class Poll:
 
     async def _run(self) -> None:
         back_off = BackOff()
+        sources = self._sources(self._hook)
         try:
             while True:
-                everyone = [place for connection in self._ticks for place in _subscriptions[connection]]
+                connections = sorted({*self._streams.values()})
+                everyone = [place for name in connections for place in _subscriptions[name, self._sources]]
                 if not everyone:
                     await asyncio.sleep(_NOBODY_WATCHES_YET)
                     continue
                 try:
-                    probe = await in_thread(look, self._source, [place.watch for place in everyone], utc_now())
+                    watches = [place.watch for place in everyone]
+                    seen = await in_thread(look, self._hook, sources, watches, utc_now())
                 except Exception as error:
                     delay = _delay_after(error, back_off)
-                    log.warning("Polling for %s failed; next try in %.0f s: %s", ", ".join(self._ticks), delay, error)
-                    self._put(Tick(Probe(None, {}, {}), error))
+                    log.warning("Polling for %s failed; next try in %.0f s: %s", ", ".join(connections), delay, error)
+                    self._put(Tick(Seen(), error))
                 else:
                     back_off.reset()
                     delay = min(place.poll_interval for place in everyone)
-                    self._put(Tick(probe))
+                    self._put(Tick(seen))
                 await asyncio.sleep(delay)
         finally:
-            close_later(self._source.hook)
+            close_later(self._hook)
 
     def _put(self, tick: Tick) -> None:
-        for ticks in self._ticks.values():
+        for ticks in self._streams:
             with contextlib.suppress(asyncio.QueueEmpty):
                 ticks.get_nowait()
             ticks.put_nowait(tick)
 
 
-_subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+_subscriptions: dict[tuple[str, Sources], set[Subscription]] = defaultdict(set)
 _polls: dict[Hashable, Poll] = {}
-"""The polls of this process, by event loop, and by what their connections say."""
+"""The polls of this process, by event loop, by what their connections say, and by sources."""
 
 
 @contextlib.contextmanager
-def subscribe(mssql_conn_id: str, watch: Watch, poll_interval: float) -> Iterator[Subscription]:
-    """Take part in the poll of this connection, within the context."""
+def subscribe(mssql_conn_id: str, sources: Sources, watch: Watch, poll_interval: float) -> Iterator[Subscription]:
+    """Take part in the poll of this connection and these sources, within the context."""
     subscription = Subscription(watch, poll_interval)
-    _subscriptions[mssql_conn_id].add(subscription)
+    _subscriptions[mssql_conn_id, sources].add(subscription)
     try:
         yield subscription
     finally:
-        _subscriptions[mssql_conn_id].discard(subscription)
+        _subscriptions[mssql_conn_id, sources].discard(subscription)
 
 
-async def poll_for_all(mssql_conn_id: str) -> AsyncIterator[Tick]:
+async def poll_for_all(mssql_conn_id: str, sources: Sources) -> AsyncIterator[Tick]:
     """Yield a result for every poll, for ever; what goes wrong is a result too.
 
-    Connections that name the same host, port, database and login share one poll, whatever their ids.
+    Connections that name the same host, port, database and login share one poll, whatever their ids, unless their
+    passwords differ, or what decides which replica answers or how it is talked to (``read_only``, encryption).
     """
     back_off = BackOff()
     while True:
         try:
             hook = await open_hook(mssql_conn_id)
+            # in a thread: Airflow's masking of the extras would block the loop
+            place = await in_thread(getattr, hook, "place")
             break
         except Exception as error:
             delay = _delay_after(error, back_off)
             log.warning("Connection %s cannot be used; next try in %.0f s: %s", mssql_conn_id, delay, error)
-            yield Tick(Probe(None, {}, {}), error)
+            yield Tick(Seen(), error)
             await asyncio.sleep(delay)
     for ended in [key for key, poll in _polls.items() if poll.ended]:
         del _polls[ended]
-    key = (asyncio.get_running_loop(), hook.place)
+    key = (asyncio.get_running_loop(), place, sources)
     poll = _polls.get(key)
     if poll is None:
-        poll = _polls[key] = Poll(CdcSource(hook))
+        poll = _polls[key] = Poll(hook, sources)
     with poll.of(mssql_conn_id) as ticks:
         while True:
             yield await poll.next(ticks)

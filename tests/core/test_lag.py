@@ -5,17 +5,16 @@ import datetime
 import zoneinfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.database import AgentHealth, DatabaseStatus, Running
-from airflow_provider_mssql_cdc.core.lag import is_silent, judge
+from airflow_provider_mssql_cdc.core.lag import is_silent, judge, on_secondary
 from airflow_provider_mssql_cdc.core.position import Lsn
 
 MAX_LAG = datetime.timedelta(minutes=30)
 MINUTE = datetime.timedelta(minutes=1)
 NOON = datetime.datetime(2026, 3, 1, 12)
-BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 STATUS = DatabaseStatus(
     name="shop",
     user="loader",
@@ -92,20 +91,70 @@ def test_what_is_said_names_the_times_and_what_to_look_at():
     )
 
 
-AUTUMN = datetime.datetime(2026, 10, 24, 22, tzinfo=datetime.UTC)
-"""Clocks go back at 01:00 UTC on 25 October: 02:00 to 03:00 is repeated."""
+CHANGES = [
+    # zone, and when its clocks are set: 02:00 to 03:00 is repeated or left out, elsewhere other hours, or half of one
+    ("Europe/Berlin", datetime.datetime(2026, 10, 25, 1)),
+    ("Europe/Berlin", datetime.datetime(2026, 3, 29, 1)),
+    ("America/New_York", datetime.datetime(2026, 11, 1, 6)),
+    ("America/New_York", datetime.datetime(2026, 3, 8, 7)),
+    ("America/Santiago", datetime.datetime(2026, 9, 6, 4)),
+    ("Australia/Lord_Howe", datetime.datetime(2026, 10, 3, 15, 30)),
+    ("Australia/Lord_Howe", datetime.datetime(2026, 4, 4, 15)),
+]
 
 
-def local(minutes: float) -> datetime.datetime:
-    return (AUTUMN + minutes * MINUTE).astimezone(BERLIN).replace(tzinfo=None)
+def told(zone: str, change: datetime.datetime, newest: float, scan: float, now: float) -> str:
+    """The verdict where these minutes lie behind a change of the clock."""
+    times = [
+        (change.replace(tzinfo=datetime.UTC) + minutes * MINUTE).astimezone(zoneinfo.ZoneInfo(zone))
+        for minutes in (newest, scan, now)
+    ]
+    offset = times[2].utcoffset()
+    assert offset is not None
+    at, scanned, clock = (time.replace(tzinfo=None) for time in times)
+    seen = dataclasses.replace(status(at, clock), utc_offset_minutes=int(offset / MINUTE))
+    if not is_silent(seen, MAX_LAG):
+        return "in time"
+    lag = judge(seen, scanned, RUNS, MAX_LAG)
+    return "in time" if lag is None else "late" if lag.late else "unknown"
 
 
-@given(st.integers(0, 420), st.integers(0, 420), st.integers(0, 420))
-def test_in_the_repeated_hour_nothing_in_time_is_late_and_late_is_told_an_hour_later(first, second, third):
+minutes_around = st.floats(-240, 240)
+
+
+# the first example reads the zones of the world
+@settings(deadline=None)
+@given(st.sampled_from(CHANGES), minutes_around, minutes_around, minutes_around)
+def test_where_clocks_are_set_nothing_in_time_is_late_and_late_is_told_an_hour_later(
+    change: tuple[str, datetime.datetime], first: float, second: float, third: float
+) -> None:
     newest, scan, now = sorted((first, second, third))
     silent_for = now - scan
-    found = verdict(local(newest), local(scan), local(now))
+    found = told(*change, newest, scan, now)
     if silent_for <= 30:
         assert found == "in time"
     if silent_for > 30 + 60:
         assert found == "late"
+    # the hour is given only where it may have been left out: not before the change, and not long after it
+    if silent_for > 30 and (now < 0 or scan > 60):
+        assert found == "late"
+
+
+def test_in_the_seconds_after_the_clocks_went_forward_a_capture_that_runs_is_in_time() -> None:
+    spring = CHANGES[1]
+    assert told(*spring, -2, -1 / 30, 1 / 30) == "in time"
+    assert told(*spring, -120, -29, 1) == "in time"
+    assert told(*spring, -120, -30, 1) == "late"
+    # an hour that nobody's clock has left out
+    assert told(spring[0], spring[1] + datetime.timedelta(days=30), -91, -60, 1) == "late"
+
+
+def test_on_a_readable_secondary_nothing_can_be_known() -> None:
+    """It has an Agent of its own, and scans at most from when it was the primary."""
+    lag = on_secondary(status(NOON - 45 * MINUTE, NOON), MAX_LAG)
+    assert (lag.late, lag.text) == (
+        False,
+        "whether the capture of shop is late cannot be known: the newest captured commit is of 2026-03-01 11:15, and "
+        "the server's clock says 2026-03-01 12:00 (max_lag=0:30:00). The database is read-only here, where neither "
+        "Agent nor log scans are those of its primary.",
+    )

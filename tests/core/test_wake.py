@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef, Probe
-from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
     Announcer,
     Call,
     Reason,
+    Seen,
     Wake,
     WakeRules,
     Watched,
@@ -26,6 +28,7 @@ from airflow_provider_mssql_cdc.core.wake import (
     positions_to_probe,
 )
 from tests.support.core.states import checkpoint_of
+from tests.support.logged.feed import LoggedTable, Version, Versions
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 CREATED = datetime.datetime(2026, 1, 1)
@@ -69,24 +72,34 @@ def checkpoint(
     )
 
 
-def probe(cut: int | None, *instances: CaptureInstance, events: dict[str, int] | None = None) -> Probe:
-    return Probe(
+def probe(cut: int | None, *instances: CaptureInstance, events: dict[str, int] | None = None) -> Seen:
+    found = Probe(
         cut=None if cut is None else lsn(cut),
         newest={name: lsn(at) for name, at in (events or {}).items()},
         readable_from={i.object_id: i.readable_from for i in instances},
     )
+    return Seen({CaptureInstance.KIND: found})
+
+
+def newest(seen: Seen) -> Mapping[str, Position]:
+    return seen.probes[CaptureInstance.KIND].newest
+
+
+def cut_of(seen: Seen) -> Lsn | None:
+    return seen.cut and seen.cut.of(Lsn)
 
 
 def reasons(wake: Wake | None) -> dict[str, Reason]:
     return {} if wake is None else {name.table: call.reason for name, call in wake.calls.items()}
 
 
-def look(table: Watched, seen: Probe, *, rules: WakeRules = RULES, waited: datetime.timedelta = HOUR) -> Wake | None:
+def look(table: Watched, seen: Seen, *, rules: WakeRules = RULES, waited: datetime.timedelta = HOUR) -> Wake | None:
     return decide([table], seen, rules, now=NOW, waiting_since=NOW - waited)
 
 
 A = instance("a")
 FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
+OVERDUE = dataclasses.replace(FAILED, time=NOW - MAX_IDLE)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +122,36 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
         pytest.param(Watched(A.source, (A,), None, unreadable=True), probe(90, A), None, id="unreadable checkpoint"),
         pytest.param(Watched(A.source, (), None), probe(10), Reason.DISABLED, id="not tracked"),
         pytest.param(Watched(A.source, (), None, missing=True), probe(10), Reason.MISSING, id="missing"),
-        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_HISTORY, id="max LSN below"),
-        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_HISTORY, id="max LSN gone"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(19, A), Reason.OTHER_LINEAGE, id="max LSN below"),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(None, A), Reason.OTHER_LINEAGE, id="max LSN gone"),
         pytest.param(
             Watched(A.source, (instance("a", low=22),), checkpoint(A)),
             probe(90, instance("a", low=22)),
             Reason.PURGED,
             id="purged",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)), probe(90, instance("a", low=22)), Reason.PURGED, id="purged by now"
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A)),
+            probe(90, instance("a", low=None)),
+            Reason.OTHER_LINEAGE,
+            id="without a lower bound",
+        ),
+        pytest.param(Watched(A.source, (A,), checkpoint(A)), probe(90), Reason.OTHER_LINEAGE, id="not in the probe"),
+        pytest.param(Watched(A.source, (A,), None), probe(90), None, id="first load, not in the probe"),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint_of(checkpoint(A).identity, checkpoint(A).sinks, updated_at=NOW)),
+            probe(90, instance("a", low=None)),
+            None,
+            id="asserted, and the capture just begins",
+        ),
+        pytest.param(
+            Watched(A.source, (A,), checkpoint(A, failed=OVERDUE)),
+            probe(90, instance("a", low=None)),
+            Reason.RETRY,
+            id="failed long ago, without a lower bound",
         ),
         pytest.param(
             Watched(A.source, (instance("a", low=21),), checkpoint(A)),
@@ -133,7 +169,7 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
             Watched(A.source, (A,), checkpoint(A, failed=FAILED)), probe(90, A, events={A.name: 50}), None, id="failed"
         ),
         pytest.param(
-            Watched(A.source, (A,), checkpoint(A, failed=dataclasses.replace(FAILED, time=NOW - MAX_IDLE))),
+            Watched(A.source, (A,), checkpoint(A, failed=OVERDUE)),
             probe(90, A),
             Reason.RETRY,
             id="failed long ago",
@@ -158,12 +194,11 @@ FAILED = Failure("no", NOW - HOUR, fingerprint([A]))
         ),
     ],
 )
-def test_reason(table: Watched, seen: Probe, expected: Reason | None) -> None:
+def test_reason(table: Watched, seen: Seen, expected: Reason | None) -> None:
     assert reasons(look(table, seen)) == ({} if expected is None else {"a": expected})
 
 
 LATE, NEW = instance("a", object_id=2, low=91), instance("a", object_id=2, low=None)
-OVERDUE = dataclasses.replace(FAILED, time=NOW - MAX_IDLE)
 
 
 @pytest.mark.parametrize("new", [LATE, NEW])
@@ -180,6 +215,25 @@ def test_a_new_instance_is_waited_for_until_the_capture_has_passed_its_start(
     assert look(waiting, probe(90, new), waited=MAX_IDLE) is None
     begun = dataclasses.replace(new, min_lsn=lsn(91))
     assert look(Watched(A.source, (begun,), stored), probe(91, begun)) is not None
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_who_asks_has_what_failed_before_tried_at_once(planned: bool) -> None:
+    """A person has mended what neither feed nor schema shows: a GRANT, a target, an option."""
+    asked = dataclasses.replace(RULES, asked=True)
+    failed = dataclasses.replace(FAILED, planned=planned)
+    table, seen = Watched(A.source, (A,), checkpoint(A, failed=failed)), probe(90, A)
+    assert look(table, seen) is None
+    minute = datetime.timedelta(minutes=1)
+    assert reasons(look(table, seen, rules=asked, waited=HOUR - minute)) == {"a": Reason.RETRY}
+    assert look(table, seen, rules=asked, waited=HOUR + minute) is None, "it failed since: it does not spin"
+    assert look(Watched(A.source, (A,), checkpoint(A)), seen, rules=asked) is None, "nothing failed"
+    not_begun = instance("a", low=91)
+    waits = Watched(A.source, (not_begun,), checkpoint(A, failed=failed))
+    assert look(waits, probe(90, not_begun), rules=asked, waited=minute) is None
+    beside = Watched(A.source, (A,), checkpoint(A).failing(["history"], failed), shapes=("mirror", "history"))
+    assert look(beside, seen) is None
+    assert reasons(look(beside, seen, rules=asked, waited=minute)) == {"a": Reason.RETRY}
 
 
 @pytest.mark.parametrize(("on_disabled", "reason"), [("fail", "b"), ("enable", "b"), ("skip", None)])
@@ -267,7 +321,7 @@ moments = st.integers(min_value=0, max_value=5).map(lambda hours: NOW - hours * 
 def test_what_failed_in_another_tasks_shape_keeps_nobody_from_loading() -> None:
     stored = checkpoint(A).failing(["history"], OVERDUE)
     table, seen = Watched(A.source, (A,), stored), probe(90, A, events={A.name: 50})
-    assert positions_to_probe([table]) == {A.name: lsn(20)}
+    assert positions_to_probe([table], CaptureInstance) == {A.name: lsn(20)}
     assert reasons(look(table, seen)) == {"a": Reason.EVENTS}
 
 
@@ -275,7 +329,7 @@ def test_a_sink_that_failed_keeps_its_neighbour_from_nothing_and_is_tried_again_
     failed = Failure("no", NOW - HOUR, fingerprint([A]))
     stored = checkpoint(A).failing(["history"], failed)
     both = Watched(A.source, (A,), stored, shapes=("mirror", "history"))
-    assert positions_to_probe([both]) == {A.name: lsn(20)}
+    assert positions_to_probe([both], CaptureInstance) == {A.name: lsn(20)}
     assert reasons(look(both, probe(90, A, events={A.name: 50}))) == {"a": Reason.EVENTS}
     assert look(both, probe(20, A)) is None, "it does not spin"
     overdue = dataclasses.replace(both, checkpoint=checkpoint(A).failing(["history"], OVERDUE))
@@ -303,18 +357,18 @@ def watched(draw: st.DrawFn, number: int) -> tuple[Watched, list[int]]:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[Watched], Probe, datetime.datetime]:
+def situations(draw: st.DrawFn) -> tuple[list[Watched], Seen, datetime.datetime]:
     drawn = [draw(watched(number)) for number in range(1, draw(st.integers(1, 3)) + 1)]
     cut = draw(st.none() | small)
     tables = [table for table, _ in drawn]
-    after = positions_to_probe(tables)
-    newest = {}
+    after = positions_to_probe(tables, CaptureInstance)
+    events_of = {}
     for table, events in drawn:
         for i in table.feeds:
             seen = [e for e in events if i.name in after and cut is not None and after[i.name] < lsn(e) <= lsn(cut)]
             if seen:
-                newest[i.name] = max(seen)
-    return tables, probe(cut, *(i for t in tables for i in t.feeds), events=newest), draw(moments)
+                events_of[i.name] = max(seen)
+    return tables, probe(cut, *(i for t in tables for i in t.feeds), events=events_of), draw(moments)
 
 
 def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
@@ -339,14 +393,14 @@ def settled(tables: list[Watched], wake: Wake, cut: Lsn) -> list[Watched]:
 
 @given(situations())
 def test_it_wakes_for_all_events_of_healthy_tables_and_only_for_a_reason(
-    situation: tuple[list[Watched], Probe, datetime.datetime],
+    situation: tuple[list[Watched], Seen, datetime.datetime],
 ) -> None:
     tables, seen, since = situation
     wake = decide(tables, seen, RULES, now=NOW, waiting_since=since)
     called = reasons(wake)
     for table in tables:
         healthy = table.checkpoint is not None and table.checkpoint.failure() is None
-        has_events = any(i.name in seen.newest for i in table.feeds)
+        has_events = any(i.name in newest(seen) for i in table.feeds)
         if healthy and has_events:
             assert table.name.table in called
         if called.get(table.name.table) is Reason.EVENTS:
@@ -355,34 +409,88 @@ def test_it_wakes_for_all_events_of_healthy_tables_and_only_for_a_reason(
 
 
 @given(situations())
-def test_a_run_leaves_nothing_to_wake_for(situation: tuple[list[Watched], Probe, datetime.datetime]) -> None:
+def test_a_run_leaves_nothing_to_wake_for(situation: tuple[list[Watched], Seen, datetime.datetime]) -> None:
     """Otherwise sensor and load would chase each other for ever."""
     tables, seen, since = situation
     wake = decide(tables, seen, RULES, now=NOW, waiting_since=since)
-    if wake is None or seen.cut is None:
+    cut = cut_of(seen)
+    if wake is None or cut is None:
         return
-    left = settled(tables, wake, seen.cut)
-    quiet = dataclasses.replace(seen, newest={})
+    left = settled(tables, wake, cut)
+    quiet = Seen({kind: dataclasses.replace(found, newest={}) for kind, found in seen.probes.items()})
     assert decide(left, quiet, RULES, now=NOW, waiting_since=NOW) is None
 
 
 @given(situations())
-def test_max_idle_is_never_off(situation: tuple[list[Watched], Probe, datetime.datetime]) -> None:
+def test_max_idle_is_never_off(situation: tuple[list[Watched], Seen, datetime.datetime]) -> None:
     tables, seen, _ = situation
+    cut = cut_of(seen)
     behind = [
         t
         for t in tables
         if t.feeds
         and t.checkpoint
         and (position := t.checkpoint.position(t.checkpoint.sinks))
-        and seen.cut
-        and position < seen.cut
+        and cut
+        and position < cut
         # a failed table waits for what a load would wait for
-        if not t.checkpoint.failure() or ((low := t.feeds[0].min_lsn) and low <= seen.cut)
+        if not t.checkpoint.failure() or ((low := t.feeds[0].min_lsn) and low <= cut)
     ]
     later = NOW + MAX_IDLE
     wake = decide(tables, seen, RULES, now=later, waiting_since=NOW)
     assert wake is not None or not behind
+
+
+# --- two sources
+
+LOGGED = LoggedTable("b", 1, TableName("dbo", "b"), 102, CREATED, A.columns)
+
+
+def seen_of_both(cut: int, version: int, *, low: int = 0, events: dict[str, int] | None = None) -> Seen:
+    found = {name: Version(at) for name, at in (events or {}).items()}
+    logs = Probe(Version(version), found, {LOGGED.object_id: Version(low)}, lineage=Versions(Version(version)))
+    return Seen({**probe(cut, A).probes, LoggedTable.KIND: logs})
+
+
+def logged(position: Position, feed: Feed | None = LOGGED, age: datetime.timedelta = datetime.timedelta(0)) -> Watched:
+    """A table of the second source, or one that was."""
+    identity, state = Identity("db", "shop", LOGGED.source, "iceberg://lake/shop"), SinkState(position, position)
+    stored = checkpoint_of(identity, {"mirror": state}, FeedRef.of(LOGGED), updated_at=NOW - age)
+    return Watched(LOGGED.source, (feed,) if feed else (), stored)
+
+
+def test_each_table_is_judged_by_its_own_source_and_the_cut_has_a_position_of_each() -> None:
+    captured, rules = Watched(A.source, (A,), checkpoint(A)), {"rules": RULES, "now": NOW, "waiting_since": NOW}
+    assert positions_to_probe([captured, logged(Version(4))], LoggedTable) == {"b": Version(4)}
+    assert decide([captured, logged(Version(4))], seen_of_both(90, 4), **rules) is None  # type: ignore[arg-type]
+    wake = decide([captured, logged(Version(4))], seen_of_both(90, 5, events={"b": 5}), **rules)  # type: ignore[arg-type]
+    assert wake == Wake(Cut((lsn(90), Version(5))), {LOGGED.source: Call(Reason.EVENTS, Version(5))})
+
+
+@pytest.mark.parametrize(
+    ("table", "seen", "expected"),
+    [
+        pytest.param(logged(Version(4)), seen_of_both(90, 9, low=5), Reason.PURGED, id="purged"),
+        pytest.param(logged(Version(4)), seen_of_both(90, 3), Reason.OTHER_LINEAGE, id="newest version below"),
+        pytest.param(logged(Version(4), age=MAX_IDLE), seen_of_both(90, 9), Reason.IDLE, id="old checkpoint"),
+        pytest.param(logged(Version(4), age=MAX_IDLE), seen_of_both(90, 4), None, id="old, but nothing to follow"),
+        pytest.param(logged(Version(4), None), seen_of_both(90, 9), Reason.DISABLED, id="its log is gone"),
+        pytest.param(
+            logged(Version(4), dataclasses.replace(A, source=LOGGED.source)),
+            seen_of_both(90, 9),
+            Reason.INSTANCE_GONE,
+            id="captured now",
+        ),
+        pytest.param(
+            logged(Version(4), dataclasses.replace(A, source=LOGGED.source)),
+            seen_of_both(9, 9),
+            None,
+            id="captured now, and nothing is captured yet",
+        ),
+    ],
+)
+def test_a_table_of_a_second_source(table: Watched, seen: Seen, expected: Reason | None) -> None:
+    assert reasons(look(table, seen)) == ({} if expected is None else {"b": expected})
 
 
 # --- an asset's watcher

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import random
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import Column, TableName
-from tests.support.hooks.source import Source
+from airflow_provider_mssql_cdc.hooks import statements
+from airflow_provider_mssql_cdc.hooks.connection import Row
+from tests.support.hooks.source import CountingHook, Source
 
 ORDERS = TableName("sales", "orders")
 
@@ -429,3 +433,30 @@ def test_a_login_without_rights_is_told_the_grant_that_helps(shop: Source) -> No
         orders = snapshot.instances[1]
         assert orders.columns == shop.hook().capture_instances([ORDERS])[0].columns
         assert hook.probe({orders.name: Lsn(bytes(10))}).newest == {orders.name: shop.events("sales_orders")[-1]}
+
+
+class Secondary(CountingHook):
+    """The hook of a database that is read-only, as no server of the tests has one."""
+
+    def _run(self, sql: str, parameters: Any) -> list[list[Row]]:
+        found = super()._run(sql, parameters)
+        if sql == statements.UPDATEABILITY:
+            assert found == [[("READ_WRITE",)]]
+            return [[("READ_ONLY",)]]
+        return found
+
+
+def test_a_readable_secondary_is_never_late_by_its_own_agent_or_scans(shop: Source) -> None:
+    soon = datetime.timedelta(microseconds=1)
+    with Secondary(connection=shop.airflow_connection()) as hook:
+        status = hook.database_status()
+        status = dataclasses.replace(status, server_time=status.server_time + datetime.timedelta(hours=2))
+        hook.sent.clear()
+        lag = hook.lag(status, soon)
+    assert lag is not None
+    assert not lag.late
+    assert hook.sent == [statements.UPDATEABILITY]
+    with shop.hook() as primary:
+        lag = primary.lag(status, soon)
+    assert lag is not None
+    assert lag.late, "its capture job is stopped"

@@ -61,17 +61,17 @@ def test_who_can_read_some_of_the_tables_watches_those(source: Source, watch: Wa
     source.sql("INSERT INTO dbo.a VALUES (2); INSERT INTO dbo.b VALUES (2)")
     source.scan()
     cdc = CdcSource(hook)
-    wake = poll(watch, cdc, NOW, NOW)
+    wake = poll(watch, hook, (cdc,), NOW, NOW)
     assert wake is not None
     assert (list(map(str, wake.calls)), list(cdc.unreadable)) == (["dbo.b"], ["dbo_a"])
     hook.sent.clear()
-    poll(watch, cdc, NOW, NOW)
+    poll(watch, hook, (cdc,), NOW, NOW)
     assert len(hook.sent) == 1
 
 
 def test_who_can_read_none_of_the_tables_is_told(watch: Watch, hook: CountingHook) -> None:
-    source = CdcSource(hook)
-    for attempt in (lambda: poll(watch, source, NOW, NOW), lambda: look(source, [watch], NOW)):
+    sources = (CdcSource(hook),)
+    for attempt in (lambda: poll(watch, hook, sources, NOW, NOW), lambda: look(hook, sources, [watch], NOW)):
         with pytest.raises(CdcPermissionError, match=r"GRANT SELECT ON SCHEMA::\[cdc\]") as denied:
             attempt()
         assert denied.value.permanent

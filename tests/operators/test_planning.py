@@ -359,7 +359,7 @@ def called(group: Group) -> dict[TableName, Reason]:
     entries, defaults = read_entries("dbo.*", salted=True), TableOptions(Target.parse(TARGET))
     watch, now = Watch(WatchRequest(CONN_ID, entries, (), defaults), group.store), utc_now()
     with group.source.hook() as hook:
-        wake = poll(watch, CdcSource(hook), now, now)
+        wake = poll(watch, hook, (CdcSource(hook),), now, now)
     return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
 
 

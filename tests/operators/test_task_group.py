@@ -75,6 +75,39 @@ def test_sensor_and_load_are_made_from_one_set_of_parameters() -> None:
     assert made.tooltip == "of the shop"
 
 
+HALF_A_DAY = datetime.timedelta(hours=12)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_idle": HALF_A_DAY},
+        {"wait": {"max_idle": HALF_A_DAY}},
+        {"load": {"max_idle": HALF_A_DAY}},
+        {"wait": {"max_idle": HALF_A_DAY}, "load": {"max_idle": 43200}},
+        {"max_idle": 43200.0, "load": {"max_idle": HALF_A_DAY}},
+    ],
+)
+def test_sensor_and_load_have_one_max_idle(given: dict[str, Any]) -> None:
+    """Else each run that the one calls for is none in which the other tries again what failed."""
+    made = group(**given)
+    assert made.wait is not None
+    assert (made.wait.max_idle, made.load.max_idle) == (43200, 43200)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"wait": {"max_idle": 60}, "load": {"max_idle": 61}},
+        {"max_idle": 60, "load": {"max_idle": HALF_A_DAY}},
+        {"max_idle": 60, "wait": {"max_idle": None}},
+    ],
+)
+def test_two_values_of_max_idle_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"max_idle is given as .*: sensor and load need one"):
+        group(**given)
+
+
 def test_without_a_sensor_each_run_loads() -> None:
     made = group(wait=None, load={"upto": "{{ params.upto }}"})
     assert (made.wait, made.load.upstream_task_ids, made.load.upto) == (None, set(), "{{ params.upto }}")

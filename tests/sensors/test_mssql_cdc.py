@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import json
 import logging
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,16 +20,22 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
+from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.core.wake import Reason
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.looking import poll
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
+from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
+from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 from tests.support.hooks.source import CONN_ID, TARGET, Source
+from tests.support.operators.group import A, B, Group
 
 
 @pytest.fixture
@@ -143,6 +151,94 @@ def test_a_failed_table_waits_for_a_repair(shop: Source, monkeypatch: pytest.Mon
     assert sensor().poke({}).is_done
 
 
+def context(*, run_type: str = "scheduled", max_tries: int = 0) -> Any:
+    """What a task is told of itself: clearing it adds all of its retries to the tries that it had."""
+    task_instance = SimpleNamespace(max_tries=max_tries, get_first_reschedule_date=lambda _: None)
+    return {"dag_run": SimpleNamespace(run_type=run_type), "ti": task_instance}
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        (context(), False),
+        # whichever try of the three that Airflow gives by itself
+        (context(max_tries=2), False),
+        (context(max_tries=3), True),
+        (context(run_type="manual", max_tries=2), True),
+    ],
+)
+def test_what_failed_is_tried_at_once_where_a_person_asks(
+    shop: Source,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    given: Any,
+    asked: bool,
+) -> None:
+    loaded(shop, monkeypatch, "b")
+    failed = Failure("no luck at all", utc_now(), fingerprint([instance(shop, "a")]))
+    loaded(shop, monkeypatch, "a", failed=failed)
+    wait = sensor(retries=2)
+    assert wait.poke(given).xcom_value == (str(shop.max_lsn()) if asked else None)
+    assert (f"dbo.a ({Reason.RETRY.value})" in capsys.readouterr().out) == asked
+    assert ("it is tried again now, since a person asks for this run: no luck at all" in caplog.text) == asked
+    # what fails after the wait began was tried; a trigger knows both, too
+    loaded(shop, monkeypatch, "a", failed=dataclasses.replace(failed, time=utc_now()))
+    wait = sensor(retries=2, deferrable=True)
+    wait._waiting_since = utc_now() - datetime.timedelta(minutes=1)
+    with pytest.raises(TaskDeferred) as deferred:
+        wait.execute(given)
+    _, arguments = deferred.value.trigger.serialize()
+    assert (arguments["asked"], arguments["waiting_since"]) == (asked, wait._waiting_since.timestamp())
+
+
+def test_the_trigger_tries_what_failed_before_the_wait(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(shop, monkeypatch, "b")
+    loaded(shop, monkeypatch, "a", failed=Failure("no luck", utc_now(), fingerprint([instance(shop, "a")])))
+    trigger = MsSqlCdcTrigger(
+        tables=["dbo.*"], target=TARGET, mssql_conn_id=CONN_ID, waiting_since=utc_now().timestamp(), asked=True
+    )
+
+    async def fire() -> dict[str, Any]:
+        return dict((await anext(aiter(trigger.run()))).payload)
+
+    assert f"dbo.a ({Reason.RETRY.value})" in asyncio.run(fire())["message"]
+
+
+def test_a_table_that_failed_for_want_of_cdc_is_called_for_once_it_is_to_be_enabled(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whom may do that, and once by whom may not: that login would fail in each run."""
+    group = Group(source)
+    group.make("dbo.b")
+    group.loaded(B)
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+
+    def called(on_disabled: str, hook: MsSqlCdcHook) -> dict[TableName, Reason]:
+        request = WatchRequest(
+            CONN_ID, read_entries("dbo.*", salted=True), (), TableOptions(Target.parse(TARGET)), on_disabled
+        )
+        wake = poll(Watch(request, group.store), hook, (CdcSource(hook),), utc_now(), utc_now())
+        return {} if wake is None else {name: call.reason for name, call in wake.calls.items()}
+
+    def load(on_disabled: str, hook: MsSqlCdcHook) -> None:
+        request = group.request(on_disabled=on_disabled)
+        group.settle(plan_load(hook, group.store, request, None), request)
+
+    with source.hook() as owner, group.reader() as reader:
+        for schema in ("dbo", "cdc"):
+            source.sql(f"GRANT SELECT ON SCHEMA::[{schema}] TO [{reader.where.login}]")
+        assert called("fail", owner) == {A: Reason.DISABLED}
+        load("fail", owner)
+        assert called("fail", owner) == {}
+        assert called("enable", owner) == {A: Reason.NOT_ENABLED}
+        load("enable", reader)
+        assert "Ask a member of" in group.checkpoint(A).failure().reason  # type: ignore[union-attr]
+        assert called("enable", owner) == {}
+        load("enable", owner)
+        assert len(owner.capture_instances([A])) == 1
+
+
 def test_a_repaired_table_waits_until_its_new_instance_has_captured(
     shop: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +273,7 @@ def test_an_unreadable_checkpoint_troubles_its_table_alone(
     assert wait._watch is not None
     now = datetime.datetime.now(datetime.UTC)
     with shop.hook() as hook:
-        wake = poll(wait._watch, CdcSource(hook), now, now)
+        wake = poll(wait._watch, hook, (CdcSource(hook),), now, now)
     assert wake is not None
     assert {str(name): call.reason for name, call in wake.calls.items()} == {"dbo.a": Reason.EVENTS}
 
@@ -325,14 +421,15 @@ def test_failed_tables_are_named_when_it_begins_to_wait(
 ) -> None:
     seen = fingerprint([instance(shop, "a")])
     loaded(shop, monkeypatch, "b")
-    loaded(shop, monkeypatch, "a", failed=Failure("no luck at all", utc_now(), seen))
+    since = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+    loaded(shop, monkeypatch, "a", failed=Failure("no luck at all", utc_now(), seen, since))
     wait = sensor(max_idle=7200)
     assert not wait.poke({})
     assert not wait.poke({})
     (line,) = [record.getMessage() for record in caplog.records if "no luck" in record.getMessage()]
     assert re.fullmatch(
-        r"dbo\.a fails since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00; it is tried again when its capture instance or "
-        r"schema changes, or after 2:00:00: no luck at all",
+        r"dbo\.a fails since 2026-03-01 12:00:00\+00:00; it is tried again when its capture instance or schema "
+        r"changes, when you clear the task or start a run by hand, or after 2:00:00: no luck at all",
         line,
     )
 
@@ -363,7 +460,7 @@ def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
         watch, now = wait._watch, utc_now()
         with database.hook() as hook:
             for minutes, told in ((29, 1), (31, 2), (59, 2), (62, 3)):
-                watch.refresh(hook, now + datetime.timedelta(minutes=minutes))
+                watch.refresh(hook, (CdcSource(hook),), now + datetime.timedelta(minutes=minutes))
                 assert caplog.text.count("the capture of still is late") == told
         for deferrable in (False, True):
             with pytest.raises(AirflowFailException, match="the capture of still is late"):
@@ -380,6 +477,71 @@ def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
         assert not wait.poke({})
         (record,) = [r for r in caplog.records if "is late cannot be known" in r.getMessage()]
         assert record.levelname == "INFO"
+        database.close()
+
+
+class Rescheduled(dict[str, Any]):
+    """What Airflow gives each process of a sensor that is rescheduled: a state, and when the first one began."""
+
+    first: datetime.datetime | None = None
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def poke(self, **parameters: Any) -> Any:
+        """Poke in a process of its own."""
+        ti = SimpleNamespace(max_tries=0, get_first_reschedule_date=lambda _: self.first)
+        wait = sensor(mode="reschedule", **parameters)
+        try:
+            return wait.poke({"ti": ti, "task_state_store": self})
+        finally:
+            wait._close()
+            self.first = self.first or utc_now()
+
+
+def test_each_process_of_a_rescheduled_wait_says_only_what_is_new(
+    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded(shop, monkeypatch, "b")
+    loaded(shop, monkeypatch, "a", failed=Failure("no luck", utc_now(), fingerprint([instance(shop, "a")])))
+    shop.sql("CREATE TABLE dbo.plain (id int); CREATE TABLE dbo.c (id int NOT NULL PRIMARY KEY)")
+    shop.enable("dbo.c")
+    put(monkeypatch, {f"AIRFLOW_VAR_{shop.identity(TableName('dbo', 'c')).variable.upper()}": "{"})
+    said = ["no luck", "dbo.plain has no capture instance", "left out: dbo.c"]
+    for wait in (Rescheduled(), Rescheduled()):
+        caplog.clear()
+        for _ in range(3):
+            assert not wait.poke(on_disabled="skip")
+            assert [caplog.text.count(line) for line in said] == [1, 1, 1]
+
+
+def test_a_rescheduled_wait_tells_once_per_max_lag_that_the_capture_is_late(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Sandbox(agent_running=False) as still:
+        server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
+        database = Source(server, "still")
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)",
+            "EXEC sys.sp_cdc_enable_table N'dbo', N'a', @role_name = NULL, @supports_net_changes = 0",
+        ):
+            still.execute(statement, database="still")
+        put(monkeypatch, database.environment())
+        for given in ({}, {"target": None, "after": "0x" + "F" * 20}):
+            caplog.clear()
+            wait, now = Rescheduled(), utc_now()
+            for minutes, told in ((0, 1), (1, 1), (29, 1), (31, 2), (59, 2), (62, 3)):
+                monkeypatch.setattr(
+                    "airflow_provider_mssql_cdc.sensors.mssql_cdc.utc_now",
+                    lambda: now + datetime.timedelta(minutes=minutes),  # noqa: B023
+                )
+                assert not wait.poke(**given)
+                assert caplog.text.count("the capture of still is late") == told
+            # another try begins anew
+            wait.first = None
+            assert not wait.poke(**given)
+            assert caplog.text.count("the capture of still is late") == 4
         database.close()
 
 

@@ -137,6 +137,20 @@ def test_it_gives_up_on_what_cannot_mend(shop: Source, parameters: dict[str, Any
     assert message in event["message"]
 
 
+def test_a_watcher_is_told_of_extras_without_a_meaning(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    (said,) = shop.environment().values()
+    wrong = {**json.loads(said), "extra": json.dumps({"encrypt": "perhaps"})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(wrong))
+
+    async def scenario() -> dict[str, Any]:
+        async with triggerer(watcher()) as (events,):
+            return await events.get()
+
+    event = asyncio.run(scenario())
+    assert event["status"] == "error"
+    assert "encrypt must be true or false" in event["message"]
+
+
 def test_it_gives_up_when_cdc_is_off(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, source.environment())
     source.sql("CREATE TABLE dbo.a (id int)")
@@ -227,14 +241,16 @@ async def triggerer(*watchers: MsSqlCdcEventTrigger) -> AsyncIterator[list[async
         await manager.stop_all()
 
 
+def has_looked(place: shared.Subscription, cut: Lsn) -> bool:
+    seen = place._newest.seen.cut if place._newest else None
+    return seen is not None and seen.of(Lsn) >= cut and not place._arrived.is_set()  # type: ignore[operator]
+
+
 async def looked_at(cut: Lsn) -> None:
     """Wait until every watcher has taken a poll of this cut or a later one."""
     while True:
-        places = shared._subscriptions[CONN_ID]
-        if places and all(
-            place._newest and place._newest.probe.cut and place._newest.probe.cut >= cut and not place._arrived.is_set()
-            for place in places
-        ):
+        places = shared._subscriptions[CONN_ID, MsSqlCdcEventTrigger.sources]
+        if places and all(has_looked(place, cut) for place in places):
             return
         await asyncio.sleep(0.01)
 
@@ -434,15 +450,16 @@ def test_connections_that_name_one_login_of_one_database_share_one_poll(
 ) -> None:
     other, elsewhere = "the_same_by_another_id", "a_copy_of_its_own"
     (said,) = shop.environment().values()
-    monkeypatch.setenv(f"AIRFLOW_CONN_{other.upper()}", said)
+    alike = {**json.loads(said), "extra": json.dumps({"login_timeout": 5})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{other.upper()}", json.dumps(alike))
     apart = {**json.loads(said), "extra": json.dumps({"read_only": "true"})}
     monkeypatch.setenv(f"AIRFLOW_CONN_{elsewhere.upper()}", json.dumps(apart))
     looks: list[int] = []
     look = shared.look
 
-    def counted(source: Any, watches: Any, now: Any) -> Any:
+    def counted(hook: Any, sources: Any, watches: Any, now: Any) -> Any:
         looks.append(len(watches))
-        return look(source, watches, now)
+        return look(hook, sources, watches, now)
 
     monkeypatch.setattr(shared, "look", counted)
 
@@ -455,7 +472,7 @@ def test_connections_that_name_one_login_of_one_database_share_one_poll(
             assert (await queues[0].get())["upto"] == cut
             while 2 not in looks:
                 await asyncio.sleep(0.01)
-            mine = [poll for (loop, _), poll in shared._polls.items() if loop is asyncio.get_running_loop()]
+            mine = [poll for (loop, *_), poll in shared._polls.items() if loop is asyncio.get_running_loop()]
             polls = len([poll for poll in mine if not poll.ended])
         await asyncio.sleep(0)
         assert all(poll.ended for poll in mine), "nobody watches any more"

@@ -9,17 +9,21 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import TableNotFoundError
-from airflow_provider_mssql_cdc.core.feed import Probe
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Probe
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
+from airflow_provider_mssql_cdc.core.wake import Seen
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.looking import look
 from airflow_provider_mssql_cdc.hooks.watch import REFRESH, Watch, WatchRequest
 from airflow_provider_mssql_cdc.triggers import shared
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger
 from airflow_provider_mssql_cdc.triggers.polling import BackOff
 from airflow_provider_mssql_cdc.triggers.shared import Subscription, Tick
 from tests.support.hooks.source import CONN_ID, TARGET, Source
+
+SOURCES = MsSqlCdcEventTrigger.sources
 
 
 class NoVariables:
@@ -33,7 +37,7 @@ class NoVariables:
 
 
 def tick(cut: int) -> Tick:
-    return Tick(Probe(Lsn(cut.to_bytes(10)), {}, {}))
+    return Tick(Seen({CaptureInstance.KIND: Probe(Lsn(cut.to_bytes(10)), {}, {})}))
 
 
 def subscription() -> Subscription:
@@ -97,18 +101,18 @@ def test_a_watch_that_cannot_refresh_costs_no_statement_until_it_is_old(source: 
     )
     now, second = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC), datetime.timedelta(seconds=1)
     with source.hook() as hook:
-        look(CdcSource(hook), [good, bad], now)
+        look(hook, (CdcSource(hook),), [good, bad], now)
         assert isinstance(bad.trouble, TableNotFoundError)
         source.enable("dbo.b")
-        look(CdcSource(hook), [good, bad], now + second)
+        look(hook, (CdcSource(hook),), [good, bad], now + second)
         assert isinstance(bad.trouble, TableNotFoundError)
         for number in range(2, 5):
             hook.sent.clear()
-            look(CdcSource(hook), [good, bad], now + number * second)
+            look(hook, (CdcSource(hook),), [good, bad], now + number * second)
             assert len(hook.sent) == 1
         source.sql("CREATE SCHEMA nothing")
         source.sql("CREATE TABLE nothing.more (id int)")
-        look(CdcSource(hook), [good, bad], now + REFRESH + second)
+        look(hook, (CdcSource(hook),), [good, bad], now + REFRESH + second)
     assert bad.trouble is None
 
 
@@ -116,7 +120,7 @@ def test_what_ends_a_poll_ends_all_that_take_part(source: Source, monkeypatch: p
     for name, value in source.environment().items():
         monkeypatch.setenv(name, value)
     place = subscription()
-    monkeypatch.setitem(shared._subscriptions, CONN_ID, {place})
+    monkeypatch.setitem(shared._subscriptions, (CONN_ID, SOURCES), {place})
 
     def broken(*_: object) -> None:
         raise MemoryError
@@ -124,8 +128,52 @@ def test_what_ends_a_poll_ends_all_that_take_part(source: Source, monkeypatch: p
     monkeypatch.setattr(shared.Poll, "_put", broken)
 
     async def scenario() -> None:
-        async for _ in shared.poll_for_all(CONN_ID):
+        async for _ in shared.poll_for_all(CONN_ID, SOURCES):
             raise AssertionError("there is no result")
 
     with pytest.raises(MemoryError):
         asyncio.run(scenario())
+
+
+def test_a_stream_that_comes_when_the_last_one_has_left_gets_a_poll_of_its_own(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the tick of the loop in which the old poll is told to end and has not ended yet."""
+    for name, value in source.environment().items():
+        monkeypatch.setenv(name, value)
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    monkeypatch.setitem(shared._subscriptions, (CONN_ID, SOURCES), {subscription()})
+
+    async def scenario() -> list[Tick]:
+        first, second = shared.poll_for_all(CONN_ID, SOURCES), shared.poll_for_all(CONN_ID, SOURCES)
+        seen = [await anext(first)]
+        (poll,) = shared._polls.values()
+        await first.aclose()
+        assert poll.ended, "who comes in this tick must not take part"
+        seen.append(await anext(second))
+        await second.aclose()
+        return seen
+
+    monkeypatch.setattr(shared, "_polls", {})
+    assert [tick.error for tick in asyncio.run(scenario())] == [None, None]
+
+
+def test_streams_of_one_connection_all_see_each_poll(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in source.environment().items():
+        monkeypatch.setenv(name, value)
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.a")
+    monkeypatch.setitem(shared._subscriptions, (CONN_ID, SOURCES), {subscription()})
+    monkeypatch.setattr(shared, "_polls", {})
+
+    async def scenario() -> None:
+        first, second = shared.poll_for_all(CONN_ID, SOURCES), shared.poll_for_all(CONN_ID, SOURCES)
+        await anext(first)
+        await anext(second)
+        await anext(first)
+        await second.aclose()
+        await anext(first)
+        await first.aclose()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_mssql_cdc.core.changes import check_history_key
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, FeedError, KeyRequiredError
-from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.feed import Feed, refused_shapes
 from airflow_provider_mssql_cdc.core.shapes import IGNORE, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -68,18 +68,14 @@ def check_suited(
     :raises FeedError: if the feed does not serve the shape
     :raises KeyRequiredError: if the key is missing, or not enforced where it must be
     """
-    _check_ability(name, feed, shape)
-    _check_key(name, options, shape, key, enforced=enforced)
-
-
-def _check_ability(name: TableName, feed: Feed, shape: str) -> None:
-    if not feed.CAN.serves(shape):
+    refused = refused_shapes(feed, [shape], history=options.history, deletes=options.deletes, key=key, unique=enforced)
+    if shape in refused:
         raise FeedError(
-            f"{shape} cannot be loaded from {feed}.",
+            f"{refused[shape]}.",
             table=str(name),
-            advice=f"It serves {', '.join(filter(feed.CAN.serves, SHAPES))}: name these as the shapes of the table's "
-            "entry.",
+            advice="Name other shapes in the table's entry, or other options of this one.",
         )
+    _check_key(name, options, shape, key, enforced=enforced)
 
 
 def _check_key(name: TableName, options: TableOptions, shape: str, key: Sequence[str], *, enforced: bool) -> None:

@@ -160,12 +160,12 @@ def _readable_from(feed: Feed, probe: Probe | None) -> Position | None:
     return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
 
 
-def check_history(name: TableName, sink: SinkState, history: Lineage) -> None:
-    """Refuse a position of another history: after a restore, or after CDC was disabled and enabled again.
+def check_lineage(name: TableName, sink: SinkState, lineage: Lineage) -> None:
+    """Refuse a position of another log lineage: after a restore, or after CDC was disabled and enabled again.
 
     :raises RestoredError: saying which proof failed
     """
-    if why := history.contradiction(sink.position, sink.witness):
+    if why := lineage.contradiction(sink.position, sink.witness):
         raise restored(name, f"the checkpoint stands at {sink.position}", why)
 
 
@@ -233,7 +233,7 @@ def assess(
     turn = turn or Turn(options.shapes)
     loaded = checkpoint.loaded if checkpoint else {}
     sinks = {shape: loaded.get(shape) for shape in turn.shapes}
-    failed = errors_of(sinks, lambda _, sink: check_history(name, sink, probe.lineage))
+    failed = errors_of(sinks, lambda _, sink: check_lineage(name, sink, probe.lineage))
     sinks = _left(sinks, failed)
     feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
     key, unique = choose_key(name, feed, options.key)

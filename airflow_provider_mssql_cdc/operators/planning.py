@@ -26,7 +26,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
     assess,
     by_age,
-    check_history,
+    check_lineage,
     checkpoint_steps,
     choose_feed,
     closed_gap,
@@ -37,7 +37,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, discover, look, read_checkpoints
@@ -97,11 +97,11 @@ def _plan_source(
     cut = probe.cut
     if cut is None:
         return None
-    limited = _limited(source, candidates, probe, request, cut)
-    if limited < cut:
-        log.info("limited to %s of %s", limited, cut)
-        probe = source.probe(positions, status=status, upto=limited, witnesses=witnesses(plan))
-        cut = probe.cut or limited
+    admitted = _limited(source, candidates, probe, request, cut)
+    if admitted < cut:
+        log.info("limited to %s of %s", admitted, cut)
+        probe = source.probe(positions, status=status, upto=admitted, witnesses=witnesses(plan))
+        cut = probe.cut or admitted
         leave_out_unreadable(source, plan, candidates)
         _look_again(plan, candidates, probe, request)
     plan.keep_witness(probe)
@@ -278,20 +278,20 @@ def _look_again(plan: RunPlan, candidates: dict[TableName, Candidate], probe: Pr
         try:
             if readable_from is None:
                 raise _vanished(name, candidate.feed)
-            candidates[name] = closed_gap(_of_history(candidate, probe), readable_from, plan.options[name])
+            candidates[name] = closed_gap(_of_lineage(candidate, probe), readable_from, plan.options[name])
         except MsSqlCdcError as error:
             del candidates[name]
             plan.failures[name] = error
 
 
-def _of_history(candidate: Candidate, probe: Probe) -> Candidate:
-    """The candidate without the sinks whose positions are of another history.
+def _of_lineage(candidate: Candidate, probe: Probe) -> Candidate:
+    """The candidate without the sinks whose positions are of another log lineage.
 
     :raises RestoredError: if none is left
     """
 
     def check(_: str, sink: SinkState) -> None:
-        check_history(candidate.name, sink, probe.lineage)
+        check_lineage(candidate.name, sink, probe.lineage)
 
     return candidate.without(errors_of(candidate.sinks, check))
 
@@ -310,7 +310,7 @@ def _limited(
     }
     if not windows:
         return upto
-    return source.limit(windows, upto, transactions=request.max_transactions, rows=request.max_rows)
+    return limited(source, windows, upto, transactions=request.max_transactions, rows=request.max_rows)
 
 
 def _decide(

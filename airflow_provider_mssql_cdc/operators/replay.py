@@ -11,19 +11,20 @@ from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
+    FeedError,
     GapError,
     IntervalError,
     IntervalNotReachedError,
     MsSqlCdcError,
     SourceRestoredError,
 )
-from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     check_ddl,
-    check_history,
+    check_lineage,
     check_schema,
     choose_feed,
     table_spec,
@@ -72,7 +73,10 @@ def plan_replay(
     chosen: dict[TableName, Feed] = {}
     for name, group in feeds.items():
         try:
-            chosen[name] = choose_feed(name, group, plan.checkpoints[name], plan.options[name].shapes)
+            feed = choose_feed(name, group, plan.checkpoints[name], plan.options[name].shapes)
+            for why in refused_options(feed, replay=True):
+                raise FeedError(f"{why}.", table=str(name))
+            chosen[name] = feed
         except MsSqlCdcError as error:
             plan.failures[name] = error
     positions = {feed.name: after for feed in chosen.values()}
@@ -90,7 +94,7 @@ def plan_replay(
         checkpoint = plan.checkpoints[name]
         try:
             for sink in checkpoint.loaded.values() if checkpoint is not None else ():
-                check_history(name, sink, probe.lineage)
+                check_lineage(name, sink, probe.lineage)
             check_ddl(name, [change for change in ddl if change.capture_instance == feed.name], after, upto)
             spec = _replayed(name, feed, plan, probe, request)
             if spec is not None:

@@ -119,7 +119,8 @@ def told(zone: str, change: datetime.datetime, newest: float, scan: float, now: 
     return "in time" if lag is None else "late" if lag.late else "unknown"
 
 
-minutes_around = st.floats(-240, 240)
+# whole seconds: less than a microsecond before the change is no time of its own
+minutes_around = st.integers(-14_400, 14_400).map(lambda seconds: seconds / 60)
 
 
 # the first example reads the zones of the world

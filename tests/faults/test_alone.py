@@ -10,9 +10,9 @@ from unittest import mock
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcPermissionError
-from airflow_provider_mssql_cdc.core.feed import DdlChange
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.position import KINDS
-from airflow_provider_mssql_cdc.core.wake import Reason, Wake, WakeRules, Watched, decide, positions_to_probe
+from airflow_provider_mssql_cdc.core.wake import Reason, Seen, Wake, WakeRules, Watched, decide, positions_to_probe
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from tests.support.core.positions import Counted
@@ -52,7 +52,8 @@ def _wake(world: World) -> Wake | None:
         Watched(name_of(table), tuple(feeds[name_of(table)]), world.checkpoint(table), shapes=tuple(world.shapes))
         for table in source.TABLES
     ]
-    return decide(tables, changes.probe(positions_to_probe(tables)), RULES, now=now, waiting_since=now)
+    seen = Seen({CaptureInstance.KIND: changes.probe(positions_to_probe(tables, CaptureInstance))})
+    return decide(tables, seen, RULES, now=now, waiting_since=now)
 
 
 def _equal(world: World, *shapes: str) -> None:

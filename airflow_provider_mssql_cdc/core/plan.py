@@ -91,10 +91,12 @@ class NotYet:
     """A table that has nothing to load before the capture has reached it.
 
     :param reason: what is waited for
+    :param failed: shape to why it cannot be loaded then either
     """
 
     name: TableName
     reason: str
+    failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
 
 
 def choose_feed(
@@ -255,7 +257,7 @@ def assess(
                 advice="Either it was just enabled anew, or the login may not see it: SELECT on all captured columns "
                 f"and membership in the gating role are needed. {RESET_ADVICE}",
             )
-        return NotYet(name, f"{feed} was just enabled; nothing is captured yet")
+        return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]

@@ -64,6 +64,7 @@ class Outcome:
         """The same with the commands that errors advise written out."""
         errors = [*self.plan.failures.items()]
         errors += [(name, error) for name, c in self.plan.candidates.items() for error in c.failed.values()]
+        errors += [(waiting.name, error) for waiting in self.plan.waiting for error in waiting.failed.values()]
         for name, error in errors:
             if error.advice is not None:
                 error.advice = whole(error.advice, self.plan.identity(name))
@@ -135,9 +136,11 @@ class Outcome:
         for name, error in self.plan.failures.items():
             turn = self.plan.turns.get(name)
             yield name, turn.shapes if turn else self.plan.options[name].shapes, error
-        for name, candidate in self.plan.candidates.items():
+        found = [(name, candidate.failed) for name, candidate in self.plan.candidates.items()]
+        found += [(waiting.name, waiting.failed) for waiting in self.plan.waiting]
+        for name, failed in found:
             if name not in self.plan.failures:
-                for shape, error in candidate.failed.items():
+                for shape, error in failed.items():
                     yield name, (shape,), error
 
     def _is_stored(self, table: TableName, shapes: Sequence[str], reason: str, now: datetime.datetime) -> bool:

@@ -6,7 +6,7 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -92,7 +92,7 @@ class TableLoad:
         self._unreported = [marker for marker in self._unreported if not self._reading.has_read(marker, windows)]
         if windows:
             with self._timed("read"):
-                self.stage_windows(windows, [sink for sink, _ in read])
+                self.stage_windows(windows, before_images=any(sink.rows.before_images for sink, _ in read))
         for sink, state, todo in plans:
             with self._alone(sink.shape):
                 self._done.append(self._settle(sink, state, todo))
@@ -113,7 +113,8 @@ class TableLoad:
             for after in steps.lost.values():
                 raise gap(self._table, after, state.readable_from)
         with self._timed("read"):
-            staged = self.stage_windows([*dict.fromkeys(steps.windows.values())], sinks)
+            windows = [*dict.fromkeys(steps.windows.values())]
+            staged = self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in sinks))
             for window in steps.windows.values():
                 self._reading.check_whole(window)
         with self._timed("commit"):
@@ -142,12 +143,14 @@ class TableLoad:
             warnings=tuple(self._warnings),
         )
 
-    def stage_windows(self, windows: Sequence[Window], sinks: Iterable[Sink]) -> Staged:
-        """Stage all windows, each change once, as these sinks need them.
+    def stage_windows(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
+        """Stage all windows, each change once.
+
+        :param before_images: whether some sink needs them
 
         :raises MsSqlCdcError: as ``Reading.stage`` does
         """
-        return self._reading.stage(windows, before_images=any(sink.rows.before_images for sink in sinks))
+        return self._reading.stage(windows, before_images=before_images)
 
     @contextmanager
     def _alone(self, *shapes: str) -> Iterator[None]:

@@ -63,7 +63,7 @@ def test_it_shows_the_steps_of_each_table_and_does_none(
     assert capsys.readouterr().out.splitlines() == [
         f"to {cut}",
         f"dbo.a: read mirror ({loaded}, {cut}]",
-        "dbo.b: copy mirror for the first time, then read mirror from the copy on, to the cut",
+        "dbo.b: copy mirror for the first time, then read mirror from its low on, to the cut",
         "dbo.off: change data capture is off: a run enables it",
         "A marker in a target may shorten this: the job goes on from there, and loads nothing twice.",
     ]

@@ -455,6 +455,12 @@ class TestKey:
             verdict(instances=[keyless], options=dataclasses.replace(OPTIONS, shapes=("mirror",)))
         assert choose_key(ORDERS, keyless, None) == ((), False)
 
+    def test_what_cannot_be_loaded_is_told_while_the_capture_is_waited_for(self):
+        keyless = instance(index_key=(), primary_key=(), min_lsn=99)
+        waiting = verdict(instances=[keyless], options=dataclasses.replace(OPTIONS, shapes=("mirror", "history")))
+        assert isinstance(waiting, NotYet)
+        assert "mirror needs a key" in str(waiting.failed["mirror"])
+
     def test_a_mirror_without_key_keeps_no_history_from_being_loaded(self):
         found = verdict(
             instances=[instance(index_key=(), primary_key=())],

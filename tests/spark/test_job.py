@@ -343,7 +343,7 @@ def test_attempts_of_one_job_do_not_touch_each_others_rows(spark, orders):
     orders.wait_captured()
     job = orders.spec(orders.table("dbo.orders", at=first), upto=orders.max_lsn())
     session, window = table_session(spark), Window(first["mirror"][0], job.upto.of(Lsn))
-    other = TableLoad(job, job.tables[0], parts(session, job)).stage_windows([window])
+    other = TableLoad(job, job.tables[0], parts(session, job)).stage_windows([window], before_images=True)
 
     receipt = run(spark, job)
 
@@ -364,7 +364,7 @@ def test_several_windows_are_read_with_no_more_connections_than_one(spark, order
     session = table_session(spark)
     load = TableLoad(job, job.tables[0], parts(session, job))
 
-    staged = load.stage_windows([Window(start, cuts[0]), Window(cuts[0].next(), cuts[2])])
+    staged = load.stage_windows([Window(start, cuts[0]), Window(cuts[0].next(), cuts[2])], before_images=True)
 
     assert len(staged.files.files) == 2
     found = staged.rows(Window(start, cuts[2])).orderBy("_n").collect()

@@ -456,7 +456,7 @@ class TestKey:
         assert choose_key(ORDERS, keyless, None) == ((), False)
 
     def test_what_cannot_be_loaded_is_told_while_the_capture_is_waited_for(self):
-        keyless = instance(index_key=(), primary_key=(), min_lsn=99)
+        keyless = instance(index_key=(), primary_key=(), min_lsn=None)
         waiting = verdict(instances=[keyless], options=dataclasses.replace(OPTIONS, shapes=("mirror", "history")))
         assert isinstance(waiting, NotYet)
         assert "mirror needs a key" in str(waiting.failed["mirror"])

@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerCheckpointError,
     ParameterError,
     SqlServerError,
+    unnamed,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -268,7 +269,7 @@ class Watch:
                     table.name,
                     failed.began.isoformat(" ", "seconds"),
                     self.rules.max_idle,
-                    failed.reason,
+                    unnamed(failed.reason, table.name),
                 )
         self._begun = True
 

@@ -325,7 +325,7 @@ def test_failed_tables_are_named_when_it_begins_to_wait(
 ) -> None:
     seen = fingerprint([instance(shop, "a")])
     loaded(shop, monkeypatch, "b")
-    loaded(shop, monkeypatch, "a", failed=Failure("no luck at all", utc_now(), seen))
+    loaded(shop, monkeypatch, "a", failed=Failure("dbo.a: no luck at all", utc_now(), seen))
     wait = sensor(max_idle=7200)
     assert not wait.poke({})
     assert not wait.poke({})

@@ -20,7 +20,7 @@ _COMMANDS = {
 }
 
 
-_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "pyarrow", "sqlglot"})
+_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "psutil", "pyarrow", "sqlglot"})
 
 
 def parser() -> argparse.ArgumentParser:

@@ -94,7 +94,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def spark_starts() -> int:
-    """Return how many times Spark was started so far, in all processes of this run."""
+    """How many times Spark was started so far, in all processes of this run."""
     notes = ROOT / "spark-starts"
     return len(notes.read_text().splitlines()) if notes.exists() else 0
 
@@ -126,7 +126,7 @@ def spark_session(folder: Path) -> SparkSession:
 
 
 def spark_settings(folder: Path) -> dict[str, str]:
-    """Return the settings of a Spark with catalogs whose tables lie in the folder."""
+    """The settings of a Spark with catalogs whose tables lie in the folder."""
     from airflow_provider_mssql_cdc.core import formats
     from airflow_provider_mssql_cdc.operators import jars
 

@@ -56,7 +56,7 @@ def server() -> Iterator[Sandbox]:
 
 
 def events(server: Sandbox) -> list[Row]:
-    """Return the change rows in their order, as a history holds them."""
+    """The change rows in their order, as a history holds them."""
     times = {
         row["start_lsn"]: row["tran_end_time"]
         for row in server.execute("SELECT * FROM cdc.lsn_time_mapping")[0].to_pylist()
@@ -77,7 +77,7 @@ def events(server: Sandbox) -> list[Row]:
 
 
 def values(row: Row) -> Row:
-    """Return the source's columns of a row of the sandbox, which counts ticks of 100 ns since the year 1."""
+    """The source's columns of a row of the sandbox, which counts ticks of 100 ns since the year 1."""
     at = datetime.datetime(1, 1, 1) + datetime.timedelta(microseconds=row["at"] // 10)
     return {name: at if name == "at" else value for name, value in row.items() if not name.startswith("__$")}
 

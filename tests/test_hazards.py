@@ -16,7 +16,7 @@ REFERENCE = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)+)`")
 
 @functools.cache
 def defined_in(path: str) -> frozenset[str]:
-    """Return the tests of a file, as pytest names them behind its path."""
+    """The tests of a file, as pytest names them behind its path."""
     found = set()
     for node in ast.parse((ROOT / path).read_text()).body:
         members = node.body if isinstance(node, ast.ClassDef) else [node]

@@ -1,14 +1,19 @@
 """The wheel, installed alone into a clean environment, registers the provider."""
 
+import ast
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from airflow_provider_mssql_cdc.cli import _SANDBOX_EXTRA
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,3 +85,34 @@ from importlib.resources import files
 print(files("airflow_provider_mssql_cdc").joinpath("py.typed").is_file())
 """
     assert run(clean_python, "-c", script).strip() == "True"
+
+
+def imported(room: str) -> set[str]:
+    """The modules of others that a room of the package imports, wherever in its files."""
+    found = set()
+    for path in (ROOT / "airflow_provider_mssql_cdc" / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"airflow_provider_mssql_cdc"}
+
+
+def test_the_extra_declares_what_sandbox_and_demo_import_and_nothing_else():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {
+        extra: {re.split(r"[<>=\[;]", requirement)[0] for requirement in requirements}
+        for extra, requirements in {"": project["dependencies"], **project["optional-dependencies"]}.items()
+    }
+    known = {module: {name.lower() for name in names} for module, names in packages_distributions().items()}
+    # who uses the fixtures of the sandbox has pytest
+    modules = imported("sandbox") - {"pytest"}
+    assert [module for module in modules if not known[module] & declared["sandbox"]] == []
+    # SQLAlchemy comes with Airflow, pymssql with its provider for SQL Server
+    others = imported("cli") - modules - {"airflow", "sqlalchemy", "pymssql"}
+    assert [module for module in others if not known[module] & set().union(*declared.values())] == []
+    modules |= {module for module in others if known[module] & declared["sandbox"]}
+    assert set().union(*(known[module] & declared["sandbox"] for module in modules)) == declared["sandbox"]
+    # of these the command line says how to install them
+    assert modules == _SANDBOX_EXTRA

@@ -20,7 +20,7 @@ _COMMANDS = {
 }
 
 
-_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "pyarrow", "sqlglot"})
+_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "psutil", "pyarrow", "sqlglot"})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,8 +89,8 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     plan = commands.add_parser(
         "plan",
         help="show what a load would do now",
-        description="Show what a load would do now, table by table, by the checkpoints and the source. It goes to the "
-        "newest position, writes nothing, and enables nothing.",
+        description="Show what a load would do now, table by table, by the checkpoints and the source. It goes to upto "
+        "where the DAG says a position, else to the newest one; it writes nothing, and enables nothing.",
     )
     plan.add_argument("--dag", metavar="D", required=True, help="DAG id")
     plan.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")

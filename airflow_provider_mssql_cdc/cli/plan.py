@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, ParameterError
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, ParameterError, unnamed
 from airflow_provider_mssql_cdc.core.patterns import matches, parse_name
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import is_said
@@ -74,14 +74,17 @@ def _task(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
 
 
 def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
-    """The plan to the newest position, and whether a run would enable change data capture.
+    """The plan to the cut that the DAG says, else to the newest position; and whether a run would enable change data
+    capture.
 
     :raises MsSqlCdcError: if nothing can be planned at all
     """
     from airflow.models import Connection
 
     from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+    from airflow_provider_mssql_cdc.operators.outcome import Outcome
     from airflow_provider_mssql_cdc.operators.planning import plan_load
+    from airflow_provider_mssql_cdc.operators.request import cut_given
 
     try:
         connection: Any = Connection.get_connection_from_secrets(task.mssql_conn_id)
@@ -91,8 +94,11 @@ def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
     enables = request.on_disabled == "enable"
     if enables:
         request = dataclasses.replace(request, on_disabled="skip")
+    # what a template or another task says is known when that runs
+    upto = cut_given(task.upto) if isinstance(task.upto, str) and is_said(task.upto) else None
     with contextlib.closing(MsSqlCdcHook(task.mssql_conn_id, connection=connection)) as hook:
-        return plan_load(hook, CheckpointStore(MetadataVariables()), request, None), enables
+        plan = plan_load(hook, CheckpointStore(MetadataVariables()), request, upto, task._sources(hook))
+    return Outcome(plan).with_whole_commands().plan, enables
 
 
 def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
@@ -105,12 +111,12 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
         then = "a run enables it" if enables else "left out"
         said[name] = [f"change data capture is off: {then}"]
     for name, candidate in plan.candidates.items():
-        said[name] += [f"{shape} fails: {error}" for shape, error in candidate.failed.items()]
+        said[name] += [f"{shape} fails: {unnamed(error, name)}" for shape, error in candidate.failed.items()]
     for name, turn in plan.turns.items():
-        resting = [f"{shape} rests: {failure.reason}" for shape, failure in turn.resting.items()]
+        resting = [f"{shape} rests: {unnamed(failure.reason, name)}" for shape, failure in turn.resting.items()]
         said[name] = [*said.get(name, []), *resting]
     for name, error in plan.failures.items():
-        said[name] = [f"fails: {error}"]
+        said[name] = [f"fails: {unnamed(error, name)}"]
     for name, lines in sorted(said.items()):
         for line in lines:
             yield name, line

@@ -31,6 +31,15 @@ class MsSqlCdcError(Exception):
         return f"{text} {self.advice}" if self.advice else text
 
 
+def unnamed(text: object, table: object) -> str:
+    """An error's text without the table's name before it, for a line that begins with that name.
+
+    :param text: or the error
+    :param table: its name
+    """
+    return str(text).removeprefix(f"{table}: ")
+
+
 class ParameterError(MsSqlCdcError, ValueError):
     """A parameter of sensor, trigger or load has no meaning."""
 
@@ -244,11 +253,7 @@ class LoadFailedError(MsSqlCdcError):
     def __init__(
         self, failures: dict[str, str], *, permanent: bool, others: dict[str, int], late: str | None = None
     ) -> None:
-        # the error of a table begins with its name
-        lines = (
-            reason if reason.startswith(f"{table}: ") else f"{table}: {reason}"
-            for table, reason in sorted(failures.items())
-        )
+        lines = (f"{table}: {unnamed(reason, table)}" for table, reason in sorted(failures.items()))
         rest = ", ".join(f"{number} {_OTHERS[status]}" for status, number in sorted(others.items()))
         super().__init__(
             f"{len(failures)} of {len(failures) + sum(others.values())} table(s) failed"

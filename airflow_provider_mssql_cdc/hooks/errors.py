@@ -132,7 +132,7 @@ def refused_with(error: BaseException) -> set[int]:
 
 
 def _driver_text(raw: str) -> str:
-    """Return DB-Library's sentences, each once."""
+    """DB-Library's sentences, each once."""
     lines = [line for line in raw.splitlines() if line and not _DRIVER_CODE.search(line)]
     return "; ".join(dict.fromkeys(lines)) + "."
 

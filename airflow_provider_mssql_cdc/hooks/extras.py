@@ -119,7 +119,7 @@ def as_seconds(value: Any, name: str) -> int:
 
 
 def encrypt(extras: Mapping[str, Any]) -> str:
-    """Return ``true`` (the default), ``false`` or ``strict``, as mssql-jdbc calls it.
+    """How connections are encrypted, as mssql-jdbc calls it: ``true`` (the default), ``false`` or ``strict``.
 
     :raises ConnectionSettingError: for anything else
     """

@@ -100,7 +100,7 @@ class MsSqlCdcHook(ReadingHook):
         return Running.RUNNING if started is not None and stopped is None else Running.STOPPED
 
     def _seen(self, statement: str) -> list[Row]:
-        """Return no rows where the login may not read them, or the platform has no such thing."""
+        """The rows of a statement; none where the login may not read them, or the platform has no such thing."""
         try:
             return self.query(statement)
         except (LoginError, ServerUnreachableError, DatabaseUnavailableError):
@@ -109,7 +109,7 @@ class MsSqlCdcHook(ReadingHook):
             return []
 
     def server_timezone(self) -> str | None:
-        """Return ``UTC``, or the Windows name of the server's zone; None where the server cannot say (before 2022)."""
+        """``UTC``, or the Windows name of the server's zone; None where the server cannot say (before 2022)."""
         status = self.database_status()
         if status.engine_edition == AZURE_SQL_DATABASE:
             return "UTC"

@@ -20,7 +20,7 @@ _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 def database(connection: Connection) -> DatabaseSpec:
-    """Return host, port, database and settings; user and password are not among them.
+    """Host, port, database and settings of a target; user and password are not among them.
 
     Of the extras, ``sslmode``, ``sslrootcert`` and ``connect_timeout`` are read, which mean the same to libpq and to
     the JDBC driver; others are left out with a warning. ``sslmode`` is ``require`` unless the extra says otherwise.

@@ -200,7 +200,7 @@ class ReadingHook(ConnectedHook):
         )
 
     def similar_tables(self, table: TableName) -> list[TableName]:
-        """Return up to five tables that the login sees and whose names are near this one, the nearest first."""
+        """Up to five tables that the login sees and whose names are near this one, the nearest first."""
         seen: dict[str, list[TableName]] = defaultdict(list)
         for schema, name in self.query(statements.NAMES):
             seen[name.casefold()].append(TableName(schema, name))
@@ -220,7 +220,7 @@ class ReadingHook(ConnectedHook):
         return self._instances(rows, found, self.where.login)
 
     def is_tracked(self, table: TableName) -> bool:
-        """Return ``sys.tables.is_tracked_by_cdc``.
+        """Whether the table has a capture instance, as ``sys.tables.is_tracked_by_cdc`` says.
 
         :raises TableNotFoundError: if the login sees no such table
         """
@@ -269,13 +269,13 @@ class ReadingHook(ConnectedHook):
         return None
 
     def max_text_repl_size(self) -> int | None:
-        """Return ``max text repl size`` in bytes, -1 for no limit; None where the login cannot see it."""
+        """``max text repl size`` in bytes, -1 for no limit; None where the login cannot see it."""
         return self.database_status().max_text_repl_size
 
     # Positions and times.
 
     def max_lsn(self) -> Lsn | None:
-        """Return ``sys.fn_cdc_get_max_lsn``; None while nothing is captured."""
+        """The newest captured LSN, of ``sys.fn_cdc_get_max_lsn``; None while nothing is captured."""
         return lsn(self.query(statements.MAX_LSN)[0][0])
 
     def min_lsn(self, capture_instance: str) -> Lsn | None:
@@ -289,11 +289,11 @@ class ReadingHook(ConnectedHook):
         return lsn(rows[0][0])
 
     def increment(self, position: Lsn) -> Lsn:
-        """Return ``sys.fn_cdc_increment_lsn``: the server's answer, where ``Lsn.next`` is ours."""
+        """The next LSN, of ``sys.fn_cdc_increment_lsn``: the server's answer, where ``Lsn.next`` is ours."""
         return Lsn(bytes(self.query(statements.INCREMENT, (bytearray(position.value),))[0][0]))
 
     def decrement(self, position: Lsn) -> Lsn:
-        """Return ``sys.fn_cdc_decrement_lsn``."""
+        """The LSN before, of ``sys.fn_cdc_decrement_lsn``."""
         return Lsn(bytes(self.query(statements.DECREMENT, (bytearray(position.value),))[0][0]))
 
     def lsn_to_time(self, position: Lsn) -> datetime.datetime | None:
@@ -319,7 +319,7 @@ class ReadingHook(ConnectedHook):
         return Witness(Lsn(bytes(rows[0][0])), rows[0][1]) if rows else None
 
     def witnesses(self, lsns: Collection[Lsn]) -> dict[Lsn, datetime.datetime]:
-        """Return those of the LSNs that are mapped, with their times: one statement."""
+        """Those of the LSNs that are mapped, with their times: one statement."""
         return self.probe({}, witnesses=lsns).mapped
 
     def transactions_between(self, after: Lsn, upto: Lsn, limit: int = 1000) -> list[Transaction]:

@@ -176,7 +176,7 @@ def change_table(capture_instance: str) -> str:
 
 
 def packed(lsns: Collection[Lsn]) -> bytearray:
-    """Return LSNs one after the other, for ``unpacked``."""
+    """LSNs one after the other, as ``_unpacked`` takes them apart."""
     return bytearray(b"".join(lsn.value for lsn in lsns))
 
 

@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerCheckpointError,
     ParameterError,
     SqlServerError,
+    unnamed,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
@@ -292,7 +293,8 @@ class Watch:
             failed = table.checkpoint.failure(table.shapes) if table.checkpoint else None
             if failed is not None:
                 began = failed.began.isoformat(" ", "seconds")
-                log.warning("%s fails since %s; it is tried again %s: %s", table.name, began, again, failed.reason)
+                why = unnamed(failed.reason, table.name)
+                log.warning("%s fails since %s; it is tried again %s: %s", table.name, began, again, why)
         self._begun = True
 
     def _mention_untracked(self, status: DatabaseStatus) -> None:

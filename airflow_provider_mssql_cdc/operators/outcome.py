@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, unnamed
 from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
@@ -289,7 +289,7 @@ class Outcome:
             for shape, failure in turn.resting.items() if name not in self.plan.failures else ():
                 since = failure.began.isoformat(" ", "seconds")
                 text = f"its {shape} fails since {since} and is left alone until its capture instance or schema "
-                text += f"changes, max_idle is over, or the task is cleared: {failure.reason}"
+                text += f"changes, max_idle is over, or the task is cleared: {unnamed(failure.reason, name)}"
                 found.setdefault(name, []).append((text, True))
         return {
             name: ("\n".join(dict.fromkeys(text for text, _ in each)), all(permanent for _, permanent in each))

@@ -79,7 +79,7 @@ _MICROSECONDS_TO_1970 = 62_135_596_800_000_000
 
 
 def in_ticks(type_: SqlType, values: Any) -> Any:
-    """Return Arrow timestamps and times as the ticks that types of date and time are held in; others unchanged.
+    """Arrow timestamps and times as the ticks that types of date and time are held in; other values as they are.
 
     A timestamp with a zone is its instant with offset 0 as ``datetimeoffset``.
 

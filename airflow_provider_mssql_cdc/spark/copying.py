@@ -88,7 +88,7 @@ def _read(
 
 
 def _ranges(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> list[str]:
-    """Return WHERE clauses that divide the table by the first key column, in the server's own order of its values."""
+    """The WHERE clauses that divide the table by the first key column, in the server's own order of its values."""
     first = table.schema.column(table.schema.key[0])
     text, value = key_bound(first)
     if connections == 1 or not text:
@@ -115,7 +115,7 @@ def _rows(table: TableSpec) -> str:
 
 
 def range_clauses(key: str, bounds: Sequence[str]) -> list[str]:
-    """Return WHERE clauses of which each row fulfils exactly one.
+    """WHERE clauses of which each row fulfils exactly one.
 
     A row belongs to the first bound that is above it, so it is irrelevant in which order the server sees the bounds:
     a conversion between code pages, or the sort rules of a collation, may change it.

@@ -54,7 +54,7 @@ _FOUND = {
 def differing_rows(
     spark: SparkSession, server: Sandbox, table: TableSpec, keys: int, folder: Path, database: DatabaseSpec | None
 ) -> int:
-    """Return how many rows a table's target lacks or has too many, of all.
+    """How many rows a table's target lacks or has too many, of all.
 
     :param table: of ``source.create``, loaded into one sink before its first change and after the last one
     :param keys: with which it was made
@@ -69,7 +69,7 @@ def differing_rows(
 
 
 def compare(server: Sandbox, table: str, change_table: str, shape: str, keys: int, found: Path) -> int:
-    """Return how many rows a folder of Parquet files lacks or has too many, of all.
+    """How many rows a folder of Parquet files lacks or has too many, of all.
 
     Where columns have other types than in the source, which is printed, all do.
 
@@ -117,7 +117,7 @@ def _types(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
 
 
 def _frame(spark: SparkSession, sink: SinkSpec, database: DatabaseSpec | None) -> DataFrame:
-    """Return a target's rows as another reader sees them."""
+    """A target's rows as another reader sees them."""
     *place, name = sink.table
     if sink.format == PARQUET:
         return read_history(spark, place[0], name)

@@ -33,7 +33,7 @@ _CONNECTIONS = 8
 
 
 def available(targets: Sequence[str]) -> list[str]:
-    """Return the targets without PostgreSQL where none can be had, which is said."""
+    """The targets, without PostgreSQL where none can be had, which is said."""
     if POSTGRESQL in targets and (reason := missing()):
         print(f"PostgreSQL is left out: {reason}", flush=True)
         return [target for target in targets if target != POSTGRESQL]
@@ -55,7 +55,7 @@ class Lab:
     database: DatabaseSpec | None
 
     def loads(self, patterns: tuple[str, ...], target: str, shape: str) -> Loads:
-        """Return the loads of tables into one shape, by as many connections as the operator opens by default."""
+        """The loads of tables into one shape, by as many connections as the operator opens by default."""
         address = {
             ICEBERG: f"iceberg://lake/{shape}",
             DELTA: f"delta+file://{self.folder}/delta_{shape}",
@@ -77,7 +77,7 @@ class Lab:
         return application
 
     def differing(self, loads: Loads, plan: RunPlan, keys: int) -> int:
-        """Return how many rows differ in the targets of a plan.
+        """How many rows differ in the targets of a plan.
 
         :param keys: with which the tables were made
         """

@@ -86,7 +86,7 @@ class Loads:
             hook.close()
 
     def spec(self, plan: RunPlan) -> JobSpec:
-        """Return the job's spec."""
+        """The job's spec."""
         url, options = jdbc_url(self.connection)
         if plan.upto is None or plan.failures:
             raise RuntimeError(f"nothing to load: {plan.failures}")

@@ -37,7 +37,7 @@ _DDL = """CREATE TABLE {table} (
 
 
 def rows(first: int, count: int) -> pa.Table:
-    """Return rows with these keys, always the same ones."""
+    """Rows with these keys, always the same ones."""
     ids = np.arange(first, first + count, dtype=np.int64)
     mixed = (ids * 2_654_435_761) % 1_000_003
     start = np.datetime64(datetime.datetime(2026, 1, 1), "us")
@@ -126,14 +126,14 @@ def _statements(statement: str, first: int, count: int) -> list[str]:
 
 
 def jdbc_url(server: Sandbox) -> str:
-    """Return the server's JDBC URL."""
+    """The server's JDBC URL."""
     return (
         f"jdbc:sqlserver://{server.host}:{server.port};databaseName={DATABASE};encrypt=true;trustServerCertificate=true"
     )
 
 
 def settings(server: Sandbox, folder: Path, targets: Sequence[str] = tuple(formats.FORMATS)) -> dict[str, str]:
-    """Return Spark's settings: what these formats need, a lake in the folder, the logins of source and PostgreSQL."""
+    """Spark's settings: what these formats need, a lake in the folder, the logins of source and PostgreSQL."""
     packages, extensions, conf = [formats.JDBC_DRIVER], [], {}
     for needs in (formats.FORMATS[target] for target in targets):
         packages += needs.packages

@@ -20,7 +20,7 @@ def alternate(candidates: Mapping[str, Callable[[], None]], rounds: int, warm_up
 
 
 def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
-    """Return median, minimum and maximum as text."""
+    """Median, minimum and maximum as text."""
     low, middle, high = min(values), statistics.median(values), max(values)
     return f"{middle:.{digits}f}{unit} ({low:.{digits}f} to {high:.{digits}f}, {len(values)} runs)"
 

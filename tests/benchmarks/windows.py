@@ -73,7 +73,7 @@ def measure(
 
 
 def steps(seconds: Mapping[str, float]) -> str:
-    """Return seconds by step as text; what is folded is worked out while it is committed."""
+    """Seconds by step as text; what is folded is worked out while it is committed."""
     named = {
         **{step: value for step, value in seconds.items() if step not in ("fold", "commit")},
         "fold and commit": seconds.get("fold", 0.0) + seconds.get("commit", 0.0),
@@ -82,7 +82,7 @@ def steps(seconds: Mapping[str, float]) -> str:
 
 
 def growth(before: Measured, now: Measured) -> str:
-    """Return as text whether a change costs more than in the window before, and how the memory grew."""
+    """Whether a change costs more than in the window before, and how the memory grew, as text."""
     cost = now.cost / before.cost
     grown = f"grew by {cost - 1:.0%}" if cost > 1 else f"did not grow: it fell by {1 - cost:.0%}"
     return f"the cost of a change {grown}; peak memory {now.peak / before.peak:.2f} times as much"

@@ -144,6 +144,7 @@ def test_set_takes_all_shapes_at_a_persons_word_and_forgets_what_belonged_to_the
     out = capsys.readouterr().out
     assert f"history, mirror set to {lsn(5)}" in out
     assert "takes it from you" in out
+    assert "Where a column was added, rows that are there keep NULL in it until they change." in out
     assert main(["checkpoint", "list"]) == 0
     assert f"  mirror: loaded to {lsn(5)}, read to {lsn(5)}, an asserted position\n" in capsys.readouterr().out
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
+from airflow_provider_mssql_cdc.core.checkpoint import Failure
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.database import Snapshot
+from airflow_provider_mssql_cdc.core.feed import Feed
+from airflow_provider_mssql_cdc.core.resting import fingerprint
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.support.hooks.source import CONN_ID, TARGET, Source
 from tests.support.operators.group import A, B, Group
 
@@ -22,6 +33,7 @@ from airflow_provider_mssql_cdc.operators.task_group import MsSqlCdcTaskGroup
 with DAG("shop"):
     MsSqlCdcTaskGroup("group", tables=["dbo.*"], target={target!r}, mssql_conn_id={conn!r}, on_disabled="enable")
     MsSqlCdcLoadOperator(task_id="said", tables="{{{{ params.t }}}}", target={target!r})
+    MsSqlCdcLoadOperator(task_id="zeros", tables="a", target={target!r}, mssql_conn_id={conn!r}, upto="0x" + "0" * 20)
     MsSqlCdcLoadOperator(task_id="replay", tables="a", target={target!r}, shapes=["history"], replay=True)
 
     @task
@@ -83,7 +95,76 @@ def test_a_table_with_nothing_to_load_and_one_that_fails_say_so(
     assert plan(tmp_path) == 0
     _, first, second, _ = capsys.readouterr().out.splitlines()
     assert first == f"{A}: nothing to do"
-    assert second.startswith(f"{B}: fails: {B}: the checkpoint has version 99")
+    assert second.startswith(f"{B}: fails: the checkpoint has version 99")
+
+
+def test_an_advice_names_the_whole_command(group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group.loaded(A, B)
+    stored = group.checkpoint(A)
+    assert stored is not None
+    witness = stored.sinks["mirror"].witness
+    assert witness is not None
+    earlier = dataclasses.replace(witness, time=datetime.datetime(2001, 1, 1))
+    group.store.overwrite(
+        dataclasses.replace(stored, sinks={"mirror": dataclasses.replace(stored.sinks["mirror"], witness=earlier)})
+    )
+    assert plan(tmp_path, "--table", str(A)) == 0
+    said = "".join(capsys.readouterr().out.splitlines()[1:-1])
+    assert said.count(f"{A}: ") == 1
+    where = f"--conn {CONN_ID} --database {group.source.name} --table {A} --target {TARGET}"
+    assert f"`mssql-cdc checkpoint reset {where}`" in said
+    assert f"`mssql-cdc checkpoint set {where} --position LSN`" in said
+
+
+def test_what_rests_names_its_table_once(group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group.loaded(A, B)
+    stored = group.checkpoint(A)
+    assert stored is not None
+    with group.source.hook() as hook:
+        seen = fingerprint(hook.capture_instances([A]))
+    group.store.overwrite(
+        stored.failing(["mirror"], Failure(f"{A}: no.", datetime.datetime.now(datetime.UTC), seen, None, False))
+    )
+    assert plan(tmp_path, "--table", str(A)) == 0
+    assert capsys.readouterr().out.splitlines()[1:-1] == [f"{A}: mirror rests: no."]
+
+
+def test_tables_are_read_from_the_sources_of_the_task(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OfA(CdcSource):
+        def discover(self, snapshot: Snapshot) -> dict[TableName, Sequence[Feed]]:
+            return {name: feeds for name, feeds in super().discover(snapshot).items() if name == A}
+
+    def of_a(_: MsSqlCdcLoadOperator, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+        return (OfA(hook),)
+
+    monkeypatch.setattr(MsSqlCdcLoadOperator, "_sources", of_a)
+    assert plan(tmp_path) == 0
+    _, first, second, _ = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{A}: copy mirror")
+    assert second == f"{B}: change data capture is off: a run enables it"
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["said", "by a template"])
+def test_it_goes_to_the_cut_that_the_dag_says_else_to_the_newest_position(
+    group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str], said: bool
+) -> None:
+    loaded = group.loaded(A, B)
+    cut = group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    newest = group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    upto = str(cut) if said else "{{ params.upto }}"
+    (tmp_path / "upto.py").write_text(
+        "from airflow.sdk import DAG\n"
+        "from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator\n"
+        "with DAG('upto'):\n"
+        f"    MsSqlCdcLoadOperator(task_id='load', tables='dbo.*', target={TARGET!r}, mssql_conn_id={CONN_ID!r},"
+        f" upto={upto!r})\n"
+    )
+    assert main(["plan", "--dag", "upto", "--task", "load", "--dags-folder", str(tmp_path)]) == 0
+    to = cut if said else newest
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert (first, second) == (f"to {to}", f"{A}: read mirror ({loaded}, {to}]")
 
 
 @pytest.mark.parametrize(
@@ -92,6 +173,7 @@ def test_a_table_with_nothing_to_load_and_one_that_fails_say_so(
         ({"task": "nope"}, "DAG shop has no task nope: "),
         ({"task": "group.wait"}, "task group.wait is no MsSqlCdcLoadOperator"),
         ({"task": "other"}, "task other is no MsSqlCdcLoadOperator"),
+        ({"task": "zeros"}, "upto='0x00000000000000000000' is no position"),
         ({"task": "replay"}, "its window follows from the data interval of its run"),
         ({"task": "said"}, "tables of task said is said by its run alone"),
         ({"more": ("--table", "dbo.nope")}, "dbo.nope is none of the task's tables"),

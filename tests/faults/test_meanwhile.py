@@ -111,7 +111,7 @@ def test_a_restored_database_that_has_passed_the_cut_again_is_noticed(
 
 
 def _back_to(world: World, position: int) -> Callable[[], None]:
-    """Return what restores the database to a commit."""
+    """What restores the database to a commit."""
 
     def restore() -> None:
         known = list(world.source.commits)

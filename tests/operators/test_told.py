@@ -173,6 +173,16 @@ def test_only_what_was_loaded_is_said_to_be_loaded(task: Task) -> None:
     with pytest.raises(LoadFailedError) as error:
         task.run(tables=["dbo.a"])
     assert str(error.value) == "1 of 1 table(s) failed:\n  dbo.a: no."
+    source = task.group.source
+    source.sql("CREATE TABLE dbo.off (id int NOT NULL PRIMARY KEY)")
+    source.sql("CREATE TABLE dbo.new (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.new")
+    with pytest.raises(LoadFailedError) as error:
+        task.run(tables=["dbo.*"], on_disabled="skip")
+    assert str(error.value) == (
+        "1 of 4 table(s) failed; of the others, 1 without anything new, 1 skipped, 1 waiting for the capture:\n"
+        "  dbo.a: no."
+    )
 
 
 def test_an_advice_names_the_whole_command(task: Task) -> None:

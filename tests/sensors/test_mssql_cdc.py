@@ -422,7 +422,7 @@ def test_failed_tables_are_named_when_it_begins_to_wait(
     seen = fingerprint([instance(shop, "a")])
     loaded(shop, monkeypatch, "b")
     since = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
-    loaded(shop, monkeypatch, "a", failed=Failure("no luck at all", utc_now(), seen, since))
+    loaded(shop, monkeypatch, "a", failed=Failure("dbo.a: no luck at all", utc_now(), seen, since))
     wait = sensor(max_idle=7200)
     assert not wait.poke({})
     assert not wait.poke({})

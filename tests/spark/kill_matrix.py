@@ -144,7 +144,7 @@ def victim_at(point: str, folder: Path, catalogs: Path, format_: str, process: s
 
 
 def submitted(folder: Path, catalogs: Path) -> list[str]:
-    """Return the command that has Spark start the victim."""
+    """The command that has Spark start the victim."""
     properties = folder / "spark.conf"
     properties.write_text("".join(f"{name} {value}\n" for name, value in spark_settings(catalogs).items()))
     return ["spark-submit", "--load-spark-defaults", "--properties-file", str(properties), str(victim.__file__)]

@@ -82,7 +82,7 @@ def _plain(lsn: str) -> str:
 
 
 def drawn(spark, folder, captures, low, high):
-    """Return the table, the staged window, the window, and what is known of each key before it."""
+    """The table, the staged window, the window, and what is known of each key before it."""
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     raw = frame(session, model.raw_rows(captures, low, high))
     staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)

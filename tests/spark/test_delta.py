@@ -37,7 +37,7 @@ class Later(DeltaTable):
 
 @pytest.fixture
 def table(spark, tmp_path):
-    """Return a maker of target objects for one table that was made."""
+    """A maker of target objects for one table that was made."""
 
     def make(spec_id="spec", kind=DeltaTable):
         return kind(table_session(spark), (f"file://{tmp_path}", "t"), spec_id)
@@ -121,7 +121,7 @@ def test_the_properties_remember_a_marker_that_the_log_forgets(table):
 
 
 def remembered(target):
-    """Return the position that the properties remember."""
+    """The position that the properties remember."""
     values = [row["value"] for row in sql(target, "SHOW TBLPROPERTIES {}") if row["key"] == MARKER]
     return [unpacked(value)["load"]["marker"]["position"]["at"] for value in values]
 
@@ -185,7 +185,7 @@ def test_a_table_that_was_emptied_when_the_log_had_forgotten_the_load_holds_noth
 
 @pytest.fixture
 def zone(spark):
-    """Return a setter of the time zone of the JVM, which is UTC again afterwards."""
+    """A setter of the time zone of the JVM, which is UTC again afterwards."""
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
     yield lambda name: zones.setDefault(zones.getTimeZone(name))

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.xdist_group(__name__)
 
 @pytest.fixture
 def table(spark, namespace):
-    """Return a maker of target objects, each with a session of its own, for one table."""
+    """A maker of target objects, each with a session of its own, for one table."""
 
     def make(spec_id="spec"):
         return IcebergTable(table_session(spark), ("lake", namespace, "t"), spec_id)

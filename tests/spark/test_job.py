@@ -859,7 +859,7 @@ def parts(session, job, login=None, connections=2):
 
 
 def login_of(origin) -> Credentials:
-    """A login that may read change tables and tables, as the README asks, and nothing else."""
+    """A login that may read change tables and tables, as docs/operations.md asks, and nothing else."""
     login = f"l{uuid.uuid4().hex[:8]}"
     origin.sql(f"CREATE LOGIN {login} WITH PASSWORD = 'Secret-1'")
     origin.sql(f"CREATE USER {login}; GRANT SELECT ON SCHEMA::cdc TO {login}; GRANT SELECT ON SCHEMA::dbo TO {login}")

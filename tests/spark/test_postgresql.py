@@ -37,7 +37,7 @@ LONGEST = "ä" * 31 + "x"
 
 @pytest.fixture
 def new(spark, postgresql, namespace):
-    """Return a maker of target objects for one table that does not exist."""
+    """A maker of target objects for one table that does not exist."""
 
     def make(name=LONGEST, kind=PostgresqlTable, database=postgresql.spec, secret=None, key=("id",)):
         session = table_session(spark)
@@ -51,14 +51,14 @@ def new(spark, postgresql, namespace):
 
 @pytest.fixture
 def table(new):
-    """Return such a maker for a table that was made."""
+    """Such a maker for a table that was made."""
     new().create(COLUMNS)
     return new
 
 
 @pytest.fixture
 def staged(postgresql, namespace):
-    """Return the names of the staging tables that are there."""
+    """The names of the staging tables that are there."""
 
     def names():
         return sorted(

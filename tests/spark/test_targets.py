@@ -64,7 +64,7 @@ def format_(request):
 
 @pytest.fixture
 def new(request, spark, namespace, format_, tmp_path):
-    """Return a maker of target objects, each with a session of its own, for one table that does not exist."""
+    """A maker of target objects, each with a session of its own, for one table that does not exist."""
     server = request.getfixturevalue("postgresql") if format_ == "postgresql" else None
 
     def make(spec_id="spec"):
@@ -88,7 +88,7 @@ def new(request, spark, namespace, format_, tmp_path):
 
 @pytest.fixture
 def table(new):
-    """Return such a maker for a table that was made."""
+    """Such a maker for a table that was made."""
     new().create(COLUMNS)
     return new
 

@@ -116,7 +116,7 @@ def _change(h: int, table: str, rows: dict[Key, Row], events: list[tuple[str, st
 
 
 def _new_key(h: int, table: str, rows: dict[Key, Row], rng: random.Random) -> Key:
-    """Return a free key out of few, so that keys are deleted and used again."""
+    """A free key out of few, so that keys are deleted and used again."""
     while True:
         number = rng.randint(1, 12)
         key = (h, rng.choice("abc"), number) if table == "parts" else (h, number)
@@ -133,7 +133,7 @@ def _values(table: str, rng: random.Random) -> Row:
 
 
 def literal(value: Any) -> str:
-    """Return a value as T-SQL."""
+    """A value as T-SQL."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

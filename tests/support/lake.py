@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def catalog(name: str, warehouse: Path) -> dict[str, str]:
-    """Return the settings of an Iceberg catalog whose tables lie in a folder."""
+    """The settings of an Iceberg catalog whose tables lie in a folder."""
     return {
         f"spark.sql.catalog.{name}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{name}.type": "hadoop",

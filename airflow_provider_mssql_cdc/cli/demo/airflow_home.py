@@ -30,7 +30,7 @@ def settings(home: Path, dags: Path, warehouse: Path) -> dict[str, str]:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment without any other Airflow or Spark, and with ``extra``."""
+    """This process's environment without any other Airflow or Spark, and with ``extra``."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW") and name != "SPARK_HOME"
     }
@@ -114,7 +114,7 @@ class DagRunner:
 
 
 def explain(log: str, failed: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """Return in one line why a run failed.
+    """Why a run failed, in one line.
 
     :param log: of Airflow and Spark
     :param failed: the tasks that failed, each with the summary that it pushed if it came so far

@@ -73,7 +73,7 @@ def account() -> str | None:
 
 
 def missing() -> str | None:
-    """Return why no PostgreSQL can be had here, None if one can."""
+    """Why no PostgreSQL can be had here; None if one can."""
     if find_programs() is None:
         return f"PostgreSQL's initdb is neither in {_DEBIANS} nor on the PATH"
     if importlib.util.find_spec("psycopg") is None:

@@ -28,7 +28,7 @@ _TESTS: dict[type, Callable[[Any, Any], Any]] = {
 def direct(
     ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]
 ) -> Callable[[], list[pa.RecordBatch]] | None:
-    """Return what reads a SELECT's rows without DuckDB, None where it takes a query.
+    """What reads a SELECT's rows without DuckDB; None where it takes a query.
 
     It reads plain columns, and the row number within each transaction, of one relation that lies in memory; of a
     change table between LSNs and command ids, in clustered order.

@@ -28,7 +28,7 @@ def text(value: str) -> str:
 
 
 def packed(value: Any) -> str:
-    """Return JSON as the value of a table property: hex digits, which neither need quotes nor look like a secret.
+    """JSON as the value of a table property: hex digits, which neither need quotes nor look like a secret.
 
     ``SHOW TBLPROPERTIES`` shows no value in which Spark finds the likes of ``password`` or ``url``, be it in the name
     of a table (docs: spark.redaction.regex, spark.sql.redaction.options.regex).

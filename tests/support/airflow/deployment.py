@@ -153,7 +153,7 @@ class Deployment:
             return database.execute(statement, parameters).fetchall()
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 600) -> Any:
-        """Return what the condition returns as soon as that is true; fail with the logs' ends when time is up."""
+        """What the condition says as soon as that is true; fail with the logs' ends when time is up."""
         deadline, pause = time.monotonic() + seconds, threading.Event()
         while not (found := condition()):
             dead = [name for name, process in self._processes.items() if process.poll() is not None]

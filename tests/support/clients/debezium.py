@@ -111,7 +111,7 @@ class Debezium:
         self._thread.join(30)
 
     def events(self) -> list[Event]:
-        """Return what it has sent so far, table by table in its order."""
+        """What it has sent so far, table by table in its order."""
         found = []
         for topic, value in list(self.records):
             payload = json.loads(value) if value else {}
@@ -122,7 +122,7 @@ class Debezium:
         return found
 
     def wait_for(self, condition: Callable[[list[Event]], bool], seconds: float = 60) -> list[Event]:
-        """Return the events as soon as they fulfil the condition; fail if the connector ends, or when time is up."""
+        """The events as soon as they fulfil the condition; fail if the connector ends, or when time is up."""
         with self._changed:
             done = self._changed.wait_for(lambda: self.ended or condition(self.events()), seconds)
         assert not self.ended, self.ended

@@ -50,17 +50,17 @@ _WIDE = (*_NARROW, Column(3, 3, "note", "int", 4, 10, 0, nullable=True, collatio
 
 @functools.lru_cache(4096)
 def lsn(number: int) -> Lsn:
-    """Return a position as an LSN."""
+    """A position as an LSN."""
     return Lsn(number.to_bytes(10, "big"))
 
 
 def number(position: Lsn) -> int:
-    """Return an LSN as a position."""
+    """An LSN as a position."""
     return int.from_bytes(position.value, "big")
 
 
 def name_of(table: str) -> TableName:
-    """Return the table's name."""
+    """The table's name."""
     return TableName("dbo", table)
 
 

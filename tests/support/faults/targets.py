@@ -135,7 +135,7 @@ class TargetTable:
         return self.state_now()
 
     def state_now(self) -> State:
-        """Return the state, without being struck."""
+        """The state, without being struck."""
         snapshot = self.line[-1] if self.line else None
         found, remembered = self._found(), self.remembered
         if found is not None:
@@ -148,7 +148,7 @@ class TargetTable:
         return State(self.exists, snapshot, None, not self.rows_now, doubt=doubt)
 
     def _found(self) -> int | None:
-        """Return the last commit of the present line that has not expired and has a marker."""
+        """The last commit of the present line that has not expired and has a marker."""
         return next((n for n in reversed(self.line) if n >= self.oldest and self.commits[n].marker is not None), None)
 
     def rows(self, state: State) -> Rows:
@@ -243,17 +243,17 @@ def hashed(value: int, salt: int) -> int:
 
 
 def as_rows(rows: dict[int, int]) -> Rows:
-    """Return a mirror's rows."""
+    """A mirror's rows."""
     return Rows((0, 0, "", key, value) for key, value in sorted(rows.items()))
 
 
 def as_dict(rows: Iterable[Event]) -> dict[int, int]:
-    """Return rows by key."""
+    """Rows by key."""
     return {e[3]: e[4] for e in rows}
 
 
 def next_versions(target_rows: Rows, events: Rows) -> Rows:
-    """Return versions, which begin and end instead of having an operation, after some events."""
+    """Versions after some events: they begin and end instead of having an operation."""
     done = Rows(v for v in target_rows if v[1] != OPEN)
     now = {v[3]: v for v in target_rows if v[1] == OPEN}
     last = {(e[0], e[3]): e for e in events}
@@ -266,7 +266,7 @@ def next_versions(target_rows: Rows, events: Rows) -> Rows:
 
 
 def versions_anew(target_rows: Rows, copied: dict[int, int], low: int, events: Rows) -> Rows:
-    """Return versions after a gap: what vanished or differs ends, what differs begins."""
+    """Versions after a gap: what vanished or differs ends, what differs begins."""
     touched = {e[3] for e in events}
     kept = Rows()
     for version in target_rows:

@@ -28,7 +28,7 @@ TYPES = (*_INTEGERS, *_DECIMALS, *_MONEY, *_FLOATS, *_MOMENTS, *_LENGTHS, "bit",
 
 
 def values(type_: str, random: Random) -> list[Any]:
-    """Return values that a column of the type may hold; of ``datetime2(7)`` some as text, with all seven digits."""
+    """Values that a column of the type may hold; of ``datetime2(7)`` some as text, with all seven digits."""
     return list({repr(value): value for value in _values(type_, random)}.values())
 
 
@@ -90,7 +90,7 @@ def _moments(type_: str, scale: int, random: Random) -> Iterator[Any]:
 
 
 def _beyond(type_: str) -> list[Any]:
-    """Return constants that no column of the type holds."""
+    """Constants that no column of the type holds."""
     if type_ in _INTEGERS:
         return [-(2**63), 2**63 - 1, -1]
     if type_ in _MOMENTS:
@@ -99,7 +99,7 @@ def _beyond(type_: str) -> list[Any]:
 
 
 def literal(value: Any) -> str:
-    """Return a value in T-SQL."""
+    """A value in T-SQL."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Decimal):
@@ -115,7 +115,7 @@ def literal(value: Any) -> str:
 
 
 def key(type_: str) -> Callable[[Any], Any]:
-    """Return what values of the type are compared by, exactly."""
+    """What values of the type are compared by, exactly."""
     if type_ in _MOMENTS:
         return lambda value: value if isinstance(value, str) else value.isoformat(" ", "microseconds") + "0"
     if type_ in _LENGTHS and "var" not in type_:
@@ -124,12 +124,12 @@ def key(type_: str) -> Callable[[Any], Any]:
 
 
 def stored(type_: str, value: Any) -> Any:
-    """Return what a column of the type holds of a value."""
+    """What a column of the type holds of a value."""
     return struct.unpack("f", struct.pack("f", value))[0] if type_ == "real" else value
 
 
 def conditions(type_: str, held: list[Any]) -> Iterator[tuple[str, Any, Callable[[Any], bool]]]:
-    """Return each operator, with a value or a list of values, and what Python says of a value that is not NULL."""
+    """Each operator, with a value or a list of values, and what Python says of a value that is not NULL."""
     of = key(type_)
     # constants are datetimes, of which Python knows microseconds alone
     given = [value for value in held if type_ != "datetime2(7)" or not isinstance(value, str)]

@@ -101,7 +101,7 @@ _TABLES = (IcebergTable, DeltaTable, PostgresqlTable, ParquetTable)
 
 
 def all_points(format_: str) -> dict[str, Point]:
-    """Return every point of a load into a target: what happens within a commit once for each of its shapes.
+    """Every point of a load into a target: what happens within a commit once for each of its shapes.
 
     The first is one of a first load.
     """

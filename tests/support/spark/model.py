@@ -43,7 +43,7 @@ def table_spec(name="t", columns=COLUMNS, key=KEY, sinks=(), unique_key=True) ->
 
 
 def mask(ordinals, count: int) -> bytes:
-    """Return an update mask: ordinal 1 is the lowest bit of the last byte."""
+    """An update mask: ordinal 1 is the lowest bit of the last byte."""
     return sum(1 << ordinal - 1 for ordinal in ordinals).to_bytes(-(-count // 8), "big")
 
 
@@ -76,7 +76,7 @@ class Capture:
             self.lives.setdefault(row, {})[self.position] = where.get(row)
 
     def scanned(self, random: Random, low: int, high: int) -> list[tuple]:
-        """Return rows as a scan may meet them that begins and ends at these positions: each at a moment of its own."""
+        """The rows as a scan may meet them that begins and ends at these positions: each at a moment of its own."""
         found = []
         for life in self.lives.values():
             moment = random.randint(low, high)
@@ -187,7 +187,7 @@ def random_history(random: Random, history: int, enforced: bool = True, distinct
 
 
 def raw_rows(captures, after=0, upto=2**40):
-    """Return the raw rows of a window as the reader numbers them, ordered, as tuples of ``reader.RAW_COLUMNS``."""
+    """The raw rows of a window as the reader numbers them, ordered, as tuples of ``reader.RAW_COLUMNS``."""
     found = [
         c for capture in captures for c in capture.changes if after < int.from_bytes(c["start_lsn"], "big") <= upto
     ]

@@ -78,7 +78,7 @@ class Origin:
         return Lsn(self.sql("SELECT sys.fn_cdc_get_max_lsn() AS lsn")[0]["lsn"])
 
     def witness(self, position: Lsn) -> Witness | None:
-        """Return the witness of a position, as a plan finds it."""
+        """The witness of a position, as a plan finds it."""
         rows = self.sql(
             "SELECT start_lsn, tran_end_time FROM cdc.lsn_time_mapping"
             f" WHERE start_lsn = (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn <= {position})"
@@ -134,7 +134,7 @@ class Origin:
         return (*place, name.replace(".", "_") + suffix)
 
     def sql_name(self, name: str, shape: str, suffix: str = "") -> str:
-        """Return a target table in Spark SQL."""
+        """A target table in Spark SQL."""
         *place, table = self.target(name, shape)
         return self._sql_name(place, table + suffix)
 
@@ -146,7 +146,7 @@ class Origin:
     def table(
         self, name: str, shapes=("mirror", "history"), at=None, key=None, capture_instance=None, **sink
     ) -> TableSpec:
-        """Return a table's part of a spec.
+        """A table's part of a spec.
 
         :param at: shape to (read_through, expects); a shape without it is loaded for the first time
         """
@@ -190,11 +190,11 @@ class Origin:
         return run(self.spark, self.spec(*tables, upto=upto or self.max_lsn(), **options))
 
     def lake(self, name: str, shape: str = "mirror", suffix: str = ""):
-        """Return the rows of a source table's target."""
+        """The rows of a source table's target."""
         return self.rows(self.target(name, shape)[-1] + suffix)
 
     def rows(self, table: str):
-        """Return the rows of a target table, by its own name."""
+        """The rows of a target table, by its own name."""
         if self.warehouse is not None:
             return self.warehouse.rows(self.namespace, table)
         session = self.spark.newSession()

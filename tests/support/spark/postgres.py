@@ -75,7 +75,7 @@ class Postgres:
 
     @contextlib.contextmanager
     def connect(self, database: str | None = None, **given: Any) -> Iterator[Any]:
-        """Return a connection in autocommit."""
+        """A connection in autocommit."""
         with self._connect(database or self.spec.database, **given) as connection:
             yield connection
 
@@ -86,7 +86,7 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def rows(self, schema: str, table: str) -> list[dict]:
-        """Return the rows of a table; instants in UTC."""
+        """The rows of a table; instants in UTC."""
         from psycopg.rows import dict_row
 
         with self.connect(row_factory=dict_row, options="-c timezone=UTC") as connection:

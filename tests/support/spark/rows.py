@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, StructType
 
 
 def local(session: SparkSession, rows: Sequence[Sequence[Any]], ddl: str) -> DataFrame:
-    """Return the rows as a DataFrame; those of a list would go through a Python worker each time they are used.
+    """The rows as a DataFrame; those of a list would go through a Python worker each time they are used.
 
     :param ddl: of the columns, in Spark SQL
     """

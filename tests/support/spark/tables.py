@@ -28,7 +28,7 @@ Maker = Callable[..., Table]
 
 
 def marker(position: int) -> Marker:
-    """Return the marker of a load up to a position."""
+    """The marker of a load up to a position."""
     return Marker(
         position=lsn(position),
         witness=None,
@@ -44,12 +44,12 @@ def marker(position: int) -> Marker:
 
 
 def frame(target: Table, rows: list[tuple]) -> DataFrame:
-    """Return rows for an append."""
+    """Rows for an append."""
     return local(target._session, rows, DDL)
 
 
 def changes(target: Table, rows: list[tuple]) -> DataFrame:
-    """Return rows for a merge."""
+    """Rows for a merge."""
     return local(target._session, rows, DDL + ", _op STRING, _n BIGINT")
 
 

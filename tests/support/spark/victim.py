@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def place(first: Any, second: Any) -> Path:
-    """Return the folder to which these arguments of a function write."""
+    """The folder to which these arguments of a function write."""
     folder = f"{first._name[0]}/{first._name[1]}" if isinstance(first, DeltaTable) else second
     return Path(folder.removeprefix("file://"))
 

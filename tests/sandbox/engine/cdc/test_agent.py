@@ -29,7 +29,7 @@ class Watched(World):
         self.agent.attach(self.db)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Return when a thread of the Agent has brought something about."""
+        """Wait until a thread of the Agent has brought something about."""
         waiting = threading.Event()
         for _ in range(5000):
             if condition():

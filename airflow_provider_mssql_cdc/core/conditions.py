@@ -62,7 +62,7 @@ def operator_of(text: object) -> str | None:
 
 
 def decimal_type(column: Column) -> tuple[int, int]:
-    """Return precision and scale of a decimal or of money."""
+    """Precision and scale of a decimal or of money."""
     return _MONEY.get(column.type, (column.precision, column.scale))
 
 
@@ -88,12 +88,12 @@ def condition(table: TableName, column: Column, operator: str, given: Sequence[o
 
 
 def pushed_filter(schema: TableSchema, conditions: Sequence[Condition]) -> str:
-    """Return T-SQL that every row fulfils which fulfils all conditions, and maybe others; '' if all rows do."""
+    """T-SQL that every row fulfils which fulfils all conditions, and maybe others; '' if all rows do."""
     return " AND ".join(filter(None, (pushed(schema.column(each.column), each) for each in conditions)))
 
 
 def pushed(column: Column, condition: Condition) -> str | None:
-    """Return T-SQL that every row fulfils which fulfils the condition, and maybe others: Spark judges them all again.
+    """T-SQL that every row fulfils which fulfils the condition, and maybe others: Spark judges them all again.
 
     :return: None where the server compares in another way. Its collation may take texts for equal that differ, but
         none for different that are equal

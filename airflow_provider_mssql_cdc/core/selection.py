@@ -75,7 +75,7 @@ def same_selection(stored: str | None, selection: Selection) -> bool:
 
 
 def what_differs(then: Iterable[str], now: Iterable[str]) -> str:
-    """Return for people what was chosen otherwise.
+    """For people: what was chosen otherwise.
 
     :param then: lines of ``Selection.describe``
     :param now: the same

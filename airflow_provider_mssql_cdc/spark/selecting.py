@@ -58,7 +58,7 @@ def fulfils(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
 
 
 def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selection: Selection) -> DataFrame:
-    """Return raw changes of the rows that fulfil the filter, as if the others had never been there.
+    """The raw changes of the rows that fulfil the filter, as if the others had never been there.
 
     An update after which a row no longer fulfils it becomes a delete, with the values of before; one after which it
     does so for the first time becomes an insert. Images of updates of which only one was read change nothing that the
@@ -78,7 +78,7 @@ def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selectio
 
 
 def images_of_update() -> WindowSpec:
-    """Return raw changes by update, with both of its images; the same wherever it is used, so that Spark sorts once."""
+    """The raw changes by update, with both of its images; the same wherever it is used, so that Spark sorts once."""
     return Window.partitionBy("start_lsn", "command_id", "seqval", F.col("operation").isin(_BEFORE, _AFTER))
 
 

@@ -52,5 +52,5 @@ def salt(spark: SparkSession) -> str | None:
 
 
 def target_credentials(spark: SparkSession) -> Credentials:
-    """Return user and password of the target, where it is a database, from the same properties."""
+    """User and password of the target, where it is a database, from the same properties."""
     return Credentials(spark.conf.get(TARGET_USER, "") or None, spark.conf.get(TARGET_PASSWORD, "") or None)

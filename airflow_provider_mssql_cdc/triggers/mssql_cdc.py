@@ -87,7 +87,7 @@ class MsSqlCdcTrigger(BaseTrigger):
         return (CdcSource(hook),)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return class path and arguments; no password among them."""
+        """Class path and arguments; no password among them."""
         return _serialized(self, "after", "waiting_since", "asked")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -189,7 +189,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
     sources = staticmethod(MsSqlCdcTrigger.sources)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return class path and arguments; no password among them."""
+        """Class path and arguments; no password among them."""
         return _serialized(self)
 
     def shared_stream_key(self) -> Hashable:

@@ -260,7 +260,7 @@ class IcebergTable(LakeTable):
         return now != state.snapshot, ours if ours in _ancestors(now, snapshots) else None
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
-        """Return branches and tags with their snapshots, and all snapshots by id."""
+        """Branches and tags with their snapshots, and all snapshots by id."""
         rows = self._session.sql(
             "SELECT name, snapshot_id, NULL AS parent_id, NULL AS operation, NULL AS committed_at, NULL AS marker,"
             f" NULL AS application FROM {self.sql_name}.refs UNION ALL"
@@ -321,7 +321,7 @@ class IcebergTable(LakeTable):
         return snapshot is not None
 
     def _expired(self) -> Iterator[dict[int, int | None]]:
-        """Return snapshots with their parents, of each metadata file that Iceberg still lists, the newest first."""
+        """Snapshots with their parents, of each metadata file that Iceberg still lists, the newest first."""
         files = self._session.sql(
             f"SELECT file FROM {self.sql_name}.metadata_log_entries ORDER BY timestamp DESC"
         ).collect()

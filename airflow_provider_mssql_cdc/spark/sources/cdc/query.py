@@ -143,7 +143,7 @@ def slice_sql(
 
 
 def _in_mask(schema: TableSchema, columns: Iterable[str]) -> str:
-    """Return T-SQL for: the mask has one of the columns. Ordinal 1 is the lowest bit of the last byte (docs)."""
+    """T-SQL for: the mask has one of the columns. Ordinal 1 is the lowest bit of the last byte (docs)."""
     bits: dict[int, int] = {}
     for name in columns:
         position = schema.column(name).ordinal - 1

@@ -89,7 +89,7 @@ def count_commands_sql(instance: CaptureInstance, transaction: Lsn, rows: int) -
 
 
 def slice_count(rows: int, slice_rows: int, connections: int) -> int:
-    """Return into how many slices that many rows go."""
+    """How many slices that many rows make."""
     return min(max(1, -(-rows // slice_rows)), max(1, connections))
 
 

@@ -98,7 +98,7 @@ def in_schema(schema: str, table: str) -> str:
 
 
 def _driver() -> Any:
-    """Return psycopg, which only loads into PostgreSQL need."""
+    """psycopg, which only loads into PostgreSQL need."""
     try:
         import psycopg
     except ImportError:

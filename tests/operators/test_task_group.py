@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from airflow.models.trigger import Trigger
 from airflow.sdk import DAG
-from airflow.serialization.serialized_objects import BaseSerialization
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_mssql_cdc.core.choice import choose
 from airflow_provider_mssql_cdc.core.selection import salt_check
@@ -137,8 +140,42 @@ def chosen(entries: tuple[Entry, ...]) -> tuple[Any, ...]:
     return [entry.text for entry in entries], kept, selection.hash
 
 
-def load(tables: Any) -> MsSqlCdcLoadOperator:
-    return MsSqlCdcLoadOperator(task_id="load", tables=tables, target=TARGET, salt_conn_id="salt")
+def load(tables: Any, **given: Any) -> MsSqlCdcLoadOperator:
+    return MsSqlCdcLoadOperator(task_id="load", tables=tables, target=TARGET, salt_conn_id="salt", **given)
+
+
+def through_xcom(value: Any) -> Any:
+    """The value as another task pulls it."""
+    pushed = json.dumps(BaseXCom.serialize_value(value))
+    return BaseXCom.deserialize_value(SimpleNamespace(value=json.loads(pushed)))
+
+
+def rendered(tables: Any, *, native: bool = False, **params: Any) -> Any:
+    """What Jinja makes of the tables."""
+    with DAG("shop", render_template_as_native_obj=native):
+        task = load(tables)
+    task.render_template_fields({"params": params})
+    return task.tables
+
+
+def expanded(tables: Any) -> dict[str, Any]:
+    """What a mapped load is given: as the worker expands it, and as the serialized DAG holds it."""
+    with DAG("shop", schedule=None) as dag:
+        mapped = MsSqlCdcLoadOperator.partial(task_id="load", target=TARGET, salt_conn_id="salt").expand(
+            tables=["sales.orders", tables]
+        )
+    context: Any = {"ti": SimpleNamespace(map_index=1), "dag": dag, "dag_run": SimpleNamespace(conf={}), "params": {}}
+    mapped.render_template_fields(context)
+    kept = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(dag))))
+    resolved = kept.get_task("load").expand_input.value["tables"][1]
+    return {"expanded": context["task"].tables, "serialized": mapped.unmap({"tables": resolved}).tables}
+
+
+def triggered(tables: Any) -> dict[str, Any]:
+    """The arguments of the sensor's trigger, as the triggerer takes them from Airflow's database."""
+    path, arguments = MsSqlCdcTrigger(tables=tables, target=TARGET, shapes=("mirror",), waiting_since=0.0).serialize()
+    kept: dict[str, Any] = Trigger(path, arguments).kwargs
+    return kept
 
 
 def test_entries_mean_the_same_on_each_way_to_a_task() -> None:
@@ -146,34 +183,26 @@ def test_entries_mean_the_same_on_each_way_to_a_task() -> None:
     templated = json.loads(text)
     templated[1]["where"][1][2] = "{{ params.day }}"
     templated[1]["table"] = "{{ params.table }}"
-    rendered = load(templated)
-    rendered.render_template_fields({"params": {"day": "2000-01-01", "table": "sales.people"}})
-    with DAG("shop"):
-        mapped = MsSqlCdcLoadOperator.partial(task_id="load", target=TARGET, salt_conn_id="salt").expand(
-            tables=[TABLES]
-        )
-    unmapped = mapped.unmap({"tables": BaseSerialization.deserialize(BaseSerialization.serialize(TABLES))})
     ways = {
         "as it is": TABLES,
         "tuples": tuple(TABLES),
         "JSON": json.loads(text),
         "YAML": yaml.safe_load(yaml.safe_dump(json.loads(text))),
-        "XCom": BaseSerialization.deserialize(BaseSerialization.serialize(json.loads(text))),
-        "Jinja": rendered.tables,
-        "mapped": unmapped.tables,
+        "YAML with dates": yaml.full_load(yaml.dump(TABLES)),
+        "XCom": through_xcom(TABLES),
+        "XCom of JSON": through_xcom(json.loads(text)),
+        "Jinja": rendered(templated, day="2000-01-01", table="sales.people"),
+        "Jinja, native": rendered("{{ params.entries }}", native=True, entries=TABLES),
+        **expanded(TABLES),
     }
     expected = chosen(read_entries(TABLES, salted=True))
+    # no values of rows, and no restart of a trigger for a changed mask
+    watched = ["sales.*", {"table": "sales.people", "shapes": ["mirror", "scd2"]}]
     for way, tables in ways.items():
         assert chosen(read_entries(load(tables).tables, salted=True)) == expected, way
-
-
-def test_a_trigger_keeps_patterns_shapes_and_names_alone() -> None:
-    made = MsSqlCdcTrigger(tables=TABLES, target=TARGET, shapes=("mirror",), waiting_since=0.0)
-    _, arguments = made.serialize()
-    assert arguments["tables"] == ["sales.*", {"table": "sales.people", "shapes": ("mirror", "scd2")}]
-    again = MsSqlCdcTrigger(**BaseSerialization.deserialize(BaseSerialization.serialize(arguments)))
-    request = _request(again)
-    assert [request.options(TableName("sales", name)).shapes for name in ("people", "orders")] == [
-        ("mirror", "scd2"),
-        ("mirror",),
-    ]
+        arguments = triggered(tables)
+        assert json.loads(json.dumps(arguments["tables"])) == watched, way
+        request = _request(MsSqlCdcTrigger(**arguments))
+        assert request.patterns == ("sales.*", "sales.people"), way
+        shapes = [request.options(TableName("sales", name)).shapes for name in ("people", "orders")]
+        assert shapes == [("mirror", "scd2"), ("mirror",)], way

@@ -6,7 +6,7 @@ import datetime
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,7 +174,8 @@ class LoadSubmission(SparkSubmitOperator):
         """The failure of a submission; what is missing on this worker in its place, if something is."""
         if isinstance(failure, MsSqlCdcError) or self._hook is None:
             return failure
-        missing = jars.missing(self._hook._connection["spark_binary"], {**os.environ, **(self.env_vars or {})})
+        submission = self._hook._connection
+        missing = jars.missing(submission["spark_binary"], {**os.environ, **self._environment(submission)})
         if missing is not None:
             missing.__cause__ = failure
         return missing or failure
@@ -250,14 +251,15 @@ class LoadSubmission(SparkSubmitOperator):
                 # else Spark's Python is the first one on the PATH, which may lack pyspark
                 self.conf.setdefault("spark.pyspark.python", sys.executable)
                 self._listen_on_loopback(said)
-            if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
+            is_cluster = self._is_cluster(submission, said)
+            if is_cluster and job_files.is_local(spec.work_dir):
                 raise MsSqlCdcError(
-                    f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read "
-                    f"{spec.work_dir}.",
+                    f"the job is submitted (by connection {self._conn_id!r}) in cluster mode, where the driver cannot "
+                    f"read {spec.work_dir}.",
                     advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
                 )
             if self._own_packages:
-                self._add_jars(target, submission, said)
+                self._add_jars(target, submission, said, is_cluster=is_cluster)
             self._hook = None
             yield
         finally:
@@ -274,7 +276,22 @@ class LoadSubmission(SparkSubmitOperator):
         if "SPARK_LOCAL_IP" not in given and not any(self._setting(name, properties) for name in names):
             self.env_vars = {**(self.env_vars or {}), "SPARK_LOCAL_IP": "127.0.0.1"}
 
-    def _add_jars(self, target: Target, submission: dict[str, Any], properties: str) -> None:
+    def _is_cluster(self, submission: Mapping[str, Any], properties: str) -> bool:
+        """Whether the driver runs on another machine: of all that say so, that counts which counts for Spark.
+
+        :param submission: how spark-submit is called
+        :param properties: text of the properties file
+        """
+        said = submission["deploy_mode"] or self._setting("spark.submit.deployMode", properties)
+        return (said or {**os.environ, **self._environment(submission)}.get("DEPLOY_MODE")) == "cluster"
+
+    def _environment(self, submission: Mapping[str, Any]) -> dict[str, str]:
+        """What spark-submit's environment has beside this process's own: for Kubernetes, Airflow gives ``env_vars`` to
+        the driver alone.
+        """
+        return {} if "k8s" in submission["master"] else self.env_vars or {}
+
+    def _add_jars(self, target: Target, submission: dict[str, Any], properties: str, *, is_cluster: bool) -> None:
         """Hand the load's jars on by path, beside the author's; as packages where that is not possible.
 
         :param submission: how spark-submit is called
@@ -283,14 +300,14 @@ class LoadSubmission(SparkSubmitOperator):
         self.packages = formats.packages(target.address)
         given = {name: value for name in jars.READ if (value := self._setting(name, properties))}
         # beside packages of the author's, Ivy sees to it that no jar comes twice
-        if submission["deploy_mode"] == "cluster" or "spark.jars.packages" in given:
+        if is_cluster or "spark.jars.packages" in given:
             return
         ivy = jars.Ivy(
             submission["spark_binary"],
             given,
             self._repositories or "",
             self.exclude_packages or "",
-            self.env_vars or {},
+            self._environment(submission),
         )
         needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
         if (ours := jars.paths(needed, ivy)) is not None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core import formats
-from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SparkMissingError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.operators import jars
@@ -323,11 +323,57 @@ def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
     assert submitted(tmp_path, packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
 
 
-def test_a_cluster_fetches_packages_by_itself(ours, tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_SPARK_DEFAULT",
-        json.dumps({"conn_type": "spark", "host": "yarn", "extra": json.dumps({"deploy-mode": "cluster"})}),
-    )
+OURS = formats.packages("iceberg://lake/shop").split(",")
+
+
+def environment(_, monkeypatch, text):
+    monkeypatch.setenv("DEPLOY_MODE", text.split()[1])
+    return {}
+
+
+def variables(_, __, text):
+    return {"env_vars": {"DEPLOY_MODE": text.split()[1]}}
+
+
+def argument(_, __, text):
+    return {"deploy_mode": text.split()[1], "work_dir": "s3a://bucket/work"}
+
+
+def connection(_, monkeypatch, text):
+    extra = json.dumps({"deploy-mode": text.split()[1]})
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra}))
+    return {}
+
+
+MODES = [environment, variables, defaults, file, conf, connection, argument]
+"""Where the deploy mode can be said, each counting more than those before it."""
+
+
+@pytest.fixture
+def remote(ours, monkeypatch):
+    """A cluster, whose drivers read a folder that this machine has too."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "yarn"}')
     monkeypatch.setattr(sys.modules[__name__], "SPEC", JobSpec("a1", SPEC.source, (), SPEC.upto, "s3a://bucket/work"))
 
-    assert submitted(tmp_path) == ([], formats.packages("iceberg://lake/shop").split(","))
+
+@pytest.mark.parametrize("place", MODES)
+def test_a_cluster_fetches_packages_by_itself(remote, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+
+    assert submitted(tmp_path, **given) == ([], OURS)
+
+
+@pytest.mark.parametrize(("less", "more"), itertools.pairwise(MODES))
+def test_of_two_deploy_modes_the_one_counts_that_counts_for_spark(remote, ours, tmp_path, monkeypatch, less, more):
+    given = less(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+    given |= more(tmp_path, monkeypatch, "spark.submit.deployMode client\n")
+
+    assert submitted(tmp_path, **given) == (ours, [])
+
+
+@pytest.mark.parametrize("place", MODES[:-1])
+def test_in_each_cluster_the_driver_has_to_read_the_work_dir(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+
+    with pytest.raises(MsSqlCdcError, match="in cluster mode, where the driver cannot read /work"):
+        submitted(tmp_path, **given)

@@ -176,6 +176,7 @@ class LoadSubmission(SparkSubmitOperator):
             return failure
         submission = self._hook._connection
         missing = jars.missing(submission["spark_binary"], {**os.environ, **self._environment(submission)})
+        missing = missing or jars.unfetched(str(failure))
         if missing is not None:
             missing.__cause__ = failure
         return missing or failure

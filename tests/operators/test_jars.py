@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import http.server
 import io
 import itertools
@@ -22,7 +23,7 @@ from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SparkMissingError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
-from airflow_provider_mssql_cdc.operators import jars
+from airflow_provider_mssql_cdc.operators import jars, job_files
 from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
@@ -176,6 +177,25 @@ def test_a_network_that_fails_for_a_moment_is_tried_again(repository, home, tmp_
     assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
 
 
+def test_without_a_network_it_is_left_to_spark_whose_own_cache_may_hold_them(repository, home, tmp_path, caplog):
+    repository.broken = 100
+
+    assert jars.paths([ONE], ivy(repository, tmp_path)) is None
+    assert repository.asked.count("/cdc/tests/one/1.0/one-1.0.jar") >= 3
+    assert [path.name for path in home.iterdir() if not path.name.endswith(".lock")] == []
+    assert "could not fetch cdc.tests:one:1.0" in caplog.text
+    assert "Spark fetches them for each job" in caplog.text
+    assert jars.FOLDER in caplog.text
+    assert 'packages=""' in caplog.text
+
+
+def test_a_repository_that_cannot_be_reached_is_a_network_that_fails(repository, home, tmp_path):
+    settings = ivy(repository, tmp_path)
+    repository.close()
+
+    assert jars.spark_settings([ONE], settings) == {"spark.jars.packages": ONE.coordinate}
+
+
 def test_a_jar_that_is_no_archive_is_refused(repository, home, tmp_path):
     repository.files["/cdc/tests/two/1.0/two-1.0.jar"] = b"<html>Please log in.</html>"
 
@@ -291,6 +311,23 @@ def file(tmp_path, _, text):
 def conf(_, __, text):
     name, _, value = text.strip().partition(" ")
     return {"conf": {name: value}}
+
+
+def test_packages_that_spark_cannot_fetch_are_named_as_ours_are(repository, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    monkeypatch.setenv("AIRFLOW_CONN_MSSQL_DEFAULT", '{"conn_type": "mssql", "host": "db"}')
+    operator = MsSqlCdcLoadOperator(
+        task_id="load",
+        tables=["a.b"],
+        target="iceberg://lake/shop",
+        packages="cdc.tests:three:1.0",
+        conf=dict(ivy(repository, tmp_path).settings),
+    )
+    spec = dataclasses.replace(SPEC, work_dir=str(tmp_path / "work"))
+    job_files.write_spec(spec)
+
+    with pytest.raises(SparkMissingError, match=r"fetch the job's packages: unresolved dependency: cdc\.tests"):
+        operator._submit(spec, {})
 
 
 PLACES = pytest.mark.parametrize("place", [conf, file, defaults])

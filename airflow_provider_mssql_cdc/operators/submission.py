@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,13 @@ from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import jars, job_files
-from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
+from airflow_provider_mssql_cdc.operators.credentials import (
+    REDACTION,
+    properties_file,
+    property_of,
+    redaction,
+    spark_defaults,
+)
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.task_state import FOUND_KEY, TaskState
 
@@ -39,6 +46,31 @@ SPEC_KEY = "mssql_cdc_spec"
 
 _OURS = ("application", "application_args", "java_class")
 """Parameters of ``SparkSubmitOperator`` that the load says itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How spark-submit is called.
+
+    :param connection: what Airflow's connection and the operator say in its place
+    :param conf: settings on the command line
+    :param properties: text of the properties file
+    """
+
+    connection: Mapping[str, Any]
+    environment: Mapping[str, str]
+    conf: Mapping[str, Any]
+    properties: str
+
+    def setting(self, name: str) -> str | None:
+        """A Spark setting, as conf says or else the properties file."""
+        return str(self.conf[name]) if name in self.conf else property_of(self.properties, name)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the driver runs on another machine: of all that say so, that counts which counts for Spark."""
+        said = self.connection["deploy_mode"] or self.setting("spark.submit.deployMode")
+        return (said or self.environment.get("DEPLOY_MODE")) == "cluster"
 
 
 class LoadSubmission(SparkSubmitOperator):
@@ -152,7 +184,7 @@ class LoadSubmission(SparkSubmitOperator):
         self._spec, secrets = spec, self._secrets()
         failure: Exception | None = None
         try:
-            with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
+            with self._submitting(spec, secrets):
                 super().execute(context)
         except Exception as error:
             failure = self._explained(error)
@@ -174,8 +206,8 @@ class LoadSubmission(SparkSubmitOperator):
         """The failure of a submission; what is missing on this worker in its place, if something is."""
         if isinstance(failure, MsSqlCdcError) or self._hook is None:
             return failure
-        submission = self._hook._connection
-        missing = jars.missing(submission["spark_binary"], {**os.environ, **self._environment(submission)})
+        connection = self._hook._connection
+        missing = jars.missing(connection["spark_binary"], self._environment(connection))
         missing = missing or jars.unfetched(str(failure))
         if missing is not None:
             missing.__cause__ = failure
@@ -230,94 +262,85 @@ class LoadSubmission(SparkSubmitOperator):
             state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, SPEC_KEY, FOUND_KEY)
 
     @contextmanager
-    def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
-        """Set what spark-submit is told for this job, and put back what the author gave."""
+    def _submitting(self, spec: JobSpec, secrets: Mapping[str, str]) -> Iterator[None]:
+        """Set what spark-submit is told for this job, and put back what the author gave.
+
+        :param secrets: Spark properties that nobody else may read
+        """
         changed = ("application_args", "py_files", "conf", "jars", "packages", "properties_file", "env_vars")
         given = {name: getattr(self, name) for name in changed}
+        connection = self._get_hook()._connection
+        environment = self._environment(connection)
+        inherited = self.properties_file or spark_defaults(connection["spark_binary"], environment)
         try:
-            self.application = str(job_files.JOB)
-            self.application_args = ["--spec", spec.path]
-            self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
-            self.properties_file = properties
-            target = Target.parse(self.target)
-            self.conf = {**formats.FORMATS[target.format].conf, **(self.conf or {})}
-            if REDACTION in self.conf:
-                # on the command line it would count more than what the properties file says
-                self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))
-            submission = self._get_hook()._connection
-            said = Path(properties).read_text(encoding="utf-8")
-            if self._setting("spark.log.level", said) is None:
-                self.conf["spark.log.level"] = "WARN"
-            if str(submission["master"]).startswith("local"):
-                # else Spark's Python is the first one on the PATH, which may lack pyspark
-                self.conf.setdefault("spark.pyspark.python", sys.executable)
-                self._listen_on_loopback(said)
-            is_cluster = self._is_cluster(submission, said)
-            if is_cluster and job_files.is_local(spec.work_dir):
-                raise MsSqlCdcError(
-                    f"the job is submitted (by connection {self._conn_id!r}) in cluster mode, where the driver cannot "
-                    f"read {spec.work_dir}.",
-                    advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
-                )
-            if self._own_packages:
-                self._add_jars(target, submission, said, is_cluster=is_cluster)
-            self._hook = None
-            yield
+            with properties_file(secrets, inherited) as path:
+                self._set(spec, path, connection, environment)
+                self._hook = None
+                yield
         finally:
             for name, value in given.items():
                 setattr(self, name, value)
 
-    def _listen_on_loopback(self, properties: str) -> None:
-        """Keep driver and Spark UI of a local Spark from the network, where the author says nothing of them.
+    def _set(
+        self, spec: JobSpec, properties: str, connection: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> None:
+        """Set what spark-submit is told for this job.
 
-        :param properties: text of the properties file
+        :param properties: path of the properties file
         """
-        given = {**os.environ, **(self.env_vars or {})}
+        self.application = str(job_files.JOB)
+        self.application_args = ["--spec", spec.path]
+        self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
+        self.properties_file = properties
+        target = Target.parse(self.target)
+        self.conf = {**formats.FORMATS[target.format].conf, **(self.conf or {})}
+        if REDACTION in self.conf:
+            # on the command line it would count more than what the properties file says
+            self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))
+        call = Call(connection, environment, self.conf, Path(properties).read_text(encoding="utf-8"))
+        if call.setting("spark.log.level") is None:
+            self.conf["spark.log.level"] = "WARN"
+        if str(connection["master"]).startswith("local"):
+            # else Spark's Python is the first one on the PATH, which may lack pyspark
+            self.conf.setdefault("spark.pyspark.python", sys.executable)
+            self._listen_on_loopback(call)
+        if call.is_cluster and job_files.is_local(spec.work_dir):
+            raise MsSqlCdcError(
+                f"the job is submitted (by connection {self._conn_id!r}) in cluster mode, where the driver cannot "
+                f"read {spec.work_dir}.",
+                advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
+            )
+        if self._own_packages:
+            self._add_jars(target, call)
+
+    def _environment(self, connection: Mapping[str, Any]) -> dict[str, str]:
+        """The environment of spark-submit: for Kubernetes, Airflow gives ``env_vars`` to the driver alone."""
+        return {**os.environ, **({} if "k8s" in connection["master"] else self.env_vars or {})}
+
+    def _listen_on_loopback(self, call: Call) -> None:
+        """Keep driver and Spark UI of a local Spark from the network, where the author says nothing of them."""
         names = ("spark.driver.host", "spark.driver.bindAddress")
-        if "SPARK_LOCAL_IP" not in given and not any(self._setting(name, properties) for name in names):
+        if "SPARK_LOCAL_IP" not in call.environment and not any(map(call.setting, names)):
             self.env_vars = {**(self.env_vars or {}), "SPARK_LOCAL_IP": "127.0.0.1"}
 
-    def _is_cluster(self, submission: Mapping[str, Any], properties: str) -> bool:
-        """Whether the driver runs on another machine: of all that say so, that counts which counts for Spark.
-
-        :param submission: how spark-submit is called
-        :param properties: text of the properties file
-        """
-        said = submission["deploy_mode"] or self._setting("spark.submit.deployMode", properties)
-        return (said or {**os.environ, **self._environment(submission)}.get("DEPLOY_MODE")) == "cluster"
-
-    def _environment(self, submission: Mapping[str, Any]) -> dict[str, str]:
-        """What spark-submit's environment has beside this process's own: for Kubernetes, Airflow gives ``env_vars`` to
-        the driver alone.
-        """
-        return {} if "k8s" in submission["master"] else self.env_vars or {}
-
-    def _add_jars(self, target: Target, submission: dict[str, Any], properties: str, *, is_cluster: bool) -> None:
-        """Hand the load's jars on by path, beside the author's; as packages where that is not possible.
-
-        :param submission: how spark-submit is called
-        :param properties: text of the properties file
-        """
+    def _add_jars(self, target: Target, call: Call) -> None:
+        """Hand the load's jars on by path, beside the author's; as packages where that is not possible."""
         self.packages = formats.packages(target.address)
-        given = {name: value for name in jars.READ if (value := self._setting(name, properties))}
+        given = {name: value for name in jars.READ if (value := call.setting(name))}
         # beside packages of the author's, Ivy sees to it that no jar comes twice
-        if is_cluster or "spark.jars.packages" in given:
+        if call.is_cluster or "spark.jars.packages" in given:
             return
         ivy = jars.Ivy(
-            submission["spark_binary"],
+            call.connection["spark_binary"],
             given,
             self._repositories or "",
             self.exclude_packages or "",
-            self._environment(submission),
+            call.environment,
         )
         needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
         if (ours := jars.paths(needed, ivy)) is not None:
             self.packages = None
             self.jars = ",".join(filter(None, (self.jars or given.get("spark.jars"), *ours)))
-
-    def _setting(self, name: str, properties: str) -> str | None:
-        """A Spark setting, as conf says or else the properties file."""
-        return str((self.conf or {})[name]) if name in (self.conf or {}) else property_of(properties, name)
 
     def on_kill(self) -> None:
         """End the Spark application, and remove what it staged."""

@@ -24,7 +24,6 @@ from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SparkMissi
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
 from airflow_provider_mssql_cdc.operators import jars, job_files
-from airflow_provider_mssql_cdc.operators.credentials import properties_file
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
 ONE = jars.Package("cdc.tests:one:1.0")
@@ -269,10 +268,10 @@ def test_eight_processes_start_cold_one_is_killed_in_mid_download_and_all_others
 SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Cut.at(Lsn(bytes(9) + b"\1")), "/work")
 
 
-def submitted(tmp_path: Path, **given) -> tuple[list[str], list[str]]:
+def submitted(**given) -> tuple[list[str], list[str]]:
     """The jars and packages with which an operator calls spark-submit."""
     operator = MsSqlCdcLoadOperator(task_id="load", tables=["a.b"], target="iceberg://lake/shop", **given)
-    with properties_file({}, operator.properties_file, tmp_path / "secret") as path, operator._submitting(SPEC, path):
+    with operator._submitting(SPEC, {}):
         command = operator._get_hook()._build_spark_submit_command("job.py")
     options = {name: value for name, value in itertools.pairwise(command) if name.startswith("--")}
     return [each for each in options.get("--jars", "").split(",") if each], [
@@ -334,30 +333,30 @@ PLACES = pytest.mark.parametrize("place", [conf, file, defaults])
 
 
 def test_our_jars_alone(ours, tmp_path):
-    assert submitted(tmp_path) == (ours, [])
+    assert submitted() == (ours, [])
 
 
 def test_our_jars_are_added_to_those_of_the_operator(ours, tmp_path):
-    assert submitted(tmp_path, jars=THEIRS) == ([THEIRS, *ours], [])
+    assert submitted(jars=THEIRS) == ([THEIRS, *ours], [])
 
 
 @PLACES
 def test_our_jars_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch, place):
     given = place(tmp_path, monkeypatch, f"spark.jars {THEIRS}\n")
 
-    assert submitted(tmp_path, **given) == ([THEIRS, *ours], [])
+    assert submitted(**given) == ([THEIRS, *ours], [])
 
 
 @PLACES
 def test_beside_packages_of_the_settings_ours_are_packages(ours, tmp_path, monkeypatch, place):
     given = place(tmp_path, monkeypatch, "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2\n")
 
-    assert submitted(tmp_path, **given) == ([], formats.packages("iceberg://lake/shop").split(","))
+    assert submitted(**given) == ([], formats.packages("iceberg://lake/shop").split(","))
 
 
 @pytest.mark.parametrize("packages", ["", "org.example:own:1"])
 def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
-    assert submitted(tmp_path, packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
+    assert submitted(packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
 
 
 OURS = formats.packages("iceberg://lake/shop").split(",")
@@ -397,7 +396,7 @@ def remote(ours, monkeypatch):
 def test_a_cluster_fetches_packages_by_itself(remote, tmp_path, monkeypatch, place):
     given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
 
-    assert submitted(tmp_path, **given) == ([], OURS)
+    assert submitted(**given) == ([], OURS)
 
 
 @pytest.mark.parametrize(("less", "more"), itertools.pairwise(MODES))
@@ -405,7 +404,7 @@ def test_of_two_deploy_modes_the_one_counts_that_counts_for_spark(remote, ours, 
     given = less(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
     given |= more(tmp_path, monkeypatch, "spark.submit.deployMode client\n")
 
-    assert submitted(tmp_path, **given) == (ours, [])
+    assert submitted(**given) == (ours, [])
 
 
 @pytest.mark.parametrize("place", MODES[:-1])
@@ -413,4 +412,4 @@ def test_in_each_cluster_the_driver_has_to_read_the_work_dir(ours, tmp_path, mon
     given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
 
     with pytest.raises(MsSqlCdcError, match="in cluster mode, where the driver cannot read /work"):
-        submitted(tmp_path, **given)
+        submitted(**given)

@@ -325,10 +325,13 @@ class LoadSubmission(SparkSubmitOperator):
 
     def _add_jars(self, target: Target, call: Call) -> None:
         """Hand the load's jars on by path, beside the author's; as packages where that is not possible."""
-        self.packages = formats.packages(target.address)
+        needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
         given = {name: value for name in jars.READ if (value := call.setting(name))}
-        # beside packages of the author's, Ivy sees to it that no jar comes twice
-        if call.is_cluster or "spark.jars.packages" in given:
+        theirs = [package for each in given.get("spark.jars.packages", "").split(",") if (package := each.strip())]
+        # what goes on the command line stands for what the settings say, not beside it
+        self.packages = ",".join(dict.fromkeys((*theirs, *(package.coordinate for package in needed))))
+        # the paths are of this machine; and beside packages, Ivy sees to it that no jar comes twice
+        if call.is_cluster or theirs:
             return
         ivy = jars.Ivy(
             call.connection["spark_binary"],
@@ -337,7 +340,6 @@ class LoadSubmission(SparkSubmitOperator):
             self.exclude_packages or "",
             call.environment,
         )
-        needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
         if (ours := jars.paths(needed, ivy)) is not None:
             self.packages = None
             self.jars = ",".join(filter(None, (self.jars or given.get("spark.jars"), *ours)))

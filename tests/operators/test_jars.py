@@ -293,6 +293,7 @@ def ours(monkeypatch):
     return found
 
 
+OURS = formats.packages("iceberg://lake/shop").split(",")
 THEIRS = "/opt/hadoop-aws.jar"
 
 
@@ -347,19 +348,25 @@ def test_our_jars_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch
     assert submitted(**given) == ([THEIRS, *ours], [])
 
 
-@PLACES
-def test_beside_packages_of_the_settings_ours_are_packages(ours, tmp_path, monkeypatch, place):
-    given = place(tmp_path, monkeypatch, "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2\n")
+AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
 
-    assert submitted(**given) == ([], formats.packages("iceberg://lake/shop").split(","))
+
+@PLACES
+def test_our_packages_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, f"spark.jars.packages {AWS}, {OURS[0]}\n")
+
+    assert submitted(**given) == ([], [AWS, *OURS])
+
+
+def test_our_packages_are_added_in_a_cluster_too(remote):
+    given = {"conf": {"spark.submit.deployMode": "cluster", "spark.jars.packages": AWS}}
+
+    assert submitted(**given) == ([], [AWS, *OURS])
 
 
 @pytest.mark.parametrize("packages", ["", "org.example:own:1"])
 def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
     assert submitted(packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
-
-
-OURS = formats.packages("iceberg://lake/shop").split(",")
 
 
 def environment(_, monkeypatch, text):

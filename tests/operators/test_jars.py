@@ -369,6 +369,93 @@ def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
     assert submitted(packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
 
 
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """The Ivy of each operator that asks for jars, which are there."""
+    # a worker that says nothing of Spark
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    found: list[jars.Ivy] = []
+
+    def paths(packages, ivy):
+        assert [package.coordinate for package in packages] == OURS
+        found.append(ivy)
+        return ["/jars/ours.jar"]
+
+    monkeypatch.setattr(jars, "paths", paths)
+    return found
+
+
+PROXY = "-Dhttps.proxyHost=proxy -Dhttps.proxyPort=3128"
+
+
+@PLACES
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.jars.ivySettings", "/etc/ivysettings.xml"),
+        ("spark.jars.repositories", "https://maven.example/a,https://maven.example/b"),
+        ("spark.jars.excludes", "org.example:slf4j"),
+        ("spark.driver.extraJavaOptions", PROXY),
+        ("spark.driver.defaultJavaOptions", PROXY),
+    ],
+)
+def test_ivy_gets_the_settings_of_each_place(asked, tmp_path, monkeypatch, place, name, value):
+    given = place(tmp_path, monkeypatch, f"{name} {value}\n")
+
+    assert submitted(**given) == (["/jars/ours.jar"], [])
+    (ivy,) = asked
+    assert ivy.settings == {name: value}
+    assert (ivy.binary, ivy.repositories, ivy.excludes) == ("spark-submit", "", "")
+
+
+def test_what_conf_says_counts_more_than_the_file(asked, tmp_path, monkeypatch):
+    given = file(tmp_path, monkeypatch, "spark.jars.repositories https://maven.example/file\n")
+    submitted(**given, **conf(tmp_path, monkeypatch, "spark.jars.repositories https://maven.example/conf\n"))
+
+    assert asked[0].settings == {"spark.jars.repositories": "https://maven.example/conf"}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"repositories": "https://maven.example"}, {"repositories": "https://maven.example"}),
+        ({"exclude_packages": "org.example:slf4j"}, {"excludes": "org.example:slf4j"}),
+        ({"spark_binary": "spark3-submit"}, {"binary": "spark3-submit"}),
+    ],
+)
+def test_ivy_gets_what_the_operator_says(asked, given, found):
+    submitted(**given)
+
+    (ivy,) = asked
+    assert {name: getattr(ivy, name) for name in found} == found
+    assert ivy.settings == {}
+
+
+def test_ivy_runs_in_the_environment_of_spark_submit(asked, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/opt/java")
+    submitted(env_vars={"SPARK_SUBMIT_OPTS": PROXY})
+
+    assert {**asked[0].environment, "JAVA_HOME": "/opt/java", "SPARK_SUBMIT_OPTS": PROXY} == asked[0].environment
+
+
+def test_other_repositories_or_excludes_are_another_folder(repository, home, tmp_path):
+    first = ivy(repository, tmp_path)
+    found = {Path(jars.paths([ONE], first)[0]).parts[-3]}
+    settings = Path(first.settings["spark.jars.ivySettings"])
+    for other in (
+        dataclasses.replace(first, repositories=repository.url),
+        dataclasses.replace(first, settings={**first.settings, "spark.jars.repositories": f"{repository.url}b"}),
+        dataclasses.replace(first, excludes="cdc.tests:two"),
+    ):
+        found.add(Path(jars.paths([ONE], other)[0]).parts[-3])
+    settings.write_text(settings.read_text() + "<!-- another content -->")
+    found.add(Path(jars.paths([ONE], first)[0]).parts[-3])
+
+    assert len(found) == 5
+    assert len([path for path in home.iterdir() if path.is_dir()]) == 5
+
+
 def environment(_, monkeypatch, text):
     monkeypatch.setenv("DEPLOY_MODE", text.split()[1])
     return {}

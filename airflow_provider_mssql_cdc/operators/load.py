@@ -46,6 +46,7 @@ from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_tem
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed, seconds
+from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
 from airflow_provider_mssql_cdc.operators import checkpoints, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -179,31 +180,6 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         history = HistoryOptions.checked(
             changes, history_form, operations, shapes=shapes_said(tables, shapes), replay=replay
         )
-        formats.check_format(str(target), shapes, table_properties=table_properties)
-        check_literals(tables, exclude, target, salted=salt_conn_id is not None)
-        check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
-        if deletes not in DELETES:
-            raise ValueError(f"deletes={deletes!r}: expected hard, soft or ignore")
-        if on_disabled not in ("fail", "skip", "enable"):
-            raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
-        if on_gap not in ON_GAP:
-            raise ValueError(f"on_gap={on_gap!r}: expected {' or '.join(ON_GAP)}")
-        if replay and upto is not None:
-            raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
-        if replay and tuple(shapes) != (HISTORY,):
-            raise ValueError(
-                'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
-            )
-        if (interval is not None or target_suffix) and not replay:
-            raise ValueError("interval and target_suffix belong to replay=True")
-        if interval is not None and is_said(interval):
-            check_interval(*edges(interval))
-        lag, idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
-        if idle is not None and idle <= 0:
-            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
-        for limit, value in (("max_transactions", max_transactions), ("max_rows", max_rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{limit}={value}: expected at least 1")
         if "outlets" not in kwargs:
             data = f"mssql_cdc {target}"
             kwargs["outlets"] = [AssetAlias(name=data), AssetAlias(name=data + OPERATIONS_ALIAS)]
@@ -237,15 +213,64 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         self.server_timezone = server_timezone
         self.max_transactions = max_transactions
         self.max_rows = max_rows
-        self.max_lag, self.max_idle = lag, idle
+        self.max_lag, self.max_idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
         self.on_lag = on_lag
         self.replay = replay
         self.interval = interval
         self.target_suffix = target_suffix
+        self._check_values()
+        self._check_replay()
+        self._check_tables()
+
+    def _check_values(self) -> None:
+        """Refuse values that have no meaning.
+
+        :raises ValueError: naming the first
+        """
+        choices = {
+            "deletes": (self.deletes, DELETES),
+            "on_disabled": (self.on_disabled, ON_DISABLED),
+            "on_gap": (self.on_gap, ON_GAP),
+        }
+        for name, (value, known) in choices.items():
+            if value not in known:
+                raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+        for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
+            if limit is not None and limit < 1:
+                raise ValueError(f"{name}={limit}: expected at least 1")
+        if self.max_idle is not None and self.max_idle <= 0:
+            raise ValueError(f"max_idle={self.max_idle}: expected more than 0 s; it cannot be switched off")
+
+    def _check_replay(self) -> None:
+        """Refuse what does not go with a replay, or only with one.
+
+        :raises ValueError: saying which
+        """
+        if not self.replay:
+            if self.interval is not None or self.target_suffix:
+                raise ValueError("interval and target_suffix belong to replay=True")
+            return
+        if self.upto is not None:
+            raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
+        if self.shapes != (HISTORY,):
+            raise ValueError(
+                'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
+            )
+        if self.interval is not None and is_said(self.interval):
+            check_interval(*edges(self.interval))
+
+    def _check_tables(self) -> None:
+        """Refuse tables and a target that cannot be right. What is a template is left for the run to check.
+
+        :raises ParameterError: for parts that do not go together
+        :raises PatternError: for a table pattern that cannot be read
+        """
+        salted = self.salt_conn_id is not None
+        check_literals(self.tables, self.exclude, self.target, salted=salted)
+        check_template(self.table_name + (self.target_suffix if is_literal(self.target_suffix) else ""))
         # the address may be a template behind its format
-        self._check_entries(
-            check_entries(tables, salted=salt_conn_id is not None), self._defaults(Target(str(target), "", ()))
-        )
+        defaults = self._defaults(Target(str(self.target), "", ()))
+        self._check_entries(check_entries(self.tables, salted=salted), defaults)
 
     def execute(self, context: Context) -> Summary:  # type: ignore[override]
         """Plan, load, believe the receipt, move the checkpoints.

@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,15 +33,17 @@ def redaction(theirs: str | None) -> str:
 
 
 @contextlib.contextmanager
-def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path | None = None) -> Iterator[str]:
+def properties_file(
+    secrets: Mapping[str, str], inherited: str | Path | None, folder: Path | None = None
+) -> Iterator[str]:
     """Write a Spark properties file with the secrets, and remove it in the end.
 
-    spark-submit reads one properties file only, and none of its defaults beside it, so the user's own file, or else
-    ``spark-defaults.conf``, is a part of ours. Of two equal keys the later one counts: ours has the last word on the
-    secrets, and on ``spark.redaction.regex``, where it adds to what is inherited.
+    spark-submit reads one properties file only, and none of its defaults beside it, so what it would have read is a
+    part of ours. Of two equal keys the later one counts: ours has the last word on the secrets, and on
+    ``spark.redaction.regex``, where it adds to what is inherited.
 
     :param secrets: Spark properties, such as ``spark.mssql_cdc.password``
-    :param base: the user's properties file, None for Spark's defaults
+    :param inherited: the user's properties file, or else ``spark_defaults``
     :param folder: where files are kept; by default a folder of this user in the temporary directory
     :return: the path; mode 0600 in a folder of mode 0700
     :raises PermissionError: if the folder belongs to another user
@@ -49,8 +52,7 @@ def properties_file(secrets: Mapping[str, str], base: str | None, folder: Path |
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.stat().st_uid != os.getuid() or home.stat().st_mode & 0o077:
         raise PermissionError(f"{home} can be read by other users; secrets are not written there. Remove it.")
-    inherited = Path(base) if base else _spark_defaults()
-    text = inherited.read_text(encoding="utf-8") + "\n" if inherited else ""
+    text = Path(inherited).read_text(encoding="utf-8") + "\n" if inherited else ""
     ours = {REDACTION: redaction(property_of(text, REDACTION)), **secrets}
     text += "".join(f"{key}={_escape(value)}\n" for key, value in ours.items())
     descriptor, path = _locked_file(home)
@@ -90,13 +92,25 @@ def _remove_leftovers(home: Path) -> None:
             log.info("removed a properties file that a process had left behind")
 
 
-def _spark_defaults() -> Path | None:
-    """The file that spark-submit would read by itself: of SPARK_CONF_DIR, else of SPARK_HOME."""
-    folder, home = os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME")
-    if not folder and home:
-        folder = os.path.join(home, "conf")
-    path = Path(folder) / "spark-defaults.conf" if folder else None
-    return path if path is not None and path.is_file() else None
+def spark_defaults(binary: str, environment: Mapping[str, str]) -> Path | None:
+    """The file that spark-submit reads where nobody names one.
+
+    :param binary: spark-submit, beside which Spark is without SPARK_HOME
+    :param environment: of spark-submit
+    """
+    if folder := environment.get("SPARK_CONF_DIR"):
+        folders = [Path(folder)]
+    elif home := environment.get("SPARK_HOME"):
+        folders = [Path(home, "conf")]
+    elif found := shutil.which(binary, path=environment.get("PATH", os.defpath)):
+        script = Path(found).resolve()
+        # pip puts Spark's scripts into a folder that is not Spark's, and this one with them
+        installed = script.with_name("find_spark_home.py").exists()
+        homes = script.parents[1].glob("lib/python*/site-packages/pyspark") if installed else [script.parents[1]]
+        folders = [home / "conf" for home in homes]
+    else:
+        folders = []
+    return next((path for folder in folders if (path := Path(folder, "spark-defaults.conf")).is_file()), None)
 
 
 _LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t\f]*+(?![#!])((?:\\(?:\r\n|.)|[^\\\r\n])+)", re.DOTALL)

@@ -42,6 +42,13 @@ _REASONS = (r"Server access error.*", r"download failed: [^\]]*", r"unresolved d
 """What says why Ivy failed, the most telling first."""
 
 
+_UNFETCHED = re.compile(r"RuntimeException: \[(?:unresolved dependency|download failed)")
+
+
+class _UnreachableError(SparkMissingError):
+    """A package that the network did not bring."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ivy:
     """How Spark's Ivy is run, and with which of the settings that spark-submit would have used.
@@ -83,7 +90,8 @@ def folder() -> Path:
 def paths(packages: Sequence[Package], ivy: Ivy) -> list[str] | None:
     """The jars of packages, fetched unless they are there.
 
-    :return: their paths; None where the folder cannot be made or locked, so that Spark has to fetch them itself
+    :return: their paths; None where the folder cannot be made or locked, or the network failed, so that Spark has to
+        fetch them itself: into its own cache, where an image may bring them along
     :raises SparkMissingError: if Spark, Java or a package is missing
     """
     found: list[str] = []
@@ -92,6 +100,15 @@ def paths(packages: Sequence[Package], ivy: Ivy) -> list[str] | None:
             found += map(str, _jars(package, ivy, folder()))
     except (OSError, RuntimeError) as error:
         log.warning("jars cannot be kept (%s names where), so that Spark fetches them for each job: %s", FOLDER, error)
+        return None
+    except _UnreachableError as error:
+        log.warning(
+            "%s So Spark fetches them for each job, which succeeds if its own Ivy cache has them. Without a network, "
+            "fill the folder that %s names elsewhere, with the same repositories, and bring it here; or bring the jars "
+            'yourself with jars, and packages="".',
+            error.message,
+            FOLDER,
+        )
         return None
     return list(dict.fromkeys(found))
 
@@ -162,7 +179,8 @@ def _fetch(package: Package, ivy: Ivy, fresh: Path) -> None:
     nothing.touch()
     properties = {name: value for name, value in ivy.settings.items() if name in SETTINGS}
     # what a site's defaults say beside that, such as files to hand on, is not for this
-    (fresh / "spark.properties").write_text("".join(f"{name} {_line(value)}\n" for name, value in properties.items()))
+    text = "".join(f"{name} {_line(value)}\n" for name, value in properties.items())
+    (fresh / "spark.properties").write_text(text, encoding="utf-8")
     command = [ivy.binary, "--master", "local[1]", "--deploy-mode", "client"]
     command += ["--properties-file", str(fresh / "spark.properties"), "--conf", f"spark.jars.ivy={fresh}"]
     command += ["--conf", f"spark.pyspark.driver.python={sys.executable}", "--conf", "spark.ui.enabled=false"]
@@ -247,12 +265,22 @@ def no_java() -> SparkMissingError:
     )
 
 
+def unfetched(output: str) -> SparkMissingError | None:
+    """Why spark-submit could not fetch a job's packages; None where it did not fail for that."""
+    return _not_fetched("the job's packages", output) if _UNFETCHED.search(output) else None
+
+
 def _failure(package: Package, output: str) -> SparkMissingError:
     if _NO_JAVA.search(output):
         return no_java()
-    log.error("Spark's Ivy said:\n%s", output[-8000:])
-    return SparkMissingError(
-        f"Spark's Ivy could not fetch {package.coordinate}: {_reason(output)}",
+    unreachable = _NETWORK.search(output)
+    log.log(logging.INFO if unreachable else logging.ERROR, "Spark's Ivy said:\n%s", output[-8000:])
+    return _not_fetched(package.coordinate, output, _UnreachableError if unreachable else SparkMissingError)
+
+
+def _not_fetched(what: str, output: str, error: type[SparkMissingError] = SparkMissingError) -> SparkMissingError:
+    return error(
+        f"Spark's Ivy could not fetch {what}: {_reason(output)}",
         advice="Let this worker reach Maven Central, or name a repository that it reaches (repositories, or the "
         'setting spark.jars.ivySettings); or bring the jars yourself with jars, and packages="".',
     )

@@ -4,88 +4,67 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
-import sys
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.configuration import AIRFLOW_HOME
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
-    AirflowNotFoundException,
     Asset,
     AssetAlias,
     Variable,
-    mask_secret,
 )
 
 from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
-    CheckpointError,
-    ConnectionSettingError,
     FormatError,
     LoadFailedError,
     MsSqlCdcError,
     NewerFormatError,
     ParameterError,
-    ReceiptMissingError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
-from airflow_provider_mssql_cdc.core.marker import TaskRun
-from airflow_provider_mssql_cdc.core.position import Cut
-from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.shapes import DELETES, HISTORY, check_shapes
-from airflow_provider_mssql_cdc.core.spec import DatabaseSpec, JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.core.summary import Summary
-from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import (
     ON_GAP,
     Entry,
     TableEntry,
     TableOptions,
     check_entries,
-    hashes,
+    is_said,
     read_entries,
     shapes_said,
 )
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
-from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
-from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
-from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed, seconds
-from airflow_provider_mssql_cdc.operators import jars, job_files
+from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
+from airflow_provider_mssql_cdc.operators import checkpoints, job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
-from airflow_provider_mssql_cdc.operators.credentials import REDACTION, properties_file, property_of, redaction
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
 from airflow_provider_mssql_cdc.operators.planning import plan_load, plan_of_running_job
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.request import Request, cut_given
-from airflow_provider_mssql_cdc.operators.task_state import FOUND_KEY, TaskState
+from airflow_provider_mssql_cdc.operators.submission import SPEC_KEY, LoadSubmission
+from airflow_provider_mssql_cdc.operators.task_state import TaskState
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Connection, Context
+    from airflow.providers.common.compat.sdk import Context
 
 OPERATIONS_ALIAS = " operations"
 """Ends the name of the alias to which events come that tell of no loaded rows, with ``kind`` in their extra."""
 
-_SPEC_KEY = "mssql_cdc_spec"
 
-
-class MsSqlCdcLoadOperator(SparkSubmitOperator):
+class MsSqlCdcLoadOperator(LoadSubmission):
     """
     Load the changes of SQL Server tables, up to one common position, into a lakehouse.
 
@@ -152,14 +131,11 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = (
-        *(f for f in SparkSubmitOperator.template_fields if f not in ("application", "application_args")),
-        "tables",
-        "target",
+        *LoadSubmission.template_fields,
         "upto",
         "exclude",
         "interval",
         "target_suffix",
-        "work_dir",
     )
 
     def __init__(
@@ -200,83 +176,101 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         packages: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for refused in ("application", "application_args", "java_class"):
-            if refused in kwargs:
-                raise ValueError(f"{refused} is the load's own; it cannot be given")
         check_shapes(shapes)
         history = HistoryOptions.checked(
             changes, history_form, operations, shapes=shapes_said(tables, shapes), replay=replay
         )
-        formats.check_format(str(target), shapes, table_properties=table_properties)
-        check_literals(tables, exclude, target, salted=salt_conn_id is not None)
-        check_template(table_name + (target_suffix if is_literal(target_suffix) else ""))
-        if deletes not in DELETES:
-            raise ValueError(f"deletes={deletes!r}: expected hard, soft or ignore")
-        if on_disabled not in ("fail", "skip", "enable"):
-            raise ValueError(f"on_disabled={on_disabled!r}: expected fail, skip or enable")
-        if on_gap not in ON_GAP:
-            raise ValueError(f"on_gap={on_gap!r}: expected {' or '.join(ON_GAP)}")
-        if replay and upto is not None:
-            raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
-        if replay and tuple(shapes) != (HISTORY,):
-            raise ValueError(
-                'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
-            )
-        if (interval is not None or target_suffix) and not replay:
-            raise ValueError("interval and target_suffix belong to replay=True")
-        if interval is not None and _is_said(interval):
-            check_interval(*edges(interval))
-        lag, idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
-        if idle is not None and idle <= 0:
-            raise ValueError(f"max_idle={max_idle}: expected more than 0 s; it cannot be switched off")
-        for limit, value in (("max_transactions", max_transactions), ("max_rows", max_rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{limit}={value}: expected at least 1")
-        if kwargs.get("deploy_mode") == "cluster" and (work_dir is None or job_files.is_local(work_dir)):
-            raise ValueError(
-                "in cluster mode the driver runs on another machine: name a work_dir that Airflow and Spark both "
-                "read, for instance s3a://bucket/mssql_cdc"
-            )
         if "outlets" not in kwargs:
             data = f"mssql_cdc {target}"
             kwargs["outlets"] = [AssetAlias(name=data), AssetAlias(name=data + OPERATIONS_ALIAS)]
-        super().__init__(name=name, packages=formats.packages(str(target)) if packages is None else packages, **kwargs)
-        self._own_packages = packages is None
-        self.tables = tables
-        self.target = target
+        super().__init__(
+            name=name,
+            tables=tables,
+            target=target,
+            mssql_conn_id=mssql_conn_id,
+            salt_conn_id=salt_conn_id,
+            capture_timeout=capture_timeout,
+            work_dir=work_dir,
+            connections=connections,
+            tables_at_once=tables_at_once,
+            slice_rows=slice_rows,
+            fetch_size=fetch_size,
+            packages=packages,
+            **kwargs,
+        )
         self.shapes = tuple(shapes)
         self.deletes = deletes
         self.changes = changes
         self.history_form = history_form
         self.operations = history.operations
         self.upto = upto
-        self.mssql_conn_id = mssql_conn_id
         self.exclude = exclude
         self.table_name = table_name
         self.table_properties = dict(table_properties or {})
-        self.salt_conn_id = salt_conn_id
         self.allow_masked = allow_masked
         self.on_disabled = on_disabled
         self.on_gap = on_gap
         self.server_timezone = server_timezone
         self.max_transactions = max_transactions
         self.max_rows = max_rows
-        self.capture_timeout = capture_timeout
-        self.max_lag, self.max_idle = lag, idle
+        self.max_lag, self.max_idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
         self.on_lag = on_lag
         self.replay = replay
         self.interval = interval
         self.target_suffix = target_suffix
-        self.work_dir = work_dir
-        self.connections = connections
-        self.tables_at_once = tables_at_once
-        self.slice_rows = slice_rows
-        self.fetch_size = fetch_size
-        self._spec: JobSpec | None = None
+        self._check_values()
+        self._check_replay()
+        self._check_tables()
+
+    def _check_values(self) -> None:
+        """Refuse values that have no meaning.
+
+        :raises ValueError: naming the first
+        """
+        choices = {
+            "deletes": (self.deletes, DELETES),
+            "on_disabled": (self.on_disabled, ON_DISABLED),
+            "on_gap": (self.on_gap, ON_GAP),
+        }
+        for name, (value, known) in choices.items():
+            if value not in known:
+                raise ValueError(f"{name}={value!r}: expected one of {', '.join(known)}")
+        for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
+            if limit is not None and limit < 1:
+                raise ValueError(f"{name}={limit}: expected at least 1")
+        if self.max_idle is not None and self.max_idle <= 0:
+            raise ValueError(f"max_idle={self.max_idle}: expected more than 0 s; it cannot be switched off")
+
+    def _check_replay(self) -> None:
+        """Refuse what does not go with a replay, or only with one.
+
+        :raises ValueError: saying which
+        """
+        if not self.replay:
+            if self.interval is not None or self.target_suffix:
+                raise ValueError("interval and target_suffix belong to replay=True")
+            return
+        if self.upto is not None:
+            raise ValueError("replay=True and upto exclude each other: a replay's end comes from its interval")
+        if self.shapes != (HISTORY,):
+            raise ValueError(
+                'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
+            )
+        if self.interval is not None and is_said(self.interval):
+            check_interval(*edges(self.interval))
+
+    def _check_tables(self) -> None:
+        """Refuse tables and a target that cannot be right. What is a template is left for the run to check.
+
+        :raises ParameterError: for parts that do not go together
+        :raises PatternError: for a table pattern that cannot be read
+        """
+        salted = self.salt_conn_id is not None
+        check_literals(self.tables, self.exclude, self.target, salted=salted)
+        check_template(self.table_name + (self.target_suffix if is_literal(self.target_suffix) else ""))
         # the address may be a template behind its format
-        self._check_entries(
-            check_entries(tables, salted=salt_conn_id is not None), self._defaults(Target(str(target), "", ()))
-        )
+        defaults = self._defaults(Target(str(self.target), "", ()))
+        self._check_entries(check_entries(self.tables, salted=salted), defaults)
 
     def execute(self, context: Context) -> Summary:  # type: ignore[override]
         """Plan, load, believe the receipt, move the checkpoints.
@@ -304,7 +298,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         written = [] if self.replay else outcome.checkpoints(now, succeeds=late is None)
         # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
         ranges = TaskState(context).told(outcome.lsn_ranges(written))
-        self._save(store, written, outcome)
+        checkpoints.save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
         for line in outcome.lines():
@@ -327,72 +321,12 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             raise CaptureLateError(f"what is there was loaded, but {late}")
         return summary
 
-    def _check_spark_connection(self) -> None:
-        """Prove that there is the Airflow connection of Spark, in whose place spark-submit would be sent to YARN.
-
-        :raises ConnectionSettingError: if there is none
-        """
-        try:
-            MsSqlCdcHook.get_connection(self._conn_id)
-        except AirflowNotFoundException as error:
-            raise ConnectionSettingError(
-                f"there is no Airflow connection {self._conn_id!r}, which says where Spark runs.",
-                advice=f"Make it, for instance with `airflow connections add {self._conn_id} --conn-type spark "
-                "--conn-host 'local[*]'`, or name another one by conn_id.",
-            ) from error
-
-    def _forget(self, store: CheckpointStore, request: Request, plan: RunPlan, context: Context) -> None:
-        """Remove checkpoints that say nothing but that a table failed: of one that was not there and now is, and of one
-        that the DAG no longer names.
-        """
-        gone = list(plan.found_again)
-        try:
-            ti = context["ti"]
-            # without a map index Airflow hands on the summaries of all runs before
-            index = -1 if ti.map_index is None else ti.map_index
-            before = ti.xcom_pull(task_ids=self.task_id, key="summary", include_prior_dates=True, map_indexes=index)
-        except Exception as error:
-            # a load does not fail for want of what it would only tidy up
-            self.log.warning("the summary of the run before cannot be read: %s", error)
-            before = None
-        rows = before["tables"] if isinstance(before, Mapping) else ()
-        failed = {row["table"] for row in rows if row["status"] == "failed"} | {*TaskState(context).failed()}
-        names = {name for text in failed for name in TableName.spelled(text)}
-        for name in names - plan.checkpoints.keys() - plan.failures.keys():
-            with suppress(CheckpointError):
-                stored = store.load(request.identity(plan.database, name, request.options(name)))
-                if stored is not None and not stored.loaded and stored.failure() is not None:
-                    gone.append(name)
-        for name in gone:
-            self.log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
-            store.delete(request.identity(plan.database, name, request.options(name)))
-
-    def _save(self, store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
-        """Store the checkpoints, each that can be."""
-        schemas = SchemaStore(store.variables)
-        for schema in outcome.new_schemas(checkpoints):
-            schemas.keep(schema)
-        seen = outcome.plan.checkpoints
-        saved: list[Checkpoint] = []
-        for checkpoint in checkpoints:
-            try:
-                store.save(checkpoint, seen.get(checkpoint.identity.table))
-                saved.append(checkpoint)
-            except CheckpointError as error:
-                outcome.plan.failures[checkpoint.identity.table] = error
-        if len(saved) < len(checkpoints):
-            # the task fails, so that nobody is told of the others now: the next run has to
-            for checkpoint in saved:
-                before = seen.get(checkpoint.identity.table)
-                if (stored := store.load(checkpoint.identity)) is not None:
-                    store.overwrite(dataclasses.replace(stored, announced=before.announced if before else None))
-
     def _resumed(self, store: CheckpointStore, request: Request, context: Context) -> Outcome | None:
         """Wait for the job that an earlier try submitted and that may still run, if there is one."""
         state = TaskState(context)
         if not self.durable or state.get(self.external_id_key) is None:
             return None
-        path = state.get(_SPEC_KEY)
+        path = state.get(SPEC_KEY)
         try:
             spec = job_files.read_spec(str(path))
         except NewerFormatError:
@@ -413,7 +347,7 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = self._plan(hook, store, request, context)
             if not self.replay:
-                self._forget(store, request, plan, context)
+                checkpoints.forget_failures(store, request, plan, context)
             for waiting in plan.waiting:
                 self.log.info("%s: %s", waiting.name, waiting.reason)
             if plan.upto is None or not plan.specs:
@@ -500,208 +434,6 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
             return edges(self.interval)
         return context.get("data_interval_start"), context.get("data_interval_end")
 
-    # --- submit
-
-    def _freeze(self, plan: RunPlan, upto: Cut, timezone: str | None, context: Context) -> JobSpec:
-        """Write the job spec."""
-        connection = MsSqlCdcHook.get_connection(self.mssql_conn_id)
-        url, options = jdbc_url(connection)
-        work_dir = self.work_dir or os.path.join(AIRFLOW_HOME, "mssql_cdc")
-        job_files.remove_old(work_dir)
-        spec = JobSpec(
-            id=uuid.uuid4().hex[:12],
-            source=SourceSpec(
-                server=f"{(connection.host or '').lower()}:{connection.port or DEFAULT_PORT}",
-                database=plan.database,
-                jdbc_url=url,
-                options=options,
-                timezone=timezone,
-            ),
-            tables=tuple(plan.specs),
-            upto=upto,
-            work_dir=work_dir,
-            replay=plan.replay,
-            connections=self.connections,
-            tables_at_once=self.tables_at_once,
-            slice_rows=self.slice_rows,
-            fetch_size=self.fetch_size,
-            capture_timeout=self.capture_timeout.total_seconds(),
-            database=self._database(),
-            witness=plan.witness,
-            recovery_fork=plan.recovery_fork,
-            run=_task_run(context),
-        )
-        job_files.write_spec(spec)
-        return spec
-
-    def submit_job(self, context: Context) -> str | None:
-        """Submit the job, and remember its spec beside its id for the tries that follow."""
-        submitted = super().submit_job(context)
-        if self.durable and self._spec is not None:
-            TaskState(context).set(_SPEC_KEY, self._spec.path)
-        return submitted
-
-    def _submit(self, spec: JobSpec, context: Context) -> Receipt:
-        """Run the job, and return its receipt: that decides, not the exit code."""
-        self._spec, secrets = spec, self._secrets()
-        failure: Exception | None = None
-        try:
-            with properties_file(secrets, self.properties_file) as path, self._submitting(spec, path):
-                super().execute(context)
-        except Exception as error:
-            failure = self._explained(error)
-        try:
-            receipt = job_files.read_receipt(spec)
-        except ReceiptMissingError as missing:
-            may_still_run = failure is not None and TaskState(context).get(self.external_id_key) is not None
-            if not may_still_run:
-                self._forget_job(context, spec)
-                job_files.remove(spec)
-            raise failure or missing from None
-        if failure is not None:
-            self.log.warning("spark-submit failed after the job had written its receipt: %s", failure)
-        self._forget_job(context, spec)
-        job_files.remove(spec)
-        return receipt
-
-    def _explained(self, failure: Exception) -> Exception:
-        """The failure of a submission; what is missing on this worker in its place, if something is."""
-        if isinstance(failure, MsSqlCdcError) or self._hook is None:
-            return failure
-        missing = jars.missing(self._hook._connection["spark_binary"], {**os.environ, **(self.env_vars or {})})
-        if missing is not None:
-            missing.__cause__ = failure
-        return missing or failure
-
-    def _database_connection(self) -> Connection | None:
-        """The Airflow connection of the target, None where no connection names it."""
-        target = Target.parse(self.target)
-        return MsSqlCdcHook.get_connection(target.place[0]) if formats.FORMATS[target.format].in_database else None
-
-    def _database(self) -> DatabaseSpec | None:
-        connection = self._database_connection()
-        return None if connection is None else postgresql.database(connection)
-
-    def _salt(self) -> str | None:
-        """The salt; None where nothing is hashed.
-
-        :raises ConnectionSettingError: for a connection without one
-        """
-        if self.salt_conn_id is None or not hashes(read_entries(self.tables, salted=True)):
-            return None
-        salt: str | None = MsSqlCdcHook.get_connection(self.salt_conn_id).password
-        if not salt:
-            raise ConnectionSettingError(
-                f"connection {self.salt_conn_id!r} has no password, which is to be the salt of hashes."
-            )
-        mask_secret(salt)
-        return salt
-
-    def _secrets(self) -> dict[str, str]:
-        """The Spark properties that the logins of source and target, and the salt of hashes, come by."""
-        connections = {"": MsSqlCdcHook.get_connection(self.mssql_conn_id), "target_": self._database_connection()}
-        secrets = {}
-        for prefix, connection in connections.items():
-            if connection is None:
-                continue
-            if connection.password:
-                mask_secret(connection.password)
-            secrets[f"spark.mssql_cdc.{prefix}user"] = connection.login or ""
-            secrets[f"spark.mssql_cdc.{prefix}password"] = connection.password or ""
-        if salt := self._salt():
-            secrets["spark.mssql_cdc.salt"] = salt
-        return secrets
-
-    def _forget_job(self, context: Context, spec: JobSpec | None = None) -> None:
-        """Forget the submitted job: else each further try, also of a cleared task, would take it for its own.
-
-        :param spec: of the job that has ended; one that another try has submitted meanwhile is not forgotten
-        """
-        state = TaskState(context)
-        if spec is None or state.get(_SPEC_KEY) == spec.path:
-            state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, _SPEC_KEY, FOUND_KEY)
-
-    @contextmanager
-    def _submitting(self, spec: JobSpec, properties: str) -> Iterator[None]:
-        """Set what spark-submit is told for this job, and put back what the author gave."""
-        changed = ("application_args", "py_files", "conf", "jars", "packages", "properties_file", "env_vars")
-        given = {name: getattr(self, name) for name in changed}
-        try:
-            self.application = str(job_files.JOB)
-            self.application_args = ["--spec", spec.path]
-            self.py_files = ",".join(filter(None, (self.py_files, job_files.code_path(spec))))
-            self.properties_file = properties
-            target = Target.parse(self.target)
-            self.conf = {**formats.FORMATS[target.format].conf, **(self.conf or {})}
-            if REDACTION in self.conf:
-                # on the command line it would count more than what the properties file says
-                self.conf[REDACTION] = redaction(str(self.conf[REDACTION]))
-            submission = self._get_hook()._connection
-            said = Path(properties).read_text(encoding="utf-8")
-            if self._setting("spark.log.level", said) is None:
-                self.conf["spark.log.level"] = "WARN"
-            if str(submission["master"]).startswith("local"):
-                # else Spark's Python is the first one on the PATH, which may lack pyspark
-                self.conf.setdefault("spark.pyspark.python", sys.executable)
-                self._listen_on_loopback(said)
-            if submission["deploy_mode"] == "cluster" and job_files.is_local(spec.work_dir):
-                raise MsSqlCdcError(
-                    f"connection {self._conn_id!r} submits in cluster mode, where the driver cannot read "
-                    f"{spec.work_dir}.",
-                    advice="Name a work_dir that Airflow and Spark both read, for instance s3a://bucket/mssql_cdc.",
-                )
-            if self._own_packages:
-                self._add_jars(target, submission, said)
-            self._hook = None
-            yield
-        finally:
-            for name, value in given.items():
-                setattr(self, name, value)
-
-    def _listen_on_loopback(self, properties: str) -> None:
-        """Keep driver and Spark UI of a local Spark from the network, where the author says nothing of them.
-
-        :param properties: text of the properties file
-        """
-        given = {**os.environ, **(self.env_vars or {})}
-        names = ("spark.driver.host", "spark.driver.bindAddress")
-        if "SPARK_LOCAL_IP" not in given and not any(self._setting(name, properties) for name in names):
-            self.env_vars = {**(self.env_vars or {}), "SPARK_LOCAL_IP": "127.0.0.1"}
-
-    def _add_jars(self, target: Target, submission: dict[str, Any], properties: str) -> None:
-        """Hand the load's jars on by path, beside the author's; as packages where that is not possible.
-
-        :param submission: how spark-submit is called
-        :param properties: text of the properties file
-        """
-        self.packages = formats.packages(target.address)
-        given = {name: value for name in jars.READ if (value := self._setting(name, properties))}
-        # beside packages of the author's, Ivy sees to it that no jar comes twice
-        if submission["deploy_mode"] == "cluster" or "spark.jars.packages" in given:
-            return
-        ivy = jars.Ivy(
-            submission["spark_binary"],
-            given,
-            self._repositories or "",
-            self.exclude_packages or "",
-            self.env_vars or {},
-        )
-        needed = (*formats.FORMATS[target.format].packages, formats.JDBC_DRIVER)
-        if (ours := jars.paths(needed, ivy)) is not None:
-            self.packages = None
-            self.jars = ",".join(filter(None, (self.jars or given.get("spark.jars"), *ours)))
-
-    def _setting(self, name: str, properties: str) -> str | None:
-        """A Spark setting, as conf says or else the properties file."""
-        return str((self.conf or {})[name]) if name in (self.conf or {}) else property_of(properties, name)
-
-    def on_kill(self) -> None:
-        """End the Spark application, and remove what it staged."""
-        if self._hook is not None:
-            super().on_kill()
-        if self._spec is not None:
-            job_files.remove(self._spec)
-
     def _emit(self, ranges: dict[str, dict[str, str | None]], plan: RunPlan, context: Context) -> None:
         """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
         for outlet in self.outlets:
@@ -710,15 +442,3 @@ class MsSqlCdcLoadOperator(SparkSubmitOperator):
                 # the PostgreSQL provider refuses a URI of this scheme that names no table
                 prefix = "x-" if self.target.startswith(f"{formats.POSTGRESQL}:") else ""
                 context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)
-
-
-def _task_run(context: Context) -> TaskRun | None:
-    ti = context.get("ti")
-    return TaskRun(ti.dag_id, ti.task_id, ti.run_id, ti.try_number) if ti is not None else None
-
-
-def _is_said(interval: object) -> bool:
-    """Whether an interval can be checked when the DAG is parsed: no part is a template or another task's output."""
-    if isinstance(interval, list | tuple):
-        return all(_is_said(part) for part in interval)
-    return is_literal(interval) or isinstance(interval, datetime.date | int | float | None)

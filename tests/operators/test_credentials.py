@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.operators.credentials import _escape, properties_file, property_of, redaction
+from airflow_provider_mssql_cdc.operators.credentials import (
+    _escape,
+    properties_file,
+    property_of,
+    redaction,
+    spark_defaults,
+)
 
 HOLDER = """
 import sys
@@ -126,8 +132,39 @@ def test_sparks_defaults_are_kept(tmp_path, monkeypatch, conf_dir, home, expecte
         monkeypatch.delenv(variable, raising=False)
         if value:
             monkeypatch.setenv(variable, str(tmp_path / value))
-    with properties_file({"spark.a": "b"}, None, tmp_path / "secrets") as path:
+    with properties_file({"spark.a": "b"}, spark_defaults("spark-submit", os.environ), tmp_path / "secrets") as path:
         assert properties(path).get("spark.found") == expected
+
+
+def spark(home: Path) -> Path:
+    """A Spark as it is unpacked, with settings of a site."""
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "spark-submit").touch(mode=0o755)
+    (home / "conf").mkdir()
+    (home / "conf" / "spark-defaults.conf").touch()
+    return home
+
+
+def test_without_spark_home_the_defaults_are_beside_spark_submit(tmp_path):
+    home = spark(tmp_path / "spark-4.1")
+    (tmp_path / "spark").symlink_to(home)
+    found = home / "conf" / "spark-defaults.conf"
+    path = {"PATH": os.pathsep.join((str(tmp_path), str(tmp_path / "spark" / "bin")))}
+
+    assert spark_defaults("spark-submit", path) == found
+    assert spark_defaults(str(home / "bin" / "spark-submit"), {"PATH": "/nowhere"}) == found
+    assert spark_defaults("spark-submit", {"PATH": "/nowhere"}) is None
+    assert spark_defaults("spark-submit", {**path, "SPARK_HOME": str(tmp_path)}) is None
+    assert spark_defaults("spark-submit", {**path, "SPARK_CONF_DIR": str(tmp_path)}) is None
+
+
+def test_a_spark_that_pip_has_installed_has_its_defaults_in_the_package(tmp_path):
+    home = spark(tmp_path)
+    (home / "bin" / "find_spark_home.py").touch()
+    assert spark_defaults("spark-submit", {"PATH": str(home / "bin")}) is None
+
+    package = spark(home / "lib" / "python3.11" / "site-packages" / "pyspark")
+    assert spark_defaults("spark-submit", {"PATH": str(home / "bin")}) == package / "conf" / "spark-defaults.conf"
 
 
 def test_the_current_folder_is_not_sparks(tmp_path, monkeypatch):
@@ -136,8 +173,7 @@ def test_the_current_folder_is_not_sparks(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
-    with properties_file({"spark.a": "b"}, None, tmp_path / "secrets") as path:
-        assert "spark.found" not in properties(path)
+    assert spark_defaults("spark-submit", os.environ) is None
 
 
 def holding(home: Path) -> tuple[subprocess.Popen[str], Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import http.server
 import io
 import itertools
@@ -19,11 +20,10 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core import formats
-from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SparkMissingError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
-from airflow_provider_mssql_cdc.operators import jars
-from airflow_provider_mssql_cdc.operators.credentials import properties_file
+from airflow_provider_mssql_cdc.operators import jars, job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
 ONE = jars.Package("cdc.tests:one:1.0")
@@ -176,6 +176,25 @@ def test_a_network_that_fails_for_a_moment_is_tried_again(repository, home, tmp_
     assert contents(jars.paths([ONE], ivy(repository, tmp_path))) == BOTH
 
 
+def test_without_a_network_it_is_left_to_spark_whose_own_cache_may_hold_them(repository, home, tmp_path, caplog):
+    repository.broken = 100
+
+    assert jars.paths([ONE], ivy(repository, tmp_path)) is None
+    assert repository.asked.count("/cdc/tests/one/1.0/one-1.0.jar") >= 3
+    assert [path.name for path in home.iterdir() if not path.name.endswith(".lock")] == []
+    assert "could not fetch cdc.tests:one:1.0" in caplog.text
+    assert "Spark fetches them for each job" in caplog.text
+    assert jars.FOLDER in caplog.text
+    assert 'packages=""' in caplog.text
+
+
+def test_a_repository_that_cannot_be_reached_is_a_network_that_fails(repository, home, tmp_path):
+    settings = ivy(repository, tmp_path)
+    repository.close()
+
+    assert jars.spark_settings([ONE], settings) == {"spark.jars.packages": ONE.coordinate}
+
+
 def test_a_jar_that_is_no_archive_is_refused(repository, home, tmp_path):
     repository.files["/cdc/tests/two/1.0/two-1.0.jar"] = b"<html>Please log in.</html>"
 
@@ -249,10 +268,10 @@ def test_eight_processes_start_cold_one_is_killed_in_mid_download_and_all_others
 SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Cut.at(Lsn(bytes(9) + b"\1")), "/work")
 
 
-def submitted(tmp_path: Path, **given) -> tuple[list[str], list[str]]:
+def submitted(**given) -> tuple[list[str], list[str]]:
     """The jars and packages with which an operator calls spark-submit."""
     operator = MsSqlCdcLoadOperator(task_id="load", tables=["a.b"], target="iceberg://lake/shop", **given)
-    with properties_file({}, operator.properties_file, tmp_path / "secret") as path, operator._submitting(SPEC, path):
+    with operator._submitting(SPEC, {}):
         command = operator._get_hook()._build_spark_submit_command("job.py")
     options = {name: value for name, value in itertools.pairwise(command) if name.startswith("--")}
     return [each for each in options.get("--jars", "").split(",") if each], [
@@ -274,6 +293,7 @@ def ours(monkeypatch):
     return found
 
 
+OURS = formats.packages("iceberg://lake/shop").split(",")
 THEIRS = "/opt/hadoop-aws.jar"
 
 
@@ -293,41 +313,197 @@ def conf(_, __, text):
     return {"conf": {name: value}}
 
 
+def test_packages_that_spark_cannot_fetch_are_named_as_ours_are(repository, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    monkeypatch.setenv("AIRFLOW_CONN_MSSQL_DEFAULT", '{"conn_type": "mssql", "host": "db"}')
+    operator = MsSqlCdcLoadOperator(
+        task_id="load",
+        tables=["a.b"],
+        target="iceberg://lake/shop",
+        packages="cdc.tests:three:1.0",
+        conf=dict(ivy(repository, tmp_path).settings),
+    )
+    spec = dataclasses.replace(SPEC, work_dir=str(tmp_path / "work"))
+    job_files.write_spec(spec)
+
+    with pytest.raises(SparkMissingError, match=r"fetch the job's packages: unresolved dependency: cdc\.tests"):
+        operator._submit(spec, {})
+
+
 PLACES = pytest.mark.parametrize("place", [conf, file, defaults])
 
 
 def test_our_jars_alone(ours, tmp_path):
-    assert submitted(tmp_path) == (ours, [])
+    assert submitted() == (ours, [])
 
 
 def test_our_jars_are_added_to_those_of_the_operator(ours, tmp_path):
-    assert submitted(tmp_path, jars=THEIRS) == ([THEIRS, *ours], [])
+    assert submitted(jars=THEIRS) == ([THEIRS, *ours], [])
 
 
 @PLACES
 def test_our_jars_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch, place):
     given = place(tmp_path, monkeypatch, f"spark.jars {THEIRS}\n")
 
-    assert submitted(tmp_path, **given) == ([THEIRS, *ours], [])
+    assert submitted(**given) == ([THEIRS, *ours], [])
+
+
+AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 
 @PLACES
-def test_beside_packages_of_the_settings_ours_are_packages(ours, tmp_path, monkeypatch, place):
-    given = place(tmp_path, monkeypatch, "spark.jars.packages org.apache.hadoop:hadoop-aws:3.4.2\n")
+def test_our_packages_are_added_to_those_of_the_settings(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, f"spark.jars.packages {AWS}, {OURS[0]}\n")
 
-    assert submitted(tmp_path, **given) == ([], formats.packages("iceberg://lake/shop").split(","))
+    assert submitted(**given) == ([], [AWS, *OURS])
+
+
+def test_our_packages_are_added_in_a_cluster_too(remote):
+    given = {"conf": {"spark.submit.deployMode": "cluster", "spark.jars.packages": AWS}}
+
+    assert submitted(**given) == ([], [AWS, *OURS])
 
 
 @pytest.mark.parametrize("packages", ["", "org.example:own:1"])
 def test_the_operators_packages_turn_ours_off(ours, tmp_path, packages):
-    assert submitted(tmp_path, packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
+    assert submitted(packages=packages, jars=THEIRS) == ([THEIRS], [packages] if packages else [])
 
 
-def test_a_cluster_fetches_packages_by_itself(ours, tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_SPARK_DEFAULT",
-        json.dumps({"conn_type": "spark", "host": "yarn", "extra": json.dumps({"deploy-mode": "cluster"})}),
-    )
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """The Ivy of each operator that asks for jars, which are there."""
+    # a worker that says nothing of Spark
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    found: list[jars.Ivy] = []
+
+    def paths(packages, ivy):
+        assert [package.coordinate for package in packages] == OURS
+        found.append(ivy)
+        return ["/jars/ours.jar"]
+
+    monkeypatch.setattr(jars, "paths", paths)
+    return found
+
+
+PROXY = "-Dhttps.proxyHost=proxy -Dhttps.proxyPort=3128"
+
+
+@PLACES
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.jars.ivySettings", "/etc/ivysettings.xml"),
+        ("spark.jars.repositories", "https://maven.example/a,https://maven.example/b"),
+        ("spark.jars.excludes", "org.example:slf4j"),
+        ("spark.driver.extraJavaOptions", PROXY),
+        ("spark.driver.defaultJavaOptions", PROXY),
+    ],
+)
+def test_ivy_gets_the_settings_of_each_place(asked, tmp_path, monkeypatch, place, name, value):
+    given = place(tmp_path, monkeypatch, f"{name} {value}\n")
+
+    assert submitted(**given) == (["/jars/ours.jar"], [])
+    (ivy,) = asked
+    assert ivy.settings == {name: value}
+    assert (ivy.binary, ivy.repositories, ivy.excludes) == ("spark-submit", "", "")
+
+
+def test_what_conf_says_counts_more_than_the_file(asked, tmp_path, monkeypatch):
+    given = file(tmp_path, monkeypatch, "spark.jars.repositories https://maven.example/file\n")
+    submitted(**given, **conf(tmp_path, monkeypatch, "spark.jars.repositories https://maven.example/conf\n"))
+
+    assert asked[0].settings == {"spark.jars.repositories": "https://maven.example/conf"}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"repositories": "https://maven.example"}, {"repositories": "https://maven.example"}),
+        ({"exclude_packages": "org.example:slf4j"}, {"excludes": "org.example:slf4j"}),
+        ({"spark_binary": "spark3-submit"}, {"binary": "spark3-submit"}),
+    ],
+)
+def test_ivy_gets_what_the_operator_says(asked, given, found):
+    submitted(**given)
+
+    (ivy,) = asked
+    assert {name: getattr(ivy, name) for name in found} == found
+    assert ivy.settings == {}
+
+
+def test_ivy_runs_in_the_environment_of_spark_submit(asked, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/opt/java")
+    submitted(env_vars={"SPARK_SUBMIT_OPTS": PROXY})
+
+    assert {**asked[0].environment, "JAVA_HOME": "/opt/java", "SPARK_SUBMIT_OPTS": PROXY} == asked[0].environment
+
+
+def test_other_repositories_or_excludes_are_another_folder(repository, home, tmp_path):
+    first = ivy(repository, tmp_path)
+    found = {Path(jars.paths([ONE], first)[0]).parts[-3]}
+    settings = Path(first.settings["spark.jars.ivySettings"])
+    for other in (
+        dataclasses.replace(first, repositories=repository.url),
+        dataclasses.replace(first, settings={**first.settings, "spark.jars.repositories": f"{repository.url}b"}),
+        dataclasses.replace(first, excludes="cdc.tests:two"),
+    ):
+        found.add(Path(jars.paths([ONE], other)[0]).parts[-3])
+    settings.write_text(settings.read_text() + "<!-- another content -->")
+    found.add(Path(jars.paths([ONE], first)[0]).parts[-3])
+
+    assert len(found) == 5
+    assert len([path for path in home.iterdir() if path.is_dir()]) == 5
+
+
+def environment(_, monkeypatch, text):
+    monkeypatch.setenv("DEPLOY_MODE", text.split()[1])
+    return {}
+
+
+def variables(_, __, text):
+    return {"env_vars": {"DEPLOY_MODE": text.split()[1]}}
+
+
+def argument(_, __, text):
+    return {"deploy_mode": text.split()[1], "work_dir": "s3a://bucket/work"}
+
+
+def connection(_, monkeypatch, text):
+    extra = json.dumps({"deploy-mode": text.split()[1]})
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra}))
+    return {}
+
+
+MODES = [environment, variables, defaults, file, conf, connection, argument]
+"""Where the deploy mode can be said, each counting more than those before it."""
+
+
+@pytest.fixture
+def remote(ours, monkeypatch):
+    """A cluster, whose drivers read a folder that this machine has too."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "yarn"}')
     monkeypatch.setattr(sys.modules[__name__], "SPEC", JobSpec("a1", SPEC.source, (), SPEC.upto, "s3a://bucket/work"))
 
-    assert submitted(tmp_path) == ([], formats.packages("iceberg://lake/shop").split(","))
+
+@pytest.mark.parametrize("place", MODES)
+def test_a_cluster_fetches_packages_by_itself(remote, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+
+    assert submitted(**given) == ([], OURS)
+
+
+@pytest.mark.parametrize(("less", "more"), itertools.pairwise(MODES))
+def test_of_two_deploy_modes_the_one_counts_that_counts_for_spark(remote, ours, tmp_path, monkeypatch, less, more):
+    given = less(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+    given |= more(tmp_path, monkeypatch, "spark.submit.deployMode client\n")
+
+    assert submitted(**given) == (ours, [])
+
+
+@pytest.mark.parametrize("place", MODES[:-1])
+def test_in_each_cluster_the_driver_has_to_read_the_work_dir(ours, tmp_path, monkeypatch, place):
+    given = place(tmp_path, monkeypatch, "spark.submit.deployMode cluster\n")
+
+    with pytest.raises(MsSqlCdcError, match="in cluster mode, where the driver cannot read /work"):
+        submitted(**given)

@@ -1,0 +1,72 @@
+"""The checkpoints of a load: stored, each that can be; and removed, where they only told of a table that failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.schema import SchemaStore
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.task_state import TaskState
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+log = logging.getLogger(__name__)
+
+
+def save(store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
+    """Store the checkpoints, each that can be."""
+    schemas = SchemaStore(store.variables)
+    for schema in outcome.new_schemas(checkpoints):
+        schemas.keep(schema)
+    seen = outcome.plan.checkpoints
+    saved: list[Checkpoint] = []
+    for checkpoint in checkpoints:
+        try:
+            store.save(checkpoint, seen.get(checkpoint.identity.table))
+            saved.append(checkpoint)
+        except CheckpointError as error:
+            outcome.plan.failures[checkpoint.identity.table] = error
+    if len(saved) < len(checkpoints):
+        # the task fails, so that nobody is told of the others now: the next run has to
+        for checkpoint in saved:
+            before = seen.get(checkpoint.identity.table)
+            if (stored := store.load(checkpoint.identity)) is not None:
+                store.overwrite(dataclasses.replace(stored, announced=before.announced if before else None))
+
+
+def forget_failures(store: CheckpointStore, request: Request, plan: RunPlan, context: Context) -> None:
+    """Remove checkpoints that say nothing but that a table failed: of one that was not there and now is, and of one
+    that the DAG no longer names.
+    """
+    gone = list(plan.found_again)
+    try:
+        ti = context["ti"]
+        # without a map index Airflow hands on the summaries of all runs before
+        index = -1 if ti.map_index is None else ti.map_index
+        before = ti.xcom_pull(task_ids=ti.task_id, key="summary", include_prior_dates=True, map_indexes=index)
+    except Exception as error:
+        # a load does not fail for want of what it would only tidy up
+        log.warning("the summary of the run before cannot be read: %s", error)
+        before = None
+    rows = before["tables"] if isinstance(before, Mapping) else ()
+    failed = {row["table"] for row in rows if row["status"] == "failed"} | {*TaskState(context).failed()}
+    names = {name for text in failed for name in TableName.spelled(text)}
+    for name in names - plan.checkpoints.keys() - plan.failures.keys():
+        with suppress(CheckpointError):
+            stored = store.load(request.identity(plan.database, name, request.options(name)))
+            if stored is not None and not stored.loaded and stored.failure() is not None:
+                gone.append(name)
+    for name in gone:
+        log.info("%s: its checkpoint, which only said that it had failed, is removed", name)
+        store.delete(request.identity(plan.database, name, request.options(name)))

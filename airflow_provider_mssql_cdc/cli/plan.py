@@ -97,7 +97,7 @@ def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
     # what a template or another task says is known when that runs
     upto = cut_given(task.upto) if isinstance(task.upto, str) and is_said(task.upto) else None
     with contextlib.closing(MsSqlCdcHook(task.mssql_conn_id, connection=connection)) as hook:
-        plan = plan_load(hook, CheckpointStore(MetadataVariables()), request, upto, task._sources(hook))
+        plan = plan_load(hook, CheckpointStore(MetadataVariables()), request, upto, task.sources(hook))
     return Outcome(plan).with_whole_commands().plan, enables
 
 

@@ -84,8 +84,8 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """All that a run must know of its source before it plans.
+class Survey:
+    """All that a run must know of its database before it plans.
 
     :param instances: of the matched tables, complete, ordered by table and ``create_date``
     :param missing: tables that a pattern without ``*`` names, and that are not there or cannot be seen

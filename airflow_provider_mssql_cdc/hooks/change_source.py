@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Snapshot
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Survey
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
@@ -30,7 +30,7 @@ class ChangeSource(Protocol):
     unreadable: dict[str, CdcPermissionError]
     found_more: bool
 
-    def discover(self, snapshot: Snapshot) -> Mapping[TableName, Sequence[Feed]]:
+    def discover(self, survey: Survey) -> Mapping[TableName, Sequence[Feed]]:
         """The feeds of each table that has one, oldest first."""
 
     def probe(
@@ -80,9 +80,9 @@ class CdcSource:
         self.unreadable: dict[str, CdcPermissionError] = {}
         self.found_more = False
 
-    def discover(self, snapshot: Snapshot) -> Mapping[TableName, Sequence[Feed]]:
+    def discover(self, survey: Survey) -> Mapping[TableName, Sequence[Feed]]:
         """The capture instances of each table that has one, oldest first."""
-        found = {table.name: snapshot.instances_of(table) for table in snapshot.matches.tables}
+        found = {table.name: survey.instances_of(table) for table in survey.matches.tables}
         return {name: instances for name, instances in found.items() if instances}
 
     def probe(

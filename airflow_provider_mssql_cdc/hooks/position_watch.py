@@ -67,11 +67,11 @@ class PositionWatch:
             _check_enabled(status.name, enabled=status.cdc_enabled)
             self.lag.look(hook, status, now)
             return Wake(Cut.at(status.max_lsn), {}) if status.max_lsn and status.max_lsn > self._after else None
-        snapshot = hook.snapshot(self._patterns, self._exclude)
-        _check_enabled(snapshot.status.name, enabled=snapshot.status.cdc_enabled)
-        self.lag.look(hook, snapshot.status, now)
+        survey = hook.survey(self._patterns, self._exclude)
+        _check_enabled(survey.status.name, enabled=survey.status.cdc_enabled)
+        self.lag.look(hook, survey.status, now)
         source = next(source for source in sources if source.kind.POSITION is type(self._after))
-        feeds = {name: found[-1] for name, found in source.discover(snapshot).items()}
+        feeds = {name: found[-1] for name, found in source.discover(survey).items()}
         if not feeds:
             raise CdcDisabledError(
                 f"change data capture is off for all tables that {', '.join(self._patterns)} match.",

@@ -12,8 +12,8 @@ from airflow_provider_mssql_cdc.core.database import (
     ChangeTables,
     DatabaseStatus,
     Matches,
-    Snapshot,
     SourceTable,
+    Survey,
     TimeOperator,
     Transaction,
 )
@@ -41,7 +41,7 @@ class ReadingHook(ConnectedHook):
 
     # A whole run's questions, one statement each unless said.
 
-    def snapshot(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Snapshot:
+    def survey(self, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Survey:
         """Read status, matched tables and their capture instances: three statements, for any number of tables.
 
         With CDC off for the database there are no instances; nothing is raised for that.
@@ -54,7 +54,7 @@ class ReadingHook(ConnectedHook):
         rows = self._table_rows(wanted, unwanted, with_instances=status.cdc_enabled)
         matches = matches_of(rows, wanted, self.where.database)
         instances = tuple(self._instances(rows, matches.tables, status.user))
-        return Snapshot(status, matches, instances, self._missing(matches, wanted, unwanted))
+        return Survey(status, matches, instances, self._missing(matches, wanted, unwanted))
 
     def ddl_history(self, instances: Iterable[CaptureInstance], after: Lsn | None = None) -> list[DdlChange]:
         """The DDL on these instances' tables above an LSN, by default all, ordered by LSN."""

@@ -212,8 +212,8 @@ class Watch:
                 raise
 
     def _look_at_everything(self, hook: MsSqlCdcHook, sources: Sequence[ChangeSource], now: datetime.datetime) -> None:
-        snapshot = hook.snapshot(self.request.patterns, self.request.exclude)
-        self._status = status = snapshot.status
+        survey = hook.survey(self.request.patterns, self.request.exclude)
+        self._status = status = survey.status
         if not status.cdc_enabled and self.request.on_disabled != "enable":
             # what they were read by is gone, and cannot be looked at
             self._tables = []
@@ -223,17 +223,17 @@ class Watch:
             )
         feeds: dict[TableName, Sequence[Feed]] = {}
         for source in reversed(sources):
-            feeds.update(source.discover(snapshot))
+            feeds.update(source.discover(survey))
         self._tables = [
             *(
                 self._watched(
                     table.name,
                     tuple(feeds.get(table.name, ())),
-                    self.request.options(table.name, snapshot.matches.by[table.name]),
+                    self.request.options(table.name, survey.matches.by[table.name]),
                 )
-                for table in snapshot.matches.tables
+                for table in survey.matches.tables
             ),
-            *(self._watched(name, (), self.request.options(name), missing=True) for name in snapshot.missing),
+            *(self._watched(name, (), self.request.options(name), missing=True) for name in survey.missing),
         ]
         self._mention_failed()
         self._mention_untracked(status)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Snapshot, SourceTable
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
     CheckpointError,
@@ -132,41 +132,41 @@ def look(
     :param sources: of two that have feeds of a table the first one counts
     :return: with the feeds of the tables that can be planned for
     """
-    snapshot = hook.snapshot(request.patterns, request.exclude)
-    feeds = discover(sources, snapshot)
+    survey = hook.survey(request.patterns, request.exclude)
+    feeds = discover(sources, survey)
     failures: dict[TableName, MsSqlCdcError] = {}
     if request.on_disabled == "enable":
-        if (failed := _enable(hook, snapshot, feeds)) is not None:
+        if (failed := _enable(hook, survey, feeds)) is not None:
             failures = failed
-            snapshot = hook.snapshot(request.patterns, request.exclude)
-            feeds = discover(sources, snapshot)
-    elif not snapshot.status.cdc_enabled and not feeds:
+            survey = hook.survey(request.patterns, request.exclude)
+            feeds = discover(sources, survey)
+    elif not survey.status.cdc_enabled and not feeds:
         raise CdcDisabledError(
-            f"change data capture is off in database {snapshot.status.name}.",
+            f"change data capture is off in database {survey.status.name}.",
             advice='Run EXEC sys.sp_cdc_enable_db there, or choose on_disabled="enable".',
         )
     failures = {name: error for name, error in failures.items() if name not in feeds}
-    minutes = snapshot.status.retention_minutes
+    minutes = survey.status.retention_minutes
     plan = RunPlan(
         request.connection,
-        snapshot.status.name,
+        survey.status.name,
         retention=None if minutes is None else datetime.timedelta(minutes=minutes),
-        recovery_fork=snapshot.status.recovery_fork_guid,
+        recovery_fork=survey.status.recovery_fork_guid,
         kept=SchemaStore(store.variables).find,
         failures=failures,
     )
     plan.warnings += [
         f"pattern {pattern!r} matches no table"
-        for pattern in snapshot.matches.empty_patterns
+        for pattern in survey.matches.empty_patterns
         if not parse_pattern(pattern).names_one
     ]
-    for name in snapshot.missing:
+    for name in survey.missing:
         plan.options[name] = request.options(name)
-        plan.failures[name] = _not_there(hook, name, snapshot.status)
-    tables = [table.name for table in snapshot.matches.tables]
+        plan.failures[name] = _not_there(hook, name, survey.status)
+    tables = [table.name for table in survey.matches.tables]
     for name in tables:
         try:
-            entry = deciding(name, [request.entries[n] for n in snapshot.matches.by[name]])
+            entry = deciding(name, [request.entries[n] for n in survey.matches.by[name]])
             plan.options[name] = entry.options(request.defaults)
         except ParameterError as error:
             error.table, plan.options[name] = str(name), request.defaults
@@ -176,19 +176,19 @@ def look(
         for name in tables
         for shape in plan.options[name].shapes
     )
-    for table in snapshot.matches.tables:
+    for table in survey.matches.tables:
         if table.name in feeds:
             plan.feeds[table.name] = feeds[table.name]
         elif request.on_disabled == "skip":
             plan.skipped.append(table.name)
         else:
-            plan.failures.setdefault(table.name, _not_tracked(table, snapshot.status))
+            plan.failures.setdefault(table.name, _not_tracked(table, survey.status))
         if table.name not in plan.skipped:
             try:
                 check_name(plan.options[table.name].table_name, table.name)
             except TargetError as error:
                 plan.failures[table.name] = error
-    plan.user = snapshot.status.user
+    plan.user = survey.status.user
     plan.protection = hook.protection({i.source_object_id for group in plan.feeds.values() for i in group})
     if not plan.protection.known:
         log.info(
@@ -196,8 +196,8 @@ def look(
             plan.user,
             plan.database,
         )
-    read_checkpoints(plan, [*tables, *snapshot.missing], store)
-    plan.missing = set(snapshot.missing)
+    read_checkpoints(plan, [*tables, *survey.missing], store)
+    plan.missing = set(survey.missing)
     _find_again(plan, tables, store, request)
     plan.max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
     for name in tables:
@@ -210,7 +210,7 @@ def look(
             asked=request.asked,
         )
     return (
-        snapshot.status,
+        survey.status,
         plan,
         {name: group for name, group in plan.feeds.items() if name not in plan.failures and plan.turns[name].shapes},
     )
@@ -225,16 +225,16 @@ def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: Checkpoi
             plan.failures[name] = error
 
 
-def discover(sources: Sequence[ChangeSource], snapshot: Snapshot) -> dict[TableName, Sequence[Feed]]:
+def discover(sources: Sequence[ChangeSource], survey: Survey) -> dict[TableName, Sequence[Feed]]:
     """What each table is read by: of two sources that have feeds of it, by those of the first one."""
-    return {name: feeds for source in reversed(sources) for name, feeds in source.discover(snapshot).items()}
+    return {name: feeds for source in reversed(sources) for name, feeds in source.discover(survey).items()}
 
 
 def _enable(
-    hook: MsSqlCdcHook, snapshot: Snapshot, feeds: Mapping[TableName, Sequence[Feed]]
+    hook: MsSqlCdcHook, survey: Survey, feeds: Mapping[TableName, Sequence[Feed]]
 ) -> dict[TableName, MsSqlCdcError] | None:
     """Enable change data capture for the tables without a feed; why that failed, None where there is none."""
-    untracked = [table.name for table in snapshot.matches.tables if not table.tracked and table.name not in feeds]
+    untracked = [table.name for table in survey.matches.tables if not table.tracked and table.name not in feeds]
     if not untracked:
         return None
     hook.enable_database()

@@ -339,7 +339,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
             return None
         self.log.info("an earlier try submitted %s; its receipt is waited for", path)
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
-            plan = plan_of_running_job(hook, store, request, spec, self._sources(hook))
+            plan = plan_of_running_job(hook, store, request, spec, self.sources(hook))
         found = state.found()
         return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id), found)
 
@@ -417,11 +417,11 @@ class MsSqlCdcLoadOperator(LoadSubmission):
             return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
         state = TaskState(context)
         given = state.cut(None if self.upto is None else cut_given(self.upto))
-        plan = plan_load(hook, store, request, given, self._sources(hook))
+        plan = plan_load(hook, store, request, given, self.sources(hook))
         state.keep_cut(plan.upto)
         return plan
 
-    def _sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+    def sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         """What tables may be read from, the preferred ones first."""
         return (CdcSource(hook),)
 

@@ -125,8 +125,8 @@ def plan_of_running_job(
     )
     try:
         plan.lag = hook.lag(hook.database_status(), request.max_lag)
-        snapshot = hook.snapshot(request.patterns, request.exclude)
-        plan.feeds.update({name: group for name, group in discover(sources, snapshot).items() if name in names})
+        survey = hook.survey(request.patterns, request.exclude)
+        plan.feeds.update({name: group for name, group in discover(sources, survey).items() if name in names})
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):
             raise

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.core.checkpoint import Failure
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
-from airflow_provider_mssql_cdc.core.database import Snapshot
+from airflow_provider_mssql_cdc.core.database import Survey
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -133,8 +133,8 @@ def test_tables_are_read_from_the_sources_of_the_task(
     group: Group, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class OfA(CdcSource):
-        def discover(self, snapshot: Snapshot) -> dict[TableName, Sequence[Feed]]:
-            return {name: feeds for name, feeds in super().discover(snapshot).items() if name == A}
+        def discover(self, survey: Survey) -> dict[TableName, Sequence[Feed]]:
+            return {name: feeds for name, feeds in super().discover(survey).items() if name == A}
 
     def of_a(_: MsSqlCdcLoadOperator, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         return (OfA(hook),)

@@ -47,7 +47,7 @@ def _wake(world: World) -> Wake | None:
     """What a sensor finds now, that has just begun to wait."""
     hook, now = Hook(world), datetime.datetime.now(datetime.UTC)
     changes = CdcSource(hook)  # type: ignore[arg-type]
-    feeds = changes.discover(hook.snapshot(("dbo.*",), ()))
+    feeds = changes.discover(hook.survey(("dbo.*",), ()))
     tables = [
         Watched(name_of(table), tuple(feeds[name_of(table)]), world.checkpoint(table), shapes=tuple(world.shapes))
         for table in source.TABLES

@@ -121,12 +121,12 @@ def test_patterns(
 
 def test_a_snapshot_takes_three_statements(shop: Source) -> None:
     with shop.hook() as hook:
-        snapshot = hook.snapshot(["*.*"], [])
+        survey = hook.survey(["*.*"], [])
         assert len(hook.sent) == 3
-        assert snapshot.status == hook.database_status() or snapshot.status.name == shop.name
-        assert list(snapshot.instances) == hook.capture_instances([table.name for table in snapshot.matches.tables])
-    assert {i.name for i in snapshot.instances} == {"sales_orders", "sales_customers", "odd"}
-    by_table = {str(table.name): snapshot.instances_of(table) for table in snapshot.matches.tables}
+        assert survey.status == hook.database_status() or survey.status.name == shop.name
+        assert list(survey.instances) == hook.capture_instances([table.name for table in survey.matches.tables])
+    assert {i.name for i in survey.instances} == {"sales_orders", "sales_customers", "odd"}
+    by_table = {str(table.name): survey.instances_of(table) for table in survey.matches.tables}
     assert {name: [i.name for i in found] for name, found in by_table.items()} == {
         "dbo.untracked": [],
         "odd.name.a]b_c": ["odd"],
@@ -371,13 +371,13 @@ def test_an_empty_run_over_many_tables_takes_five_statements(source: Source) -> 
     source.sql("INSERT INTO dbo.t7 VALUES (1)")
     source.scan()
     with source.hook() as hook:
-        snapshot = hook.snapshot(["t*"])
-        cut = snapshot.status.max_lsn
+        survey = hook.survey(["t*"])
+        cut = survey.status.max_lsn
         assert cut is not None
-        assert hook.ddl_history(snapshot.instances, cut) == []
-        probe = hook.probe({i.name: cut for i in snapshot.instances}, witnesses=[cut])
+        assert hook.ddl_history(survey.instances, cut) == []
+        probe = hook.probe({i.name: cut for i in survey.instances}, witnesses=[cut])
         assert len(hook.sent) == 5
-    assert (len(snapshot.instances), probe.newest, set(probe.mapped)) == (30, {}, {cut})
+    assert (len(survey.instances), probe.newest, set(probe.mapped)) == (30, {}, {cut})
 
 
 def test_health_of_a_stopped_capture_job(shop: Source) -> None:
@@ -428,9 +428,9 @@ def test_a_login_without_rights_is_told_the_grant_that_helps(shop: Source) -> No
         advice = denied.value.advice or ""
         assert advice.endswith(f"GRANT SELECT ON SCHEMA::[cdc] TO [{login}];")
         shop.sql(advice[advice.index("GRANT") :])
-        snapshot = hook.snapshot(["*.*"])
-        assert [str(table.name) for table in snapshot.matches.tables] == ["sales.customers", "sales.orders"]
-        orders = snapshot.instances[1]
+        survey = hook.survey(["*.*"])
+        assert [str(table.name) for table in survey.matches.tables] == ["sales.customers", "sales.orders"]
+        orders = survey.instances[1]
         assert orders.columns == shop.hook().capture_instances([ORDERS])[0].columns
         assert hook.probe({orders.name: Lsn(bytes(10))}).newest == {orders.name: shop.events("sales_orders")[-1]}
 

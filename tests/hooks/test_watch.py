@@ -52,7 +52,7 @@ def hook(source: Source) -> Iterator[CountingHook]:
         source.sql(f"GRANT SELECT ON [cdc].[{name}] TO [{login}]")
     with source.hook(login, password) as reader, source.hook() as administrator:
         # not every server that this runs against lets a login see what it may not read
-        reader.snapshot = administrator.snapshot  # type: ignore[method-assign]
+        reader.survey = administrator.survey  # type: ignore[method-assign]
         yield reader
 
 

@@ -75,8 +75,8 @@ class Depot:
     def loaded(self) -> None:
         """Make the checkpoints that a load up to now would leave."""
         with self.source.hook() as hook:
-            snapshot = hook.snapshot(["depot.*"])
-            feeds = {name: group for each in two_sources(hook) for name, group in each.discover(snapshot).items()}
+            survey = hook.survey(["depot.*"])
+            feeds = {name: group for each in two_sources(hook) for name, group in each.discover(survey).items()}
         for name, position in ((BOXES, self.source.max_lsn()), (STOCK, Version(self.version))):
             identity = self.source.identity(name)
             sinks = {"mirror": SinkState(position, position)}

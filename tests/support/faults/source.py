@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.core.database import (
     ChangeTables,
     DatabaseStatus,
     Matches,
-    Snapshot,
     SourceTable,
+    Survey,
     TimeOperator,
     Transaction,
 )
@@ -229,7 +229,7 @@ class Hook:
     def __init__(self, world: World) -> None:
         self._world, self._source = world, world.source
 
-    def snapshot(self, *_: Any) -> Snapshot:
+    def survey(self, *_: Any) -> Survey:
         source, listed = self._source, self._world.listed
         mapped = source.mapped()
         status = DatabaseStatus(
@@ -239,7 +239,7 @@ class Hook:
         tables = tuple(SourceTable(name_of(t), 200 + n, tracked=True) for n, t in enumerate(TABLES) if t in listed)
         places = {name_of(table): (place,) for place, table in enumerate(self._world.listed)}
         matches = Matches(tables, by=places)
-        return Snapshot(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
+        return Survey(status, matches, tuple(i for table in listed for i in source.catalogue(table)))
 
     def protection(self, _: Any) -> Protection:
         """Nothing is masked or filtered."""

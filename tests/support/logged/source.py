@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Snapshot
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus, Survey
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -31,7 +31,7 @@ class LoggedSource:
         self.unreadable: dict[str, CdcPermissionError] = {}
         self.found_more = False
 
-    def discover(self, snapshot: Snapshot) -> Mapping[TableName, Sequence[Feed]]:
+    def discover(self, survey: Survey) -> Mapping[TableName, Sequence[Feed]]:
         logs = {
             name: (name, object_id, created, version)
             for name, object_id, created, version in self._hook.query(
@@ -41,7 +41,7 @@ class LoggedSource:
         }
         return {
             table.name: [self._feed(table.name, table.object_id, logs[table.name.table])]
-            for table in snapshot.matches.tables
+            for table in survey.matches.tables
             if table.name.table in logs
         }
 
@@ -106,7 +106,7 @@ class LoggedSource:
 class LoadOfTwoSources(MsSqlCdcLoadOperator):
     """The load, for tables of both sources."""
 
-    def _sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+    def sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         return (CdcSource(hook), LoggedSource(hook))
 
     def execute(self, context: Any) -> Any:

@@ -139,7 +139,7 @@ def test_tables_are_read_from_the_sources_of_the_task(
     def of_a(_: MsSqlCdcLoadOperator, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
         return (OfA(hook),)
 
-    monkeypatch.setattr(MsSqlCdcLoadOperator, "_sources", of_a)
+    monkeypatch.setattr(MsSqlCdcLoadOperator, "sources", of_a)
     assert plan(tmp_path) == 0
     _, first, second, _ = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{A}: copy mirror")

@@ -40,7 +40,7 @@ class JobSource:
 
     def low(self, state: SourceState) -> Position:
         if state.readable_from is None or state.newest is None or state.newest <= state.readable_from:
-            raise CaptureLagError("nothing is captured yet.", table=str(self._table.name))
+            raise CaptureLagError("was just enabled, and nothing is captured yet.", table=str(self._table.name))
         return max(state.readable_from, state.newest)
 
     def read(self, windows: Sequence[Window], *_: Any, **__: Any) -> Staged:

@@ -131,8 +131,8 @@ class Poll:
 
     async def _run(self) -> None:
         back_off = BackOff()
-        sources = self._sources(self._hook)
         try:
+            sources = self._sources(self._hook)
             while True:
                 connections = sorted({*self._streams.values()})
                 everyone = [place for name in connections for place in _subscriptions[name, self._sources]]

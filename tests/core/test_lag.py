@@ -119,7 +119,7 @@ def told(zone: str, change: datetime.datetime, newest: float, scan: float, now: 
     return "in time" if lag is None else "late" if lag.late else "unknown"
 
 
-minutes_around = st.floats(-240, 240)
+minutes_around = st.integers(-4 * 3600, 4 * 3600).map(lambda seconds: seconds / 60)
 
 
 # the first example reads the zones of the world

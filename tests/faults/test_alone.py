@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.wake import Reason, Wake, WakeRules, Watched, decide, positions_to_probe
+from airflow_provider_mssql_cdc.core.wake import Reason, Seen, Wake, WakeRules, Watched, decide, positions_to_probe
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from tests.support.faults import source, world
 from tests.support.faults.source import Hook, name_of, number
@@ -45,7 +45,8 @@ def _wake(world: World) -> Wake | None:
         Watched(name_of(table), tuple(feeds[name_of(table)]), world.checkpoint(table), shapes=tuple(world.shapes))
         for table in source.TABLES
     ]
-    return decide(tables, changes.probe(positions_to_probe(tables)), RULES, now=now, waiting_since=now)
+    seen = Seen({changes.kind.KIND: changes.probe(positions_to_probe(tables, changes.kind))})
+    return decide(tables, seen, RULES, now=now, waiting_since=now)
 
 
 def _equal(world: World, *shapes: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import itertools
 import json
 import logging
 import re
@@ -707,8 +708,13 @@ def test_what_was_purged_above_the_position_ends_the_wait(shop: Source, capsys: 
     begun = shop.max_lsn()
     shop.sql("INSERT INTO dbo.a VALUES (2)")
     shop.scan()
-    shop.sql("INSERT INTO dbo.b VALUES (2)")
-    shop.scan()
+    # commits of one moment stay together: what purges must be of a later one
+    moments = f"SELECT COUNT(DISTINCT tran_end_time) FROM cdc.lsn_time_mapping WHERE start_lsn > {begun}"
+    for key in itertools.count(2):
+        shop.sql(f"INSERT INTO dbo.b VALUES ({key})")
+        shop.scan()
+        if shop.sql(moments) != [(1,)]:
+            break
     purge = f"EXEC sys.sp_cdc_cleanup_change_table 'dbo_a', {shop.max_lsn()}"
     assert shop.sql(f"{purge} SELECT COUNT(*) FROM cdc.dbo_a_CT") == [(0,)]
     found = above(begun, tables=["dbo.a"]).poke({})

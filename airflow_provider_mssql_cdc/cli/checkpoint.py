@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
 from airflow_provider_mssql_cdc.core.patterns import parse_name
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema import KEY_PREFIX as SCHEMA_PREFIX
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import Target, check_template
@@ -135,8 +136,9 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
 
 
 def _stored_as(variables: MetadataVariables) -> Iterator[str]:
-    """What is stored, also where it cannot be read: `airflow variables import` puts it back."""
-    yield json.dumps({key: variables.get(key) for key in variables.keys(KEY_PREFIX)}, indent=1)
+    """What is stored, also where it cannot be read, and the schemas: `airflow variables import` puts it back."""
+    keys = [*variables.keys(KEY_PREFIX), *variables.keys(SCHEMA_PREFIX)]
+    yield json.dumps({key: variables.get(key) for key in keys}, indent=1)
 
 
 def _show(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:

@@ -29,7 +29,8 @@ from airflow_provider_mssql_cdc.core.codec import to_data
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from tests.support.core.states import checkpoint_of
 
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -105,16 +106,21 @@ def test_list_as_json_is_a_backup_that_airflow_brings_back(store, tmp_path):
         )
         return done.stdout
 
+    schema = KeptSchema.of(TableSchema((Column(1, 1, "id", "int", 4, 10, nullable=False),), ("id",)))
+    SchemaStore(store.variables).keep(schema)
+    (kept,) = store.variables.keys("mssql_cdc_schema__")
     before = listed()
     assert json.loads(json.loads(before)[ORDERS.variable]) == to_data(store.load(ORDERS))
     (tmp_path / "backup.json").write_text(before)
     MetadataVariables().set(ORDERS.variable, '{"version": 3}')
     MetadataVariables().delete(ITEMS.variable)
+    MetadataVariables().delete(kept)
     imported = [command("airflow"), "variables", "import", tmp_path / "backup.json"]
     done = subprocess.run(imported, capture_output=True, text=True, env=shell)
-    assert "2 of 2 variables successfully updated" in done.stdout, done.stdout + done.stderr
+    assert "3 of 3 variables successfully updated" in done.stdout, done.stdout + done.stderr
     assert json.loads(listed()) == json.loads(before)
     assert MetadataVariables().keys(KEY_PREFIX) == sorted([ORDERS.variable, ITEMS.variable])
+    assert SchemaStore(store.variables).find(schema.hash) == schema
 
 
 @pytest.mark.parametrize("database", ["sqlite:////nowhere/at/all.db", "sqlite:///{folder}/not_migrated.db"])

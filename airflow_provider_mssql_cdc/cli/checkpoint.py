@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
 from airflow_provider_mssql_cdc.core.patterns import parse_name
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema import KEY_PREFIX as SCHEMA_PREFIX
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import Target, check_template
@@ -135,8 +136,9 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
 
 
 def _stored_as(variables: MetadataVariables) -> Iterator[str]:
-    """What is stored, also where it cannot be read: `airflow variables import` puts it back."""
-    yield json.dumps({key: variables.get(key) for key in variables.keys(KEY_PREFIX)}, indent=1)
+    """What is stored, also where it cannot be read, and the schemas: `airflow variables import` puts it back."""
+    keys = [*variables.keys(KEY_PREFIX), *variables.keys(SCHEMA_PREFIX)]
+    yield json.dumps({key: variables.get(key) for key in keys}, indent=1)
 
 
 def _show(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
@@ -150,12 +152,14 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
     if not shapes:
         raise CommandError(f"there is no checkpoint of {_name(identity)} yet: say which --shape, such as mirror")
     before = stored.loaded if stored else {}
-    asserted = secrets.token_hex(8)
-    # Feed, schema and witness belong to the position of before: the new one is asserted.
-    named = {shape: SinkState(position, position, asserted=asserted) for shape in shapes}
-    others = {shape: sink for shape, sink in before.items() if shape not in named}
-    found = stored if stored and others else Checkpoint(identity)
-    store.overwrite(dataclasses.replace(found, sinks={**found.sinks, **named}))
+    found = stored or Checkpoint(identity)
+    sinks, asserted = dict(found.sinks), secrets.token_hex(8)
+    for shape in shapes:
+        # all that a sink has belongs to the position of before, but what only a later version knows
+        sinks[shape] = SinkState(position, position, asserted=asserted, unknown=sinks.get(shape, SinkState()).unknown)
+    # what is loaded again is told again
+    announced = None if found.announced is None else min(found.announced, position)
+    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, ParameterError
 from airflow_provider_mssql_cdc.core.shapes import HISTORY
@@ -40,6 +41,7 @@ class HistoryOptions:
     changes: str = ALL_OLD
     form: str = EVENTS
     operations: tuple[str, ...] = OPERATIONS
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def checked(

@@ -121,6 +121,7 @@ class Identity:
     table: TableName
     target: str
     name: str = ""
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, connection: str, database: str, table: TableName, target: str, table_name: str) -> Identity:

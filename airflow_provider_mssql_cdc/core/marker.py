@@ -65,6 +65,7 @@ class TaskRun:
     task: str
     run: str
     try_number: int
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +159,8 @@ def line_of_feeds(before: Marker | None, feed: FeedRef, after: Position) -> tupl
     if not line or not line[-1].feed.is_same(feed):
         return (*line, FeedSpan(feed, after))
     # an older version may not have known all of it
-    return (*line[:-1], dataclasses.replace(line[-1], feed=feed))
+    known = dataclasses.replace(feed, unknown={**line[-1].feed.unknown, **feed.unknown})
+    return (*line[:-1], dataclasses.replace(line[-1], feed=known))
 
 
 def carried(before: Marker | None, marker: Marker, *, rows: bool) -> Marker:
@@ -172,6 +174,7 @@ def carried(before: Marker | None, marker: Marker, *, rows: bool) -> Marker:
     return dataclasses.replace(
         marker,
         **{name: getattr(before, name) for name in names},
+        history=dataclasses.replace(marker.history, unknown={**before.history.unknown, **marker.history.unknown}),
         unknown={**before.unknown, **marker.unknown},
     )
 

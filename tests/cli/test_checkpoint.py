@@ -14,13 +14,23 @@ import pytest
 from airflow_provider_mssql_cdc.cli import main
 from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
 from airflow_provider_mssql_cdc.cli.exit import EXIT_USAGE
-from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import (
+    KEY_PREFIX,
+    Checkpoint,
+    CopyState,
+    Failure,
+    Identity,
+    SchemaChange,
+    SinkState,
+    Told,
+)
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import to_data
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from tests.support.core.states import checkpoint_of
 
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -96,16 +106,21 @@ def test_list_as_json_is_a_backup_that_airflow_brings_back(store, tmp_path):
         )
         return done.stdout
 
+    schema = KeptSchema.of(TableSchema((Column(1, 1, "id", "int", 4, 10, nullable=False),), ("id",)))
+    SchemaStore(store.variables).keep(schema)
+    (kept,) = store.variables.keys("mssql_cdc_schema__")
     before = listed()
     assert json.loads(json.loads(before)[ORDERS.variable]) == to_data(store.load(ORDERS))
     (tmp_path / "backup.json").write_text(before)
     MetadataVariables().set(ORDERS.variable, '{"version": 3}')
     MetadataVariables().delete(ITEMS.variable)
+    MetadataVariables().delete(kept)
     imported = [command("airflow"), "variables", "import", tmp_path / "backup.json"]
     done = subprocess.run(imported, capture_output=True, text=True, env=shell)
-    assert "2 of 2 variables successfully updated" in done.stdout, done.stdout + done.stderr
+    assert "3 of 3 variables successfully updated" in done.stdout, done.stdout + done.stderr
     assert json.loads(listed()) == json.loads(before)
     assert MetadataVariables().keys(KEY_PREFIX) == sorted([ORDERS.variable, ITEMS.variable])
+    assert SchemaStore(store.variables).find(schema.hash) == schema
 
 
 @pytest.mark.parametrize("database", ["sqlite:////nowhere/at/all.db", "sqlite:///{folder}/not_migrated.db"])
@@ -147,6 +162,46 @@ def test_set_takes_all_shapes_at_a_persons_word_and_forgets_what_belonged_to_the
     assert "Where a column was added, rows that are there keep NULL in it until they change." in out
     assert main(["checkpoint", "list"]) == 0
     assert f"  mirror: loaded to {lsn(5)}, read to {lsn(5)}, an asserted position\n" in capsys.readouterr().out
+
+
+FULL = dataclasses.replace(
+    LOADED,
+    identity=dataclasses.replace(ORDERS, unknown={"later": 1}),
+    sinks={
+        **{shape: dataclasses.replace(sink, unknown={"later": 2}) for shape, sink in LOADED.sinks.items()},
+        "scd2": SinkState(failed=Failure("no key", NOON.replace(tzinfo=datetime.UTC))),
+    },
+    announced=lsn(4),
+    copies=(CopyState("c1", "/work/c1"),),
+    requested=(FeedRef("v2", 78, NOON),),
+    schema_changes=(SchemaChange(NOON, after="1:def"),),
+    waiting_ids=(4,),
+    noted=(OtherPosition({"kind": "counted", "at": "42"}),),
+    ended_copies=("c0",),
+    untold=(Told("copy"),),
+    unknown={"later": 3},
+)
+"""A checkpoint that has all that one can have."""
+
+
+@pytest.mark.parametrize("shape", [[], ["--shape", "mirror"]])
+def test_set_keeps_all_that_is_not_of_the_position(store, shape):
+    assert all(getattr(FULL, name) for name in Checkpoint.__dataclass_fields__ if name != "updated_at")
+    store.overwrite(FULL)
+    assert main(["checkpoint", "set", *WHERE, *shape, "--position", str(lsn(5))]) == 0
+    before, after = to_data(FULL), to_data(store.load(ORDERS))
+    sinks, sinks_before = after.pop("sinks"), before.pop("sinks")
+    assert {**after, "updated_at": None} == before
+    assert sinks["scd2"] == sinks_before["scd2"]
+    assert [sinks[name]["later"] for name in ("mirror", "history")] == [2, 2]
+    assert sinks["mirror"]["failed"] is None
+
+
+@pytest.mark.parametrize(("at", "told"), [(3, 3), (4, 4), (5, 4)])
+def test_what_is_loaded_again_is_told_again(store, at, told):
+    store.overwrite(FULL)
+    assert main(["checkpoint", "set", *WHERE, "--position", str(lsn(at))]) == 0
+    assert store.load(ORDERS).announced == lsn(told)
 
 
 def test_each_order_is_a_word_of_its_own(store):

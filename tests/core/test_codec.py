@@ -3,19 +3,22 @@
 import dataclasses
 import datetime
 import json
+import typing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, TaskRun, carried, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
-from airflow_provider_mssql_cdc.core.table import SAME_TIME
+from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 from tests.core.test_spec import CREATED, MARKER, ORDERS, SPEC, lsn
 from tests.support.core.positions import Counted
 
@@ -103,6 +106,22 @@ def test_what_is_not_known_stays_where_it_was():
     # a record that keeps nothing leaves it out
     data["first"]["later"] = 1
     assert from_data(Page, data).first == PAGE.first
+
+
+def records(kind: Any) -> set[type]:
+    """The records that a document is made of, itself among them."""
+    if not dataclasses.is_dataclass(kind):
+        return {record for each in typing.get_args(kind) for record in records(each)}
+    assert isinstance(kind, type)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {kind}.union(*(records(hints[each.name]) for each in dataclasses.fields(kind)))
+
+
+@pytest.mark.parametrize("document", [Checkpoint, Marker])
+def test_all_that_is_written_back_keeps_what_is_not_known(document):
+    found = records(document) - {Lsn, TableName}
+    assert len(found) > 5
+    assert {kind.__name__ for kind in found if "unknown" not in kind.__dataclass_fields__} == set()
 
 
 @pytest.mark.parametrize("document", [MARKER, SPEC, Receipt("a1", ())], ids=["marker", "spec", "receipt"])
@@ -217,6 +236,13 @@ def test_the_line_of_feeds_takes_up_what_is_known_of_the_same_feed_now(created):
     assert line_of_feeds(MARKER, later, lsn(9)) == (*MARKER.feeds, FeedSpan(later, lsn(9)))
 
 
+def test_the_line_of_feeds_keeps_what_a_later_version_says_of_the_same_feed():
+    later = dataclasses.replace(FEED, unknown={"later": 1})
+    before = dataclasses.replace(MARKER, feeds=(FeedSpan(later, lsn(1)),))
+    assert line_of_feeds(before, FEED, lsn(9))[0].feed.unknown == {"later": 1}
+    assert line_of_feeds(before, OTHER, lsn(9))[1].feed.unknown == {}
+
+
 def test_a_marker_hands_on_what_this_version_only_keeps():
     before = dataclasses.replace(
         MARKER, copies=("c1",), waiting_ids=(4,), unfilled=("note",), others_seen=True, unknown={"later": 1}
@@ -226,6 +252,16 @@ def test_a_marker_hands_on_what_this_version_only_keeps():
     after = carried(before, new, rows=True)
     assert after == dataclasses.replace(before, position=lsn(12), events={})
     assert to_data(after)["later"] == 1
+
+
+def test_a_marker_hands_on_what_a_later_version_says_of_the_history_and_not_of_the_run():
+    before = dataclasses.replace(
+        MARKER, history=HistoryOptions(unknown={"later": 1}), run=TaskRun("d", "t", "r1", 1, unknown={"later": 2})
+    )
+    assert from_data(Marker, to_data(before)).history.unknown == {"later": 1}
+    assert from_data(Marker, to_data(before)).run.unknown == {"later": 2}
+    after = carried(before, dataclasses.replace(MARKER, run=TaskRun("d", "t", "r2", 1)), rows=True)
+    assert (after.history.unknown, after.run.unknown) == ({"later": 1}, {})
 
 
 def test_a_position_of_another_kind_reads_back_tagged_or_not(monkeypatch):

@@ -1,14 +1,12 @@
-"""A try waits for a job that an older version submitted: it finds a spec and a receipt of that version on disk."""
+"""A try waits for a job that a version of the package submitted: it finds a spec and a receipt of that on disk."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import lzma
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.spec import JobSpec
@@ -21,12 +19,11 @@ ELSEWHERE = {"asserted", "lost", "property"}
 """What a person did with these tables' checkpoints after the load is in the sample, or they were not in the job."""
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_the_receipt_of_an_older_version_is_believed_and_moves_the_checkpoints(task: Task, version: int) -> None:
-    sample = json.loads(lzma.decompress((place.SAMPLES / f"v{version}" / "parquet.json.xz").read_bytes()))
-    assert [json.loads(sample[name])["version"] for name in ("spec", "receipt")] == [version, version]
+@pytest.mark.parametrize("version", place.VERSIONS)
+def test_the_receipt_of_a_version_is_believed_and_moves_the_checkpoints(task: Task, version: str) -> None:
+    sample = place.read(version, "parquet")
     spec = from_json(JobSpec, sample["spec"])
-    older = [from_json(Checkpoint, text) for text in sample["variables"].values()]
+    older = [from_json(Checkpoint, text) for key, text in sample["variables"].items() if key.startswith(KEY_PREFIX)]
     expected = {each.identity.table: each for each in older if each.identity.table.table not in ELSEWHERE}
     assert len(expected) == 6
     with place.alone() as folder:

@@ -113,6 +113,9 @@ CASES = (
     Case("lost", (MIRROR, HISTORY)),
 )
 
+LOADED = {"v2": ("plain", "asserted")}
+"""The cases that are loaded from samples of which a later version has the rest with the same marker and checkpoint."""
+
 BY_NAME = {case.name: case for case in CASES}
 
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from airflow.models.connection import Connection
@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.marker import TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
+from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
@@ -36,6 +38,7 @@ class Loads:
     """The loads of one format.
 
     :param warehouse: the server of PostgreSQL's targets
+    :param only: names of the cases that are loaded; None for all
     """
 
     spark: SparkSession
@@ -43,14 +46,16 @@ class Loads:
     file_format: str
     warehouse: Postgres | None = None
     variables: Variables = dataclasses.field(default_factory=Variables)
+    only: Collection[str] | None = None
 
     def __post_init__(self) -> None:
-        self.store = CheckpointStore(self.variables)
+        self.store, self.schemas = CheckpointStore(self.variables), SchemaStore(self.variables)
 
     @property
     def cases(self) -> list[Case]:
         """Those that the format has."""
-        return [case for case in CASES if case.shapes_in(self.file_format)]
+        wanted = [case for case in CASES if self.only is None or case.name in self.only]
+        return [case for case in wanted if case.shapes_in(self.file_format)]
 
     def request(self, case: Case) -> Request:
         """What the DAG author of a case asks for."""
@@ -100,17 +105,22 @@ class Loads:
             database=self.warehouse.spec if self.warehouse else None,
             witness=plan.witness,
             recovery_fork=plan.recovery_fork,
+            run=TaskRun("upgrades", "shop.load", "scheduled__2026-01-01T00:00:00+00:00", 1),
         )
 
     def settle(
         self, requests: Mapping[str, Request], plans: Mapping[str, RunPlan], spec: JobSpec, receipt: Receipt
     ) -> None:
-        """Store what follows for the checkpoint of each table."""
+        """Store what follows for the checkpoint of each table, and the schemas that it names."""
         now = datetime.datetime.now(datetime.UTC)
         for name in requests:
             own = dataclasses.replace(spec, tables=tuple(t for t in spec.tables if t.name.table == name))
             answer = dataclasses.replace(receipt, tables=tuple(t for t in receipt.tables if t.name.table == name))
-            for checkpoint in Outcome(plans[name], own, answer).checkpoints(now):
+            outcome = Outcome(plans[name], own, answer)
+            written = outcome.checkpoints(now)
+            for schema in outcome.new_schemas(written):
+                self.schemas.keep(schema)
+            for checkpoint in written:
                 assert self.store.save(checkpoint, plans[name].checkpoints[checkpoint.identity.table])
 
     @contextlib.contextmanager

@@ -5,6 +5,7 @@ The samples that are there are never written anew, and nothing in them is edited
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import lzma
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.demo.postgres import find_programs
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -129,13 +130,14 @@ def sample(loads: Loads, upto: Lsn) -> dict[str, Any]:
     requests["gap"] = with_gap_closed(requests["gap"])
     spec, receipt = loads.load({name: each for name, each in requests.items() if name != "property"}, upto)
     for case in loads.cases:
-        identity = requests[case.name].identity(DATABASE, TableName("lab", case.name))
+        request, name = requests[case.name], TableName("lab", case.name)
+        identity = request.identity(DATABASE, name, request.options(name))
         stored = loads.store.load(identity)
         assert stored is not None
-        assert all(sink.applied >= upto for sink in stored.sinks.values()) != (case.name == "property")
+        assert all(sink.position >= upto for sink in stored.sinks.values()) != (case.name == "property")
         if case.name == "asserted":
             sinks = {shape: SinkState(upto, upto, asserted="5eed5eed5eed5eed") for shape in stored.sinks}
-            loads.store.overwrite(Checkpoint(identity, sinks))
+            loads.store.overwrite(dataclasses.replace(stored, sinks=sinks))
         elif case.name == "lost":
             loads.store.delete(identity)
         elif case.name == "property":

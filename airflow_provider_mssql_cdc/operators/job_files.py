@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import airflow_provider_mssql_cdc
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.exceptions import FormatError, ReceiptMissingError, WorkDirError
+from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError, ReceiptMissingError, WorkDirError
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def read_receipt(spec: JobSpec) -> Receipt:
     """Read the job's receipt.
 
     :raises ReceiptMissingError: if there is none, or it cannot be read, or it answers another spec
+    :raises NewerFormatError: if a later version of this package wrote it: what it says counts, and this one cannot
+        read it
     """
     path = _receipt(spec)
     if path is None:
@@ -94,6 +96,8 @@ def read_receipt(spec: JobSpec) -> Receipt:
         )
     try:
         receipt = from_json(Receipt, path.read_text())
+    except NewerFormatError:
+        raise
     except FormatError as error:
         raise ReceiptMissingError(
             f"the receipt {spec.receipt_path} cannot be read: {error}",

@@ -13,7 +13,11 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Relation
+from airflow_provider_mssql_cdc.sandbox.tsql.ordering import ascending
+from airflow_provider_mssql_cdc.sandbox.tsql.results import table
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Range, Relation, Rows, tighter
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -21,9 +25,7 @@ if TYPE_CHECKING:
 _ALL, _NET = "fn_cdc_get_all_changes_", "fn_cdc_get_net_changes_"
 
 
-def change_relation(
-    env: Environment, database: Database, name: str, bounds: tuple[bytes | None, bytes | None], full: str
-) -> Relation:
+def change_relation(env: Environment, database: Database, name: str, bounds: Range, full: str) -> Relation:
     """A table of schema cdc.
 
     :param bounds: the commit LSNs that can be of use; rows of a change table outside them are not read at all
@@ -37,13 +39,32 @@ def change_relation(
     instance = change_table_instance(database, name)
     if instance is None:
         raise SqlError.of(208, full)
-    columns = [(column, f"x{i}") for i, column in enumerate(database.cdc.change_columns(instance.capture_instance), 1)]
-    batches = database.cdc.change_rows(instance.capture_instance, *bounds)
+    columns, changes = database.cdc.changes(instance.capture_instance)
+    named = [(column, f"x{i}") for i, column in enumerate(columns, 1)]
+    batches = changes.between(*bounds)
+    places = _key_places(columns)
+    clustered = tuple(places)
 
-    def read(low: bytes | None, high: bytes | None) -> list[pa.RecordBatch]:
-        return database.cdc.change_rows(instance.capture_instance, low, high)
+    def in_order(names: tuple[str, ...]) -> bool:
+        return names == clustered[: len(names)] or ascending(batches, [places[name] for name in names])
 
-    return Relation(env.rows(columns, batches), columns, batches=read, order=CLUSTERED_ORDER)
+    rows = Rows(lambda within: changes.between(*tighter(bounds, within)), clustered, clustered[0], in_order)
+    # what polls ask of quiet tables has no rows
+    source = env.later(named, rows) if batches else env.register(table(named, batches))
+    return Relation(source, named, rows)
+
+
+def rows_of_function(columns: list[Column], rows: pa.Table) -> Rows:
+    """The rows of a table-valued function, with what it returns of a change table's clustered key."""
+    batches, places = rows.to_batches(), _key_places(columns)
+    in_order = lambda names: ascending(batches, [places[name] for name in names])  # noqa: E731
+    return Rows(lambda within: batches, tuple(places), in_order=in_order)
+
+
+def _key_places(columns: list[Column]) -> dict[str, int]:
+    """Where the columns of a change table's clustered key lie, as far as they are there, by their DuckDB names."""
+    places = {column.name: i for i, column in enumerate(columns) if column.type in (SqlType("binary", 10), INT)}
+    return {f"x{places[name] + 1}": places[name] for name in CLUSTERED_ORDER if name in places}
 
 
 def change_table_instance(database: Database, name: str) -> CaptureInstance | None:

@@ -1,142 +1,295 @@
-"""Reads of change tables that need no query: their rows lie in memory in the order and the columns that are wanted."""
+"""SELECTs that take rows one after the other as they lie: no sort, no grouping, and DuckDB only for what is computed.
+
+Such is a read of a change table along its clustered key: a range of it, filtered, numbered, and joined with other rows
+that a transaction's LSN leads to, in the order of the key or in none. Values that are only handed on stay where they
+are; what is computed of them, and whether a row is wanted, DuckDB says for some hundred thousand rows at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Relation, Scope
-from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, conjuncts
+from airflow_provider_mssql_cdc.sandbox.tsql.aggregates import AGGREGATES
+from airflow_provider_mssql_cdc.sandbox.tsql.ordering import RowNumbers
+from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
+from airflow_provider_mssql_cdc.sandbox.tsql.results import limited, table
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
+    EVERYTHING,
+    Context,
+    Expr,
+    Range,
+    Relation,
+    Rows,
+    Scope,
+    tighter,
+)
+from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause
 
-_NUMBER = -1
-_LSN_BYTES = 10
-_TESTS: dict[type, Callable[[Any, Any], Any]] = {
-    exp.GT: pc.greater,
-    exp.GTE: pc.greater_equal,
-    exp.LT: pc.less,
-    exp.LTE: pc.less_equal,
-}
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+_PIECE = 262_144
+_PLACE = "o"  # no column of a relation is called so in DuckDB
+_NOT_BY_ROW = (exp.Select, exp.SetOperation, exp.Window, exp.WithinGroup)
 
 
-def direct(
-    ctx: Context, scope: Scope, node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]
-) -> Callable[[], list[pa.RecordBatch]] | None:
-    """What reads a SELECT's rows without DuckDB; None where it takes a query.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The compiled parts of a SELECT that neither groups its rows nor makes them distinct.
 
-    It reads plain columns, and the row number within each transaction, of one relation that lies in memory; of a
-    change table between LSNs and command ids, in clustered order.
+    :param where: each condition that must be fulfilled, as it was written and as DuckDB takes it
+    :param order: what the rows are sorted by, in ascending order
     """
-    if len(clause.relations) != 1 or len(scope.sources) != 1:
+
+    clause: FromClause
+    where: list[tuple[exp.Expr, str]]
+    columns: list[tuple[str, Expr]]
+    order: list[Expr]
+    limit: int | None
+    offset: int
+
+
+def direct(ctx: Context, scope: Scope, node: exp.Expr, parts: Parts) -> Rows | None:
+    """A SELECT's rows, where they are those of its first relation as these lie; else None."""
+    clause = parts.clause
+    numbers = [expr.numbering for _, expr in parts.columns if expr.numbering is not None]
+    if not clause.relations or not clause.settled or scope.correlated or not _is_by_row(node, len(numbers)):
         return None
     alias, relation = next(iter(clause.relations.items()))
-    if relation.batches is None or not clause.sql.endswith(f" AS {alias}") or node.args.get("with_"):
+    source = _Source.of(alias, relation)
+    if source is None or not clause.sql.startswith(source.text) or not source.lie_by(parts.order):
         return None
-    known = _numbers(alias, relation) | {f"{alias}.{name}": i for i, (_, name) in enumerate(relation.columns)}
-    picks = [known.get(expr.sql, None) for _, expr in columns]
-    if None in picks or not _in_clustered_order(node.args.get("order"), relation):
+    if not all(source.are_numbered(*numbering) for numbering in numbers):
         return None
-    narrowed = _narrowed(ctx, relation, conjuncts(node.args["where"].this if node.args.get("where") else None))
-    if narrowed is None:
-        return None
-    names = [f"k{i}" for i in range(1, len(picks) + 1)]
-
-    def read() -> list[pa.RecordBatch]:
-        numbers = _RowNumbers()
-        return [
-            pa.RecordBatch.from_arrays(
-                [numbers.of(batch.column(0)) if pick == _NUMBER else batch.column(pick) for pick in picks], names
-            )
-            for batch in narrowed()
-        ]
-
-    return read
+    plan = _Plan(ctx.env, source, parts, *_narrowed(ctx, scope, source, parts.where))
+    # without a key, DuckDB does as well at once what it would do piece by piece
+    return plan.rows() if source.rows.key or not plan.sql else None
 
 
-def _numbers(alias: str, relation: Relation) -> dict[str, int]:
-    """How the compiled row number of a transaction's rows looks; on fewer columns the stored order is as good."""
-    if not relation.order:
-        return {}
-    physical = {column.name.lower(): f"{alias}.{name}" for column, name in relation.columns}
-    commit, *others = (physical[name] for name in relation.order)
-    keys = [f"{name} ASC NULLS FIRST" for name in others]
-    return {
-        f"row_number() OVER (PARTITION BY {commit} ORDER BY {', '.join(keys[:count])})": _NUMBER
-        for count in range(1, len(keys) + 1)
-    }
+def _is_by_row(node: exp.Expr, numbers: int) -> bool:
+    """Whether the rows come one by one from those of the first relation: each by itself, but for its numbers.
+
+    :param numbers: how many columns are numbers of the rows
+    """
+    joins = [join for part in (node.args["from_"], *(node.args.get("joins") or [])) for join in part.find_all(exp.Join)]
+    items = [item.unalias() for item in node.expressions]
+    computed = [item for item in items if not isinstance(item, exp.Window)]
+    if len(items) - len(computed) != numbers:
+        return False
+    for join in joins:
+        # without a condition there may be very many rows for each, and no more than some are taken at a time
+        if join.side not in ("", "LEFT") or not join.args.get("on"):
+            return False
+        computed.append(join.args["on"])
+    computed += [node.args["where"]] if node.args.get("where") else []
+    return not any(
+        isinstance(part, _NOT_BY_ROW)
+        or (isinstance(part, exp.Anonymous) and part.name.lower() in (*AGGREGATES, "string_agg"))
+        for item in computed
+        for part in item.walk()
+    )
 
 
-def _in_clustered_order(order: exp.Expr | None, relation: Relation) -> bool:
-    items = order.expressions if order else []
-    names = tuple(item.this.name.lower() for item in items)
-    return names == relation.order[: len(names)] and not any(item.args.get("desc") for item in items)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The first relation of a FROM clause, whose rows are read.
+
+    :param text: that begins the DuckDB text of the clause
+    :param places: of its columns, by DuckDB text
+    """
+
+    alias: str
+    relation: Relation
+    rows: Rows
+    text: str
+    places: dict[str, int]
+
+    @classmethod
+    def of(cls, alias: str, relation: Relation) -> _Source | None:
+        """A relation under its alias; None where its rows cannot be read as they lie."""
+        if relation.rows is None:
+            return None
+        places = {f"{alias}.{name}": i for i, (_, name) in enumerate(relation.columns)}
+        return cls(alias, relation, relation.rows, f"{relation.source} AS {alias}", places)
+
+    def are_numbered(self, within: tuple[str, ...], by: tuple[str, ...]) -> bool:
+        """Whether a row's number is its place among the neighbours with the same values of some columns."""
+        return any(
+            self._lie_by([*some, *(text for text in by if text not in some)]) for some in itertools.permutations(within)
+        )
+
+    def lie_by(self, order: Sequence[Expr]) -> bool:
+        """Whether the rows lie in the ascending order of expressions."""
+        texts: list[str] = []
+        for expr in order:
+            if expr.numbering is not None and set(expr.numbering[0]) <= set(texts):
+                # no two rows are equal up to here, and the numbers rise with the rows
+                return self.are_numbered(*expr.numbering) and self._lie_by(texts)
+            if not expr.constant:
+                texts.append(expr.sql)
+        return self._lie_by(texts)
+
+    def _lie_by(self, texts: Sequence[str]) -> bool:
+        key = {f"{self.alias}.{name}": name for name in self.rows.key}
+        return set(texts) <= key.keys() and self.rows.in_order(tuple(key[text] for text in dict.fromkeys(texts)))
 
 
 def _narrowed(
-    ctx: Context, relation: Relation, conditions: list[exp.Expr]
-) -> Callable[[], list[pa.RecordBatch]] | None:
-    """The batches that fulfil the conditions; None for others than bounds of commit LSN and command id."""
-    batches = relation.batches
-    assert batches is not None
-    if conditions and not relation.order:
-        return None
-    places = {column.name.lower(): i for i, (column, _) in enumerate(relation.columns)}
-    low, high = 0, (1 << 8 * _LSN_BYTES) - 1
-    tests: list[tuple[Callable[[Any, Any], Any], int]] = []
-    for condition in conditions:
-        test = _TESTS.get(type(condition))
-        if test is None or not isinstance(condition.this, exp.Column) or condition.expression.find(exp.Column):
-            return None
-        bound = scalar(ctx, Scope(), condition.expression)
-        value = ctx.value(bound, "") if bound.constant else None
-        name = condition.this.name.lower()
-        if name == relation.order[0] and isinstance(value, bytes) and len(value) <= _LSN_BYTES:
-            number = int.from_bytes(value.ljust(_LSN_BYTES, b"\x00"))
-            if isinstance(condition, exp.GT | exp.GTE):
-                low = max(low, number + isinstance(condition, exp.GT))
-            else:
-                high = min(high, number - isinstance(condition, exp.LT))
-        elif name == relation.order[1] and type(value) is int:
-            tests.append((test, value))
-        else:
-            return None
+    ctx: Context, scope: Scope, source: _Source, where: list[tuple[exp.Expr, str]]
+) -> tuple[Range, list[str]]:
+    """The range that is read, and the conditions that are left to be looked at for each row."""
+    if not source.rows.ranged:
+        return EVERYTHING, [text for _, text in where]
+    wanted = f"{source.alias}.{source.rows.ranged}"
 
-    def read() -> list[pa.RecordBatch]:
-        if low > high:
-            return []
-        found = batches(low.to_bytes(_LSN_BYTES), high.to_bytes(_LSN_BYTES))
-        for test, value in tests:
-            found = [batch.filter(test(batch.column(places[relation.order[1]]), value)) for batch in found]
-        return found
+    def key(column: exp.Column) -> bool | None:
+        qualifier = column.args["table"].name if column.args.get("table") else ""
+        return scope.column(column.name, qualifier).sql == wanted or None
 
-    return read
+    within, rest = EVERYTHING, []
+    for condition, text in where:
+        found, says_all = ranges(ctx, condition, key)
+        within = tighter(within, found.get(True, EVERYTHING))
+        if not says_all:
+            rest.append(text)
+    return within, rest
 
 
-class _RowNumbers:
-    """Counts the rows of each transaction over batches in clustered order."""
+@dataclass(slots=True)
+class _Plan:
+    """How the rows are read: a range of the source, what DuckDB does with it, the columns, and how many rows.
 
-    def __init__(self) -> None:
-        self._last, self._count = b"", 0
+    :param within: the range
+    :param rest: conditions that a row in the range must fulfil
+    :ivar sql: what DuckDB is asked of a piece of the source, if anything
+    """
 
-    def of(self, commits: pa.Array) -> pa.Array:
-        """The numbers of a batch's rows, from 1, given their commit LSNs."""
-        rows = len(commits)
-        if not rows:
-            return pa.array([], pa.int64())
-        data = np.frombuffer(commits.buffers()[2], np.uint8)
-        first = np.frombuffer(commits.buffers()[1], np.int32)[commits.offset]
-        lsns = data[first : first + rows * _LSN_BYTES].reshape(rows, _LSN_BYTES)
-        place: npt.NDArray[np.int64] = np.arange(rows, dtype=np.int64)
-        begins = np.zeros(rows, np.int64)
-        begins[1:] = np.where((lsns[1:] != lsns[:-1]).any(axis=1), place[1:], 0)
-        numbers = place - np.maximum.accumulate(begins) + 1
-        if commits[0].as_py() == self._last:
-            numbers[begins.cumsum() == 0] += self._count
-        self._last, self._count = commits[rows - 1].as_py(), int(numbers[-1])
-        return pa.array(numbers)
+    env: Environment
+    source: _Source
+    parts: Parts
+    within: Range
+    rest: list[str]
+    sql: str = field(init=False, default="")
+    piece: str = field(init=False, default="")
+    computed: dict[int, int] = field(init=False, default_factory=dict)  # from a column's place to that in the answer
+
+    def __post_init__(self) -> None:
+        clause, alias = self.parts.clause, self.source.alias
+        asked = [f"{alias}.{_PLACE}"]
+        for place, (_, expr) in enumerate(self.parts.columns):
+            if expr.numbering is None and expr.sql not in self.source.places:
+                self.computed[place] = len(asked)
+                asked.append(f"{expr.output} AS k{place + 1}")
+        joined = clause.sql[len(self.source.text) :]
+        if joined or self.rest or self.computed:
+            self.piece = self.env.new_name()
+            where = f" WHERE {' AND '.join(self.rest)}" if self.rest else ""
+            self.sql = f"SELECT {', '.join(asked)} FROM {self.piece} AS {alias}{joined}{where}"
+
+    def rows(self) -> Rows:
+        """What is read."""
+        key = {f"{self.source.alias}.{name}" for name in self.source.rows.key}
+        names = [
+            f"k{i}"
+            for i, (_, expr) in enumerate(self.parts.columns, 1)
+            if expr.sql in key or expr.numbering is not None
+        ]
+        return Rows(self.read, tuple(names), self._ranged(), self._in_order)
+
+    def _ranged(self) -> str:
+        wanted = f"{self.source.alias}.{self.source.rows.ranged}"
+        whole = all(expr.numbering is None or wanted in expr.numbering[0] for _, expr in self.parts.columns)
+        if self.parts.limit is not None or self.parts.offset or not whole:
+            return ""  # rows outside of a range count for what is shown of the others
+        return next((f"k{i}" for i, (_, expr) in enumerate(self.parts.columns, 1) if expr.sql == wanted), "")
+
+    def _in_order(self, names: tuple[str, ...]) -> bool:
+        return self.source.lie_by([self.parts.columns[int(name[1:]) - 1][1] for name in names])
+
+    def read(self, within: Range) -> Iterator[pa.RecordBatch]:
+        """The rows, with columns k1, k2, ..."""
+        low, high = tighter(self.within, within)
+        if low is not None and high is not None and low > high:
+            return iter(())
+        batches = self.source.rows.read((low, high))
+        return limited(self._projected(batches), self.parts.limit, self.parts.offset)
+
+    def _projected(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        places, columns = self.source.places, [expr for _, expr in self.parts.columns]
+        numbers = [None if expr.numbering is None else RowNumbers() for expr in columns]
+        for rows, answer in self._answered(batches) if self.sql else ((_Picked(batch), None) for batch in batches):
+            arrays = []
+            for place, (expr, number) in enumerate(zip(columns, numbers, strict=True)):
+                if number is not None and expr.numbering is not None:
+                    arrays.append(number.of(rows.count, [rows.column(places[text]) for text in expr.numbering[0]]))
+                elif place in self.computed and answer is not None:
+                    array = answer.column(self.computed[place])
+                    arrays.append(array if array.type == expr.type.arrow else array.cast(expr.type.arrow))
+                else:
+                    arrays.append(rows.column(places[expr.sql]))
+            yield pa.RecordBatch.from_arrays(arrays, [f"k{i}" for i in range(1, len(arrays) + 1)])
+
+    def _answered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Picked, pa.RecordBatch]]:
+        """Rows of the source, and what DuckDB says of each."""
+        columns = self.source.relation.columns
+        # what is joined is looked through for each piece: it should not be more than the piece
+        for piece in _pieces(batches, max(_PIECE, 2 * self.env.supply(self.sql))):
+            rows = table(columns, piece)
+            with self.env.staged(self.piece, rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))):
+                answer = self.env.fetch(self.sql)
+            kept = answer.column(0).to_numpy()
+            if (kept[1:] < kept[:-1]).any():
+                order = np.argsort(kept, kind="stable")
+                answer, kept = answer.take(order), kept[order]
+            first = 0
+            for batch in piece:
+                start, stop = np.searchsorted(kept, [first, first + batch.num_rows])
+                if start < stop:
+                    (part,) = answer.slice(start, stop - start).combine_chunks().to_batches()
+                    yield _Picked.of(batch, kept[start:stop] - first), part
+                first += batch.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """Some rows of a batch; all of it where no places are given."""
+
+    batch: pa.RecordBatch
+    places: pa.Array | None = None
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, places: np.ndarray[Any, Any]) -> _Picked:
+        """The rows at these places, of which there is one at least."""
+        if (np.diff(places) == 1).all():
+            return cls(batch.slice(places[0], len(places)))
+        return cls(batch, pa.array(places))
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.batch.num_rows if self.places is None else len(self.places)
+
+    def column(self, position: int) -> pa.Array:
+        """The rows' values in one column."""
+        column = self.batch.column(position)
+        return column if self.places is None else column.take(self.places)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+    piece: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        piece.append(batch)
+        rows += batch.num_rows
+        if rows >= size:
+            yield piece
+            piece, rows = [], 0
+    if rows:
+        yield piece

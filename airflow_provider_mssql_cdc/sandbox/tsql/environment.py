@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import duckdb
@@ -22,7 +22,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DAT
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, Relation
+from airflow_provider_mssql_cdc.sandbox.tsql.results import table
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Expr, Range, Relation, Rows
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import TABLE
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -30,6 +31,7 @@ _SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, Isolation
 _MOST_EMPTY = 256
 _FEW_ROWS = 16
 # what DuckDB says of a number that is too large; any other failed conversion is one that the sandbox did not foresee
+_NAMES = re.compile(r"\br\d+\b")
 _OVERFLOW = re.compile(r"out of range|overflow|could not cast value|failed to cast decimal", re.IGNORECASE)
 
 
@@ -78,7 +80,8 @@ class Environment:
         self.manager.cancelled = self.cancelled.is_set
         self._reverted: list[tuple[int, Principal]] = []
         self._names = itertools.count(1)
-        self._registered: list[str] = []
+        self._sizes: dict[str, int] = {}  # rows of what is registered for the statement
+        self._later: dict[str, Callable[[], pa.Table]] = {}
         self._views: dict[tuple[str, str, str], Relation] = {}
         self._empty: dict[pa.Schema, str] = {}
         self._batches: list[pa.RecordBatchReader] = []
@@ -229,9 +232,7 @@ class Environment:
 
     # Reading
 
-    def relation(
-        self, parts: tuple[str, str, str], bounds: tuple[bytes | None, bytes | None], right: str = "SELECT"
-    ) -> Relation:
+    def relation(self, parts: tuple[str, str, str], bounds: Range, right: str = "SELECT") -> Relation:
         """A table, view or change table to read from.
 
         :param right: what the session needs on a user table
@@ -272,16 +273,31 @@ class Environment:
         columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
         return Relation(source, columns, hidden=ROW_ID, parts=(database, entry.table.schema, entry.table.name))
 
-    def arrow_relation(self, columns: list[Column], rows: pa.Table) -> Relation:
-        """Arrow rows as something to read from in this statement."""
-        named = [(column, f"x{i}") for i, column in enumerate(columns, 1)]
-        return Relation(self.rows(named, rows.to_batches()), named)
+    def arrow_relation(self, columns: list[Column], rows: pa.Table, found: Rows | None = None) -> Relation:
+        """Arrow rows as something to read from in this statement.
 
-    def rows(self, columns: list[tuple[Column, str]], batches: list[pa.RecordBatch]) -> str:
-        """Make Arrow rows readable in this statement's queries; their name."""
-        schema = pa.schema([pa.field(name, column.type.arrow) for column, name in columns])
-        renamed = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
-        return self.register(pa.Table.from_batches(renamed, schema))
+        :param found: the rows with what is known of their order
+        """
+        named = [(column, f"x{i}") for i, column in enumerate(columns, 1)]
+        batches = rows.to_batches()
+        return Relation(self.register(table(named, batches)), named, found or Rows(lambda within: batches))
+
+    def later(self, columns: list[tuple[Column, str]], rows: Rows) -> str:
+        """Rows that are read once a query of this statement names them; their name."""
+        name = self.new_name()
+        self._later[name] = lambda: table(columns, rows.read(EVERYTHING))
+        return name
+
+    def new_name(self) -> str:
+        """A name for rows of this statement."""
+        return f"r{next(self._names)}"
+
+    def supply(self, sql: str) -> int:
+        """Read what the query names and is not read yet; the number of rows of all that it names."""
+        names = set(_NAMES.findall(sql))
+        for name in names & self._later.keys():
+            self._register(name, self._later.pop(name)())
+        return sum(self._sizes.get(name, 0) for name in names)
 
     def table_function(
         self, parts: tuple[str, str, str], arguments: list[Any], late: list[SqlError] | None
@@ -294,7 +310,7 @@ class Environment:
         found = changes.change_function(self, database, parts[1] or "sys", parts[2], arguments, late)
         if found is None:
             raise self._unknown(database, parts, parts[1] or "sys")
-        return self.arrow_relation(*found)
+        return self.arrow_relation(*found, changes.rows_of_function(*found))
 
     def _unknown(self, database: Database, parts: tuple[str, str, str], schema: str) -> SqlError:
         """What is raised for an object that is not there: whether a server has one of the system's is not known."""
@@ -309,13 +325,17 @@ class Environment:
         known = self._empty.get(rows.schema) if not rows.num_rows else None
         if known is not None:
             return known
-        name = f"r{next(self._names)}"
-        self.manager.register(name, rows)
+        name = self.new_name()
         if not rows.num_rows and len(self._empty) < _MOST_EMPTY:
+            self.manager.register(name, rows)
             self._empty[rows.schema] = name
         else:
-            self._registered.append(name)
+            self._register(name, rows)
         return name
+
+    def _register(self, name: str, rows: pa.Table) -> None:
+        self.manager.register(name, rows)
+        self._sizes[name] = rows.num_rows
 
     @contextlib.contextmanager
     def staged(self, name: str, rows: pa.Table) -> Iterator[None]:
@@ -345,17 +365,20 @@ class Environment:
                 arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
                 return pa.Table.from_arrays(arrays, schema=schema)
         self.finish_reading()
+        self.supply(sql)
         return self.manager.connection.sql(sql).to_arrow_table()
 
     def fetchall(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query with few rows and take them as Python values, which costs half of what Arrow does."""
         self.finish_reading()
+        self.supply(sql)
         rows: list[tuple[Any, ...]] = self.manager.connection.execute(sql).fetchall()
         return rows
 
     def read(self, sql: str) -> pa.RecordBatchReader:
         """Run a query whose rows are taken as they come."""
         self.finish_reading()
+        self.supply(sql)
         reader = self.manager.connection.sql(sql).to_arrow_reader(65536)
         self._batches.append(reader)
         return reader
@@ -369,9 +392,10 @@ class Environment:
     def forget(self) -> None:
         """The statement is over: close its results, and drop what was registered for it."""
         self.finish_reading()
-        for name in self._registered:
+        for name in self._sizes:
             self.manager.unregister(name)
-        self._registered.clear()
+        self._sizes.clear()
+        self._later.clear()
         self._views.clear()
 
     # Writing

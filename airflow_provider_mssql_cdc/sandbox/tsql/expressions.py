@@ -253,7 +253,19 @@ def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         clauses.append(
             f"{spec.args['kind']} " + (f"BETWEEN {edges[0]} AND {edges[1]}" if len(edges) == 2 else edges[0])
         )
-    return functions.window(ctx, scope, node.this, f"OVER ({' '.join(clauses)})", bool(order), scalar)
+    compiled = functions.window(ctx, scope, node.this, f"OVER ({' '.join(clauses)})", bool(order), scalar)
+    return dataclasses.replace(compiled, numbering=_numbering(ctx, scope, node))
+
+
+def _numbering(ctx: Context, scope: Scope, node: exp.Expr) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    order = node.args["order"].expressions if node.args.get("order") else []
+    if node.this.name.lower() != "row_number" or any(item.args.get("desc") for item in order):
+        return None
+    within, by = (
+        tuple(expr.sql for expr in (scalar(ctx, scope, part) for part in parts) if not expr.constant)
+        for parts in (node.args.get("partition_by") or [], [item.this for item in order])
+    )
+    return within, by
 
 
 def _within_group(ctx: Context, scope: Scope, node: exp.WithinGroup) -> Expr:

@@ -28,8 +28,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
-from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, result_columns, typed
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Query, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, result_columns, typed
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Context, Expr, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
@@ -294,10 +294,11 @@ class Interpreter:
             manager.undo_to(manager.mark())
 
     def _batches(self, query: Query, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        if query.direct is not None and not self.settings.rowcount:
-            return (typed(batch, columns) for batch in query.direct())
-        sql = f"SELECT * FROM ({query.sql}) LIMIT {self.settings.rowcount}" if self.settings.rowcount else query.sql
-        batches = gathered(self.env.read(sql))
+        most = self.settings.rowcount or None
+        if query.direct is not None:
+            batches = gathered(limited(query.direct.read(EVERYTHING), most))
+        else:
+            batches = gathered(self.env.read(f"SELECT * FROM ({query.sql}) LIMIT {most}" if most else query.sql))
         try:
             first = next(batches, None)  # most errors show here, before the client is told of columns
         except (pa.ArrowException, OSError) as error:
@@ -314,7 +315,9 @@ class Interpreter:
                 return
             try:
                 batch = next(batches, None)
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
+            except duckdb.Error as error:
+                raise translated(error) from error
+            except (pa.ArrowException, OSError) as error:
                 raise translated(duckdb.Error(str(error))) from error
 
     def _done(self, rows: int, command: str) -> RowCount:

@@ -11,8 +11,9 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators, recursion
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.direct import direct
+from airflow_provider_mssql_cdc.sandbox.tsql.direct import Parts, direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.ranges import conjuncts
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, only
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, from_clause
 
@@ -103,31 +104,36 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     if node.args.get("from_"):
         joins, where_clause = node.args.get("joins") or [], node.args.get("where")
         clause = from_clause(ctx, scope, node.args["from_"].this, joins, where_clause, _pushed(node, bounds))
-    where = predicate(ctx, scope, node.args["where"].this) if node.args.get("where") else ""
+    conditions = conjuncts(node.args["where"].this) if node.args.get("where") else []
+    where = [(condition, predicate(ctx, scope, condition)) for condition in conditions]
     group = _group(ctx, scope, node.args.get("group"))
     columns = projections(ctx, scope, node)
     having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""
-    order = _order(ctx, scope, node, columns)
-    head = ", ".join(
-        f"{expr.sql if not expr.untyped else 'CAST(NULL AS INTEGER)'} AS k{i}" for i, (_, expr) in enumerate(columns, 1)
-    )
+    sorting = _order(ctx, scope, node, columns)
+    order = ", ".join(ordered(expr, item) for expr, item in sorting)
+    head = ", ".join(f"{expr.output} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
     base = None
     if scope.written:
         alias, base = _base(node, clause, columns)
         head += "".join(f", {alias}.{name} AS {name}" for name in (base.hidden, *(name for _, name in base.columns)))
     sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
-    sql += (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
+    sql += f" WHERE {' AND '.join(text for _, text in where)}" if where else ""
+    sql += f" GROUP BY {group}" if group else ""
     sql += f" HAVING {having}" if having else ""
-    limit = _limit(ctx, node)
+    limit, offset = _limit(ctx, node)
     if node.args.get("distinct"):
         if node.args["distinct"].args.get("on"):
             raise unsupported("DISTINCT ON")
         sql = _distinct(sql, columns)
         if order:
             order = _order_by_output(node, columns)
-    sql += (f" ORDER BY {order}" if order else "") + limit
-    plain = not (limit or group or having or node.args.get("distinct"))
-    return Query(sql, columns, direct(ctx, scope, node, clause, columns) if plain else None, base)
+    sql += (f" ORDER BY {order}" if order else "") + _limited(limit, offset)
+    rows = None
+    if not (group or having or node.args.get("distinct") or scope.written):
+        ascending = [expr for expr, item in sorting if not item.args.get("desc")]
+        if len(ascending) == len(sorting):
+            rows = direct(ctx, scope, node, Parts(clause, where, columns, ascending, limit, offset))
+    return Query(sql, columns, rows, base)
 
 
 def _base(node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]) -> tuple[str, Relation]:
@@ -183,11 +189,10 @@ def projections(ctx: Context, scope: Scope, node: exp.Expr) -> list[tuple[str, E
     return columns
 
 
-def _order(ctx: Context, scope: Scope, node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
+def _order(ctx: Context, scope: Scope, node: exp.Expr, columns: list[tuple[str, Expr]]) -> list[tuple[Expr, exp.Expr]]:
     clause = node.args.get("order")
-    if clause is None:
-        return ""
-    return ", ".join(ordered(_order_item(ctx, scope, item, columns), item) for item in clause.expressions)
+    items = clause.expressions if clause is not None else []
+    return [(_order_item(ctx, scope, item, columns), item) for item in items]
 
 
 def _order_item(ctx: Context, scope: Scope, item: exp.Expr, columns: list[tuple[str, Expr]]) -> Expr:
@@ -222,20 +227,23 @@ def _order_by_output(node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
     return ", ".join(parts)
 
 
-def _limit(ctx: Context, node: exp.Expr) -> str:
+def _limit(ctx: Context, node: exp.Expr) -> tuple[int | None, int]:
+    """How many rows are wanted, None for all, and how many before them are not."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
-    text = ""
+    most = None
     if isinstance(limit, exp.Limit | exp.Fetch):
         options = limit.args.get("limit_options")
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
             raise unsupported("TOP with PERCENT or WITH TIES")
         amount = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count")
-        text += f" LIMIT {_rows(ctx, amount)}"
-    if offset is not None:
-        if not node.args.get("order"):
-            raise SqlError.of(102, "OFFSET")
-        text += f" OFFSET {_rows(ctx, offset.expression)}"
-    return text
+        most = _rows(ctx, amount)
+    if offset is not None and not node.args.get("order"):
+        raise SqlError.of(102, "OFFSET")
+    return most, _rows(ctx, offset.expression) if offset is not None else 0
+
+
+def _limited(limit: int | None, offset: int) -> str:
+    return (f" LIMIT {limit}" if limit is not None else "") + (f" OFFSET {offset}" if offset else "")
 
 
 def limited(ctx: Context, node: exp.Expr, sql: str) -> str:
@@ -280,8 +288,7 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
     if not everything:
         sql = _combine(node, texts, columns)
     order = _order_by_output(node, columns) if node.args.get("order") else ""
-    limit = _limit(ctx, node)
-    sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + limit
+    sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + _limited(*_limit(ctx, node))
     return Query(sql, [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +44,25 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held, rows = [], 0
     if held:
         yield pa.concat_batches(held)
+
+
+def table(columns: list[tuple[Column, str]], batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Rows under other names, which stand beside their columns."""
+    schema = pa.schema([pa.field(name, column.type.arrow) for column, name in columns])
+    renamed = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
+    return pa.Table.from_batches(renamed, schema)
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None, offset: int = 0) -> Iterator[pa.RecordBatch]:
+    """So many of the rows, None for all, after so many others; no batch is asked for in vain."""
+    for batch in batches if limit != 0 else ():
+        batch, offset = batch.slice(offset), max(0, offset - batch.num_rows)
+        batch = batch if limit is None else batch.slice(0, limit)
+        if batch.num_rows:
+            yield batch
+        limit = None if limit is None else limit - batch.num_rows
+        if limit == 0:
+            return
 
 
 def result_columns(columns: list[tuple[str, Expr]]) -> list[Column]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 NOT_CONSTANT = object()
 
+Range = tuple[bytes | None, bytes | None]
+"""Ten-byte values from one to another, both included; None leaves an end open."""
+
+EVERYTHING: Range = (None, None)
+
+
+def tighter(one: Range, other: Range) -> Range:
+    """What lies in both ranges."""
+    lows = [low for low, _ in (one, other) if low is not None]
+    highs = [high for _, high in (one, other) if high is not None]
+    return (max(lows) if lows else None, min(highs) if highs else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Expr:
@@ -30,6 +42,7 @@ class Expr:
     :param untyped: a bare NULL, which takes any type
     :param literal: written as a number: in decimal arithmetic an integer then counts by its own digits
     :param binary_collation: compared by code point, not by the default collation
+    :param numbering: of a ROW_NUMBER in ascending order, the DuckDB text of what it is partitioned and ordered by
     """
 
     sql: str
@@ -41,6 +54,12 @@ class Expr:
     identity: bool = False
     literal: bool = False
     binary_collation: bool = False
+    numbering: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    @property
+    def output(self) -> str:
+        """The expression's SQL as a column of a result: a bare NULL is an int there."""
+        return "CAST(NULL AS INTEGER)" if self.untyped else self.sql
 
     def to(self, target: SqlType) -> str:
         """The expression's SQL in another type."""
@@ -108,13 +127,13 @@ class Scope:
 class Query:
     """A compiled query; its output columns are named k1, k2, ... in DuckDB.
 
-    :param direct: a function that yields the rows without DuckDB, where the query is a plain slice
+    :param direct: its rows, where they can be read as they lie
     :param base: the table whose rows they are, where that is asked for; they carry its columns too
     """
 
     sql: str
     columns: list[tuple[str, Expr]]
-    direct: Callable[[], list[pa.RecordBatch]] | None = None
+    direct: Rows | None = None
     base: Relation | None = None
 
 
@@ -125,7 +144,23 @@ class Bounds:
     Both ends are inclusive ten-byte values or None; they narrow what is read, and are never the only filter.
     """
 
-    ranges: dict[str, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that stay the same while a statement runs, and can be read one after the other as they lie.
+
+    :param read: those whose value of one column lies in a range
+    :param key: DuckDB names of the columns by which they may lie in order: LSNs and integers
+    :param ranged: name of the column of the range; '' where there is none, and all rows are read
+    :param in_order: whether they lie in ascending order of some of the key's columns
+    """
+
+    read: Callable[[Range], Iterable[pa.RecordBatch]]
+    key: tuple[str, ...] = ()
+    ranged: str = ""
+    in_order: Callable[[tuple[str, ...]], bool] = lambda names: not names
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +169,14 @@ class Relation:
 
     :param source: DuckDB FROM text
     :param columns: SQL Server column and its DuckDB name
-    :param batches: the rows of the relation within the bounds, where they lie in memory in clustered order
+    :param rows: its rows, where they can be read as they lie
     :param hidden: DuckDB name of the row identifier of a base table
     :param parts: database, schema and name of a base table
     """
 
     source: str
     columns: list[tuple[Column, str]]
-    batches: Callable[[bytes | None, bytes | None], list[pa.RecordBatch]] | None = None
-    order: tuple[str, ...] = ()
+    rows: Rows | None = None
     hidden: str = ""
     parts: tuple[str, str, str] = ("", "", "")
 

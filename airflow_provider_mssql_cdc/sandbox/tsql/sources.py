@@ -11,7 +11,20 @@ from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, Source, only
+from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
+    EVERYTHING,
+    Bounds,
+    Context,
+    Expr,
+    Query,
+    Range,
+    Relation,
+    Scope,
+    Source,
+    only,
+    tighter,
+)
 
 _HARMLESS_HINTS = frozenset((
     "nolock", "readuncommitted", "readcommitted", "readcommittedlock", "repeatableread", "serializable", "holdlock",
@@ -38,61 +51,26 @@ def table_parts(node: exp.Table) -> tuple[str, str, str]:
     return text(node.args.get("catalog")), text(node.args.get("db")), node.name
 
 
-def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that AND joins."""
-    if node is None:
-        return []
-    if isinstance(node, exp.And):
-        return conjuncts(node.this) + conjuncts(node.expression)
-    return conjuncts(node.this) if isinstance(node, exp.Paren) else [node]
+def _lsn_ranges(ctx: Context, where: exp.Expr | None) -> dict[tuple[str, str], Range]:
+    """Ranges that the WHERE clause asks of columns, by (qualifier, column) in lower case."""
 
+    def key(column: exp.Column) -> tuple[str, str]:
+        return (column.args["table"].name.lower() if column.args.get("table") else "", column.name.lower())
 
-def _tighter(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
-    lows = [low for low, _ in (one, other) if low is not None]
-    highs = [high for _, high in (one, other) if high is not None]
-    return (max(lows) if lows else None, min(highs) if highs else None)
-
-
-def lsn_ranges(ctx: Context, scope: Scope, where: exp.Expr | None) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Ranges of ten-byte values that the WHERE clause asks of columns, by (qualifier, column) in lower case."""
-    ranges: dict[tuple[str, str], tuple[Any, Any]] = {}
-    for condition in conjuncts(where):
-        if isinstance(condition, exp.Between):
-            edges = [
-                (exp.GTE, condition.this, condition.args["low"]),
-                (exp.LTE, condition.this, condition.args["high"]),
-            ]
-        elif isinstance(condition, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
-            edges = [(type(condition), condition.this, condition.expression)]
-            if isinstance(condition.expression, exp.Column):
-                flipped = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
-                edges = [(flipped[type(condition)], condition.expression, condition.this)]
-        else:
-            continue
-        for operator, column, bound in edges:
-            if not isinstance(column, exp.Column) or list(bound.find_all(exp.Column, exp.Select)):
-                continue
-            value = scalar(ctx, Scope(), bound)
-            known = ctx.value(value, "") if value.constant else None
-            if not isinstance(known, bytes) or len(known) > 10:
-                continue
-            # half-open ends are widened: the filter itself stays in the query
-            pair = (known.ljust(10, b"\x00"),) * 2
-            low, high = pair[0] if operator in (exp.GT, exp.GTE, exp.EQ) else None, None
-            high = pair[1] if operator in (exp.LT, exp.LTE, exp.EQ) else None
-            qualifier = column.args["table"].name.lower() if column.args.get("table") else ""
-            key = (qualifier, column.name.lower())
-            ranges[key] = _tighter(ranges.get(key, (None, None)), (low, high))
-    return ranges
+    return {} if where is None else ranges(ctx, where, key)[0]
 
 
 @dataclasses.dataclass(slots=True)
 class FromClause:
-    """A compiled FROM clause: DuckDB text, and by DuckDB alias the relations in it and the names they go by."""
+    """A compiled FROM clause: DuckDB text, and by DuckDB alias the relations in it and the names they go by.
+
+    :param settled: all that it reads stays the same while the statement runs
+    """
 
     sql: str
     relations: dict[str, Relation] = dataclasses.field(default_factory=dict)
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    settled: bool = True
 
 
 def from_clause(
@@ -103,7 +81,7 @@ def from_clause(
     :param where: the WHERE clause, for the ranges that it asks of LSNs
     :param bounds: ranges that the consumer asks of single source columns, already by source column
     """
-    ranges = lsn_ranges(ctx, scope, where.this if where else None)
+    asked = _lsn_ranges(ctx, where.this if where else None)
     outer = any(join.side for join in [*joins, *(source.args.get("joins") or [])])
     single = not joins and not source.args.get("joins")
     clause = FromClause("")
@@ -111,10 +89,10 @@ def from_clause(
     def wanted(alias: str, *, preserved: bool) -> Bounds:
         if not preserved:
             return Bounds()
-        result = {column: pair for (name, column), pair in ranges.items() if name == alias or (single and not name)}
+        result = {column: pair for (name, column), pair in asked.items() if name == alias or (single and not name)}
         if single:
             for column, pair in bounds.ranges.items():
-                result[column] = _tighter(result.get(column, (None, None)), pair)
+                result[column] = tighter(result.get(column, EVERYTHING), pair)
         return Bounds(result)
 
     def item(part: exp.Expr, *, preserved: bool) -> str:
@@ -195,8 +173,8 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     common = scope.cte(parts[2]) if not parts[1] else None
     if common is not None:
         return _derived(ctx, scope, node, alias, common(bounds), clause)
-    low, high = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", (None, None)))
-    relation = ctx.env.relation(parts, (low, high), ctx.right)
+    bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
+    relation = ctx.env.relation(parts, bound, ctx.right)
     return _place(scope, node, relation, alias, name, clause)
 
 
@@ -206,6 +184,7 @@ def _place(scope: Scope, node: exp.Expr, relation: Relation, alias: str, name: s
     scope.sources.append(source)
     clause.relations[alias] = relation
     clause.labels[alias] = name
+    clause.settled = clause.settled and relation.rows is not None
     return f"{relation.source} AS {alias}"
 
 
@@ -239,7 +218,12 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
         (
             name,
             dataclasses.replace(
-                expr, sql=f"{alias}.k{i}", constant=False, value=Expr("", expr.type).value, untyped=False
+                expr,
+                sql=f"{alias}.k{i}",
+                constant=False,
+                value=Expr("", expr.type).value,
+                untyped=False,
+                numbering=None,
             ),
         )
         for i, (name, expr) in enumerate(inner.columns, 1)
@@ -253,10 +237,10 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
     if inner.base is not None:
         clause.relations[alias], clause.labels[alias] = inner.base, source.alias
     if inner.direct is None:
+        clause.settled = False
         return f"({inner.sql}) AS {alias}"
     named = [(Column(name, expr.type, expr.nullable), f"k{i}") for i, (name, expr) in enumerate(inner.columns, 1)]
-    batches = inner.direct()
-    relation = Relation(ctx.env.rows(named, batches), named, lambda low, high: batches)
+    relation = Relation(ctx.env.later(named, inner.direct), named, inner.direct)
     clause.relations[alias] = relation
     return f"{relation.source} AS {alias}"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import functions, jobs, lsn, metadata
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import COLUMNS as MAPPING_COLUMNS
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
@@ -80,12 +81,13 @@ class ChangeReader(CdcState):
 
     # Rows
 
-    def change_columns(self, capture_instance: str) -> list[Column]:
-        """The columns of cdc.<capture_instance>_CT.
+    def changes(self, capture_instance: str) -> tuple[list[Column], ChangeRows]:
+        """The columns and the rows of cdc.<capture_instance>_CT as they are now.
 
         :raises SqlError: 208
         """
-        return self._existing(capture_instance, f"{capture_instance}_CT").change_columns
+        instance = self._existing(capture_instance, f"{capture_instance}_CT")
+        return instance.change_columns, instance.changes
 
     def change_rows(
         self, capture_instance: str, low: bytes | None = None, high: bytes | None = None

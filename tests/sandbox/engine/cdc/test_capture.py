@@ -197,7 +197,7 @@ def test_computed_rowversion_and_identity_columns() -> None:
         (1, None, 1, b"\x04"),
         (1, None, 2, b"\x04"),
     ]
-    captured = world.db.change_columns("dbo_t")[5:8]
+    captured = world.db.changes("dbo_t")[0][5:8]
     assert [(each.name, each.type, each.nullable, each.identity) for each in captured] == [
         ("id", INT, True, False),
         ("twice", INT, True, False),

@@ -121,10 +121,10 @@ def test_a_new_type_comes_in_log_order(world: World) -> None:
     world.commit(TableAltered(T, wide, "ALTER TABLE t ALTER COLUMN b bigint NOT NULL"))
     world.commit(insert(wide, (2, "x", 2**40)))
     assert world.db.scan(1) == 1
-    assert world.db.change_columns("dbo_t")[7].type == INT
+    assert world.db.changes("dbo_t")[0][7].type == INT
     assert world.relation("ddl_history") == []
     assert world.db.scan() == 2
-    assert world.db.change_columns("dbo_t")[7].type == SqlType("bigint")
+    assert world.db.changes("dbo_t")[0][7].type == SqlType("bigint")
     assert [row["b"] for row in world.rows("dbo_t")] == [1, 2**40]
     assert [row["b"] for row in world.rows("by_b")] == [1, 2**40]
     assert [row["required_column_update"] for row in world.relation("ddl_history")] == [True, True]

@@ -34,7 +34,7 @@ def world() -> World:
 
 
 def test_change_table_columns(world: World) -> None:
-    assert world.db.change_columns("DBO_t") == [
+    assert world.db.changes("DBO_t")[0] == [
         Column("__$start_lsn", LSN, nullable=False),
         Column("__$end_lsn", LSN),
         Column("__$seqval", LSN, nullable=False),
@@ -49,7 +49,7 @@ def test_change_table_columns(world: World) -> None:
     world.commit(insert(T, (1, "x", None, b"12345678")))
     world.db.scan()
     (batch,) = world.db.change_rows("dbo_t")
-    columns = world.db.change_columns("dbo_t")
+    columns = world.db.changes("dbo_t")[0]
     assert batch.schema.names == [each.name for each in columns]
     assert batch.schema.types == [each.type.arrow for each in columns]
 

@@ -9,6 +9,7 @@ from py4j.java_gateway import JavaGateway
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.support.clients.debezium import Debezium, Event, gateway
+from tests.support.sandbox.kinds import compiled_queries
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("debezium"), pytest.mark.timeout(600)]
 
@@ -110,6 +111,17 @@ def test_snapshot_and_streaming(jvm: JavaGateway, server: Sandbox, tmp_path: Pat
         ("d", {"a": 1, "b": "x", "n": 11}, None),
         ("c", None, {"a": 1, "b": "y", "n": 11}),
     ]
+
+
+@pytest.mark.parametrize(("mode", "source"), [("function", "fn_cdc_get_all_changes_"), ("direct", "_ct")])
+def test_changes_are_read_as_they_lie(jvm: JavaGateway, server: Sandbox, tmp_path: Path, mode: str, source: str):
+    with compiled_queries() as queries, Debezium(jvm, server, tmp_path, data__query__mode=mode) as debezium:
+        debezium.wait_for(lambda events: len(events) == 3)
+        server.execute("INSERT INTO dbo.lines VALUES (2, N'a', 1) UPDATE dbo.lines SET b = N'z' WHERE a = 2")
+        debezium.wait_for(lambda events: len(events) >= 6)
+    reads = [query.direct is not None for text, query in queries if source in text.lower()]
+    assert reads
+    assert all(reads)
 
 
 @pytest.mark.parametrize("mode", ["function", "direct"])

@@ -50,7 +50,7 @@ def serve(rows: int, rounds: int) -> None:
             # a process of its own: it would share the interpreter lock with the server
             done = subprocess.run(
                 [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
-                input=server.password,
+                input=f"{server.password}\nSELECT * FROM dbo.plain",
                 capture_output=True,
                 text=True,
                 check=True,
@@ -63,14 +63,14 @@ def serve(rows: int, rounds: int) -> None:
     )
 
 
-def count(port: int, user: str, password: str) -> None:
-    """Log in, select everything, and count bytes until the server has nothing more to say."""
+def count(port: int, user: str, password: str, sql: str) -> None:
+    """Log in, send a batch, and count bytes until the server has nothing more to say."""
     from tests.support.sandbox.wire.rawclient import EMPTY_HEADERS, TYPE_BATCH, RawClient
 
     with RawClient(port) as client:
         client.login(user=user, password=password, database="bench")
         started = time.perf_counter()
-        client.send(TYPE_BATCH, EMPTY_HEADERS + "SELECT * FROM dbo.plain".encode("utf-16-le"))
+        client.send(TYPE_BATCH, EMPTY_HEADERS + sql.encode("utf-16-le"))
         size = _drain(client.socket)
     print(time.perf_counter() - started, size)
 
@@ -288,7 +288,7 @@ def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, round
 def main() -> None:
     """Run the chosen benchmarks, or all."""
     if sys.argv[1:2] == ["count"]:
-        count(int(sys.argv[2]), sys.argv[3], sys.stdin.readline())
+        count(int(sys.argv[2]), sys.argv[3], sys.stdin.readline().rstrip("\n"), sys.stdin.read())
         return
     if sys.argv[1:2] == ["commit"]:
         sandbox.commit(int(sys.argv[2]), sys.argv[3], sys.stdin.readline(), int(sys.argv[4]))
@@ -317,7 +317,7 @@ def main() -> None:
         "serve": lambda: serve(given.rows, given.rounds),
         "load": lambda: read_and_load(given.rows, given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
-        "sandbox": lambda: sandbox.measure(given.rows, given.rounds),
+        "sandbox": lambda: (sandbox.measure(given.rows, given.rounds), sandbox.reads(given.rows, given.rounds)),
         "windows": lambda: growing_windows(
             given.changes, given.targets, given.shapes, given.heap, given.one_transaction
         ),

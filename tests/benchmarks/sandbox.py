@@ -1,12 +1,14 @@
-"""What the sandbox does itself: commits of one client, capture, and the memory of change rows."""
+"""What the sandbox does itself: commits of one client, capture, the memory of change rows, and reads of them."""
 
 from __future__ import annotations
 
 import gc
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
+from pathlib import Path
 
 import pyarrow as pa
 import pymssql
@@ -14,6 +16,8 @@ import pymssql
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source
 from tests.benchmarks.timing import report, spread
+from tests.support.clients import statements
+from tests.support.clients.statements import Place
 
 _COMMITS = 2_000
 
@@ -50,6 +54,58 @@ def measure(rows: int, rounds: int) -> None:
             "rows/s captured (aim 200,000)": spread(captured[1:], digits=0),
             "memory of change rows beside Arrow's": f"{taken / own:.2f} ({taken / rows:.0f} bytes a row)",
         },
+    )
+
+
+def reads(rows: int, rounds: int) -> None:
+    """(e) Change rows that the sandbox serves to a client that only counts bytes, by what reads them."""
+    from airflow_provider_mssql_cdc.core.columns import map_columns
+    from airflow_provider_mssql_cdc.core.position import Lsn, Window
+    from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
+    from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
+    from tests.benchmarks.loads import Loads
+
+    with tempfile.TemporaryDirectory() as name, Sandbox(database=source.DATABASE, agent_running=False) as server:
+        source.create(server, 0)
+        (table,) = Loads(server, (source.TABLE,), "iceberg://lake/none", Path(name)).plan().specs
+        source.change(server, 0, rows)
+        low, high = server.cdc().min_lsn(source.INSTANCE), server.cdc().max_lsn()
+        assert low is not None
+        assert high is not None
+        columns = [column.name for column in table.schema.columns]
+        mappings = map_columns(table.name, table.schema)
+        before = Lsn(low).previous()
+        slices = (table.feed, table.schema, mappings, Slice(Window(before, Lsn(high)), rows))
+        everything = f"SELECT * FROM {source.DATABASE}.cdc.{source.INSTANCE}_CT"
+        chosen = {
+            "SELECT *": everything,
+            "our reader, for a history": slice_sql(*slices, history=True),
+            "our reader, for a mirror": slice_sql(*slices, history=False),
+            "Debezium, direct": statements.debezium_direct(source.DATABASE, source.INSTANCE, columns, Place(), high),
+            "Debezium, function": statements.debezium_function(
+                source.DATABASE, source.INSTANCE, columns, low, Place(), high
+            ),
+            "tap-mssql": statements.tap_mssql(source.INSTANCE, columns, before.value, high),
+            "SELECT *, sorted by another column": f"{everything} ORDER BY total",
+        }
+        seconds: dict[str, list[float]] = {reader: [] for reader in chosen}
+        for _ in range(rounds + 1):
+            for reader, sql in chosen.items():
+                # a process of its own: it would share the interpreter lock with the server
+                done = subprocess.run(
+                    [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
+                    input=f"{server.password}\n{sql}",
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                taken, size = done.stdout.split()
+                if int(size) < 50 * rows:
+                    raise RuntimeError(f"an error instead of rows: {sql}")
+                seconds[reader].append(float(taken))
+    report(
+        f"(e) {rows:,} change rows of 12 columns, served to a client that counts: million rows/s",
+        {reader: spread([rows / each / 1e6 for each in all_taken[1:]]) for reader, all_taken in seconds.items()},
     )
 
 

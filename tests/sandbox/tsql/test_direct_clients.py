@@ -20,10 +20,10 @@ from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
 from tests.sandbox.tsql.conftest import Client
+from tests.support.clients import statements
+from tests.support.clients.statements import Place, literal
 from tests.support.sandbox.kinds import CHANGE_TABLE, COLUMNS, Row, changes, compiled_queries, create
 from tests.support.spark.model import table_spec
-
-Value = Callable[[Row], Any]
 
 
 @pytest.fixture(scope="module")
@@ -58,39 +58,15 @@ def at(moment: datetime.datetime) -> dict[str, int]:
     return {"utc_ticks": ticks, "offset_minutes": 0}
 
 
-KEYSET = (
-    "(([__$start_lsn] = {lsn} AND [__$seqval] = {seqval} AND [__$operation] > {operation})"
-    " OR ([__$start_lsn] = {lsn} AND [__$seqval] > {seqval}) OR ([__$start_lsn] > {lsn})) AND [__$start_lsn] <= {high}"
-)
-CAPTURED = ", ".join(f"[{name}]" for name in COLUMNS)
 META = ("__$start_lsn", "__$seqval", "__$operation", "__$update_mask")
 
 
-def hexed(value: bytes) -> str:
-    return f"0x{value.hex()}"
-
-
-def after(row: Row) -> Callable[[Row], bool]:
-    place = (row["__$start_lsn"], row["__$seqval"], row["__$operation"])
-    return lambda other: (other["__$start_lsn"], other["__$seqval"], other["__$operation"]) > place
-
-
-@pytest.mark.parametrize("place", [0, 4, 12, 30])
-def test_debezium_direct(client: Client, rows: list[Row], times: Any, place: int) -> None:
-    """Debezium 3.6.1, data.query.mode = direct."""
-    left = [row for row in rows if after(rows[place])(row)]
-    keyset = KEYSET.format(
-        lsn=hexed(rows[place]["__$start_lsn"]), seqval=hexed(rows[place]["__$seqval"]),
-        operation=rows[place]["__$operation"], high=hexed(rows[-1]["__$start_lsn"]),
-    )  # fmt: skip
-    sql = (
-        f"SELECT [__$start_lsn], [__$seqval], [__$operation], [__$update_mask], {CAPTURED},"
-        " TODATETIMEOFFSET(ltm.tran_begin_time, DATEPART(TZOFFSET, SYSDATETIMEOFFSET()))"
-        " FROM [shop].cdc.[dbo_kinds_CT] AS cdc_data"
-        " LEFT JOIN [shop].cdc.lsn_time_mapping ltm ON ltm.start_lsn = cdc_data.[__$start_lsn]"
-        f" WHERE {keyset} order by [__$start_lsn] ASC, [__$command_id] ASC, [__$seqval] ASC, [__$operation] ASC"
-    )
-    expected = [(*values, at(times[values[0]][0])) for values in picked(left, *META, *COLUMNS)]
+@pytest.mark.parametrize("number", [0, 4, 12, 30])
+def test_debezium_direct(client: Client, rows: list[Row], times: Any, number: int) -> None:
+    place = Place(*(rows[number][name] for name in META[:3]))
+    left = [row for row in picked(rows, *META, *COLUMNS) if row[:3] > place]
+    expected = [(*row, at(times[row[0]][0])) for row in left]
+    sql = statements.debezium_direct("shop", "dbo_kinds", COLUMNS, place, rows[-1]["__$start_lsn"])
     assert sent(client, sql) == (expected, [True])
     assert sent(client, sql.replace("SELECT ", "SELECT TOP 3 ", 1)) == (expected[:3], [True])
     skipping = sql.replace(" order by", " AND [__$operation] NOT IN (1,3) order by")
@@ -98,44 +74,15 @@ def test_debezium_direct(client: Client, rows: list[Row], times: Any, place: int
 
 
 def test_debezium_function(client: Client, rows: list[Row], times: Any) -> None:
-    """Debezium 3.6.1, data.query.mode = function, and 2.0, which selects everything."""
-    low, high = hexed(rows[0]["__$start_lsn"]), hexed(rows[-1]["__$start_lsn"])
-    moment = (
-        "TODATETIMEOFFSET([shop].sys.fn_cdc_map_lsn_to_time([__$start_lsn]), DATEPART(TZOFFSET, SYSDATETIMEOFFSET()))"
-    )
-    source = f"FROM [shop].cdc.[fn_cdc_get_all_changes_dbo_kinds]({low}, {high}, N'all update old')"
-    order = "order by [__$start_lsn] ASC, [__$seqval] ASC, [__$operation] ASC"
-    keyset = KEYSET.format(lsn=low, seqval=hexed(bytes(10)), operation=0, high=high)
-    expected = [(*values, at(times[values[0]][1])) for values in picked(rows, *META, *COLUMNS)]
-    listed = f"SELECT [__$start_lsn], [__$seqval], [__$operation], [__$update_mask], {CAPTURED}, {moment}"
-    assert sent(client, f"{listed} {source} WHERE {keyset} {order}") == (expected, [True])
-    assert sent(client, f"SELECT *, {moment} {source} {order}") == (expected, [True])
+    low, high = rows[0]["__$start_lsn"], rows[-1]["__$start_lsn"]
+    expected = [(*row, at(times[row[0]][1])) for row in picked(rows, *META, *COLUMNS)]
+    sql = statements.debezium_function("shop", "dbo_kinds", COLUMNS, low, Place(), high)
+    assert sent(client, sql) == (expected, [True])
+    assert sent(client, statements.debezium_everything("shop", "dbo_kinds", low, high)) == (expected, [True])
 
 
 def test_tap_mssql(client: Client, rows: list[Row], times: Any) -> None:
-    """pipelinewise-tap-mssql of wintersrd, log_based.py, after 1.0.3."""
     low, high = rows[0]["__$start_lsn"], rows[-1]["__$start_lsn"]
-    sql = f"""DECLARE @from_lsn binary (10), @to_lsn binary (10)
-        SET @from_lsn = sys.fn_cdc_increment_lsn(CONVERT(BINARY(10),'0x{low.hex()}',1))
-        SET @to_lsn = CONVERT(BINARY(10),'0x{high.hex()}',1)
-
-        SELECT {",".join(COLUMNS)}
-            ,case __$operation
-                when 2 then 'I'
-                when 4 then 'U'
-                when 1 then 'D'
-            end _sdc_operation_type
-            , sys.fn_cdc_map_lsn_to_time(__$start_lsn) _sdc_lsn_commit_timestamp
-            , case __$operation
-                when 1 then sys.fn_cdc_map_lsn_to_time(__$start_lsn)
-                else null
-                end _sdc_lsn_deleted_at
-            , __$start_lsn _sdc_lsn_value
-            , __$seqval _sdc_lsn_seq_value
-            , __$operation _sdc_lsn_operation
-        FROM cdc.fn_cdc_get_all_changes_dbo_kinds(@from_lsn, @to_lsn, 'all')
-        ORDER BY __$start_lsn, __$seqval, __$operation
-        ;"""
     expected = [
         (
             *values, {1: "D", 2: "I", 4: "U"}[row["__$operation"]], times[row["__$start_lsn"]][1],
@@ -145,7 +92,7 @@ def test_tap_mssql(client: Client, rows: list[Row], times: Any) -> None:
         for row, values in zip(rows, picked(rows, *COLUMNS), strict=True)
         if row["__$start_lsn"] > low and row["__$operation"] != 3
     ]  # fmt: skip
-    assert sent(client, sql) == (expected, [True])
+    assert sent(client, statements.tap_mssql("dbo_kinds", COLUMNS, low, high)) == (expected, [True])
 
 
 @pytest.mark.parametrize("history", [True, False])
@@ -220,7 +167,7 @@ def test_plain_reads(
 ) -> None:
     commits = sorted({row["__$start_lsn"] for row in rows})
     low, high, following = commits[1], commits[4], commits[5]
-    filled = sql.format(table=CHANGE_TABLE, low=hexed(low), high=hexed(high), next=hexed(following))
+    filled = sql.format(table=CHANGE_TABLE, low=literal(low), high=literal(high), next=literal(following))
     marked = [
         {
             **row, "within": low <= row["__$start_lsn"] <= high, "first": row["__$start_lsn"] == low,
@@ -340,7 +287,7 @@ def test_rows_that_do_not_lie_in_the_order_are_sorted(sandbox: Sandbox, client: 
         numbered = "ROW_NUMBER() OVER (PARTITION BY __$start_lsn ORDER BY __$seqval, __$operation)"
         in_order = sorted(turned_rows, key=lambda row: (row["__$start_lsn"], row["__$seqval"], row["__$operation"]))
         columns = ("id", "__$seqval", "__$operation")
-        low, high = hexed(rows[0]["__$start_lsn"]), hexed(rows[-1]["__$start_lsn"])
+        low, high = literal(rows[0]["__$start_lsn"]), literal(rows[-1]["__$start_lsn"])
         order = "ORDER BY __$start_lsn, __$seqval, __$operation"
         for source in (CHANGE_TABLE, f"cdc.fn_cdc_get_all_changes_dbo_kinds({low}, {high}, N'all update old')"):
             found = sent(client, f"SELECT id, __$seqval, __$operation FROM {source} {order}")

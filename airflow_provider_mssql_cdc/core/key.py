@@ -38,9 +38,7 @@ def choose_key(name: TableName, feed: Feed, user_key: Sequence[str] | None) -> t
             table=str(name),
             advice=f"Captured are: {', '.join(sorted(captured))}.",
         )
-    if meant:
-        return tuple(dict.fromkeys(meant.values())), False
-    return (), False
+    return tuple(dict.fromkeys(meant.values())), False
 
 
 def check_kind(name: TableName, feeds: Sequence[Feed], checkpoint: Checkpoint | None) -> None:

@@ -147,7 +147,6 @@ class TableLoad:
         """Stage all windows, each change once.
 
         :param before_images: whether some sink needs them
-
         :raises MsSqlCdcError: as ``Reading.stage`` does
         """
         return self._reading.stage(windows, before_images=before_images)

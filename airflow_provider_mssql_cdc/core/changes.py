@@ -74,6 +74,11 @@ class HistoryOptions:
         return options
 
     @property
+    def is_wide(self) -> bool:
+        """Whether a row holds the values before and after a change."""
+        return self.form == WIDE
+
+    @property
     def is_net(self) -> bool:
         """Whether rows are what the events of a window come to."""
         return self.changes in NET_CHANGES

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec, TableSpec
@@ -210,8 +209,7 @@ def table_steps(
 
 def takes_copy(table: TableSpec, sink: SinkSpec) -> bool:
     """Whether a sink begins with a copy of the table's rows."""
-    wide = sink.history.form == WIDE
-    return SHAPES[sink.shape].takes_copy(wide=wide, has_key=bool(table.schema.key))
+    return SHAPES[sink.shape].takes_copy(wide=sink.history.is_wide, has_key=bool(table.schema.key))
 
 
 def replay_steps(table: TableSpec, replay: ReplaySpec, *, readable_from: Position | None) -> TableSteps:

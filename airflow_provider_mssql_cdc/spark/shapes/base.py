@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from airflow_provider_mssql_cdc.core.changes import WIDE
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
@@ -55,7 +54,7 @@ class SinkRows(ABC):
     @property
     def takes_copy(self) -> bool:
         """Whether the sink begins with the copied rows of a table that has a key."""
-        return self.facts.takes_copy(wide=self.sink.history.form == WIDE)
+        return self.facts.takes_copy(wide=self.sink.history.is_wide)
 
     @property
     def before_images(self) -> bool:

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, WIDE, check_history_key
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, check_history_key
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
@@ -51,7 +51,7 @@ class History(SinkRows):
     @property
     def is_wide(self) -> bool:
         """Whether a change is one record, with the values before and after it."""
-        return self.sink.history.form == WIDE
+        return self.sink.history.is_wide
 
     def columns(self, layout: int = LAYOUT) -> tuple[TargetColumn, ...]:
         """The columns of the form that was chosen."""

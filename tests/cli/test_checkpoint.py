@@ -110,6 +110,7 @@ def test_list_as_json_is_a_backup_that_airflow_brings_back(store, tmp_path):
     SchemaStore(store.variables).keep(schema)
     (kept,) = store.variables.keys("mssql_cdc_schema__")
     before = listed()
+    assert set(json.loads(before)) == {ORDERS.variable, ITEMS.variable, kept}
     assert json.loads(json.loads(before)[ORDERS.variable]) == to_data(store.load(ORDERS))
     (tmp_path / "backup.json").write_text(before)
     MetadataVariables().set(ORDERS.variable, '{"version": 3}')
@@ -119,8 +120,6 @@ def test_list_as_json_is_a_backup_that_airflow_brings_back(store, tmp_path):
     done = subprocess.run(imported, capture_output=True, text=True, env=shell)
     assert "3 of 3 variables successfully updated" in done.stdout, done.stdout + done.stderr
     assert json.loads(listed()) == json.loads(before)
-    assert MetadataVariables().keys(KEY_PREFIX) == sorted([ORDERS.variable, ITEMS.variable])
-    assert SchemaStore(store.variables).find(schema.hash) == schema
 
 
 @pytest.mark.parametrize("database", ["sqlite:////nowhere/at/all.db", "sqlite:///{folder}/not_migrated.db"])

@@ -86,13 +86,14 @@ class TableLoad:
                 self._begin(source, beginning)
             plans = [plan for plan in plans if plan[0].shape not in self.failed]
         planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
-        read = [(sink, window) for sink, window in planned if window is not None and not window.is_empty]
-        windows = list(dict.fromkeys(window for _, window in read))
+        windows = list(dict.fromkeys(window for _, window in planned if window is not None and not window.is_empty))
         # what is read again for another sink is counted with that
         self._unreported = [marker for marker in self._unreported if not self._reading.has_read(marker, windows)]
         if windows:
             with self._timed("read"):
-                self.stage_windows(windows, before_images=any(sink.rows.before_images for sink, _ in read))
+                # of those, too, that have nothing to read yet: another job may begin them meanwhile
+                left = [sink for sink, _, todo in plans if todo.done is None]
+                self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in left))
         for sink, state, todo in plans:
             with self._alone(sink.shape):
                 self._done.append(self._settle(sink, state, todo))
@@ -273,7 +274,7 @@ class TableLoad:
         window = sink.window(todo, self._reading, self._cut)
         if window is None:
             raise sink.conflict("emptied after this run had found rows there, so that nothing was copied")
-        if not self._reading.holds(window):
+        if not self._reading.holds(window, before_images=sink.rows.before_images):
             raise sink.conflict(f"changed so that {window} is missing, which this run has not read as a whole")
         self._reading.check_whole(window)
         if todo.window and not self._reading.count(window).events and not todo.asserted:

@@ -33,6 +33,7 @@ class Reading:
         self.low: Position | None = None
         self.copy: Copy | None = None
         self.staged: Staged | None = None
+        self._before_images = False
         # what was seen of positions that the load stands on; if the database is restored, they belie what was read
         of_cut = job.witness if job.witness is not None and isinstance(job.witness.lsn, table.feed.POSITION) else None
         self._witnesses: dict[Position, Witness] = {of_cut.lsn: of_cut} if of_cut else {}
@@ -91,7 +92,7 @@ class Reading:
         :raises CaptureLagError: if the server no longer shows changes up to the windows' end
         :raises SourceRestoredError: if the database was restored meanwhile
         """
-        self.windows = list(windows)
+        self.windows, self._before_images = list(windows), before_images
         self.staged = self._source.read(windows, f"{self._folder}/events", before_images=before_images)
         state = self._source.state(self._witnesses.values())
         self.readable_from = state.readable_from
@@ -100,9 +101,14 @@ class Reading:
         self.check_not_restored(state.lineage)
         return self.staged
 
-    def holds(self, window: Window) -> bool:
-        """Whether all of a window was staged."""
-        return window.is_empty or (self.staged is not None and self.staged.holds(window))
+    def holds(self, window: Window, *, before_images: bool) -> bool:
+        """Whether all of a window was staged.
+
+        :param before_images: with all of them, and the times of commits
+        """
+        if window.is_empty:
+            return True
+        return self.staged is not None and self.staged.holds(window) and self._before_images >= before_images
 
     def reached(self, window: Window) -> Position:
         """The position that the rows of a window prove."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
+import threading
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
+from airflow_provider_mssql_cdc.spark.job import run
+from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.parquet import MANIFESTS
 from tests.support import histories
 from tests.support.spark.kill_points import ABOUT_TO_COMMIT
@@ -148,3 +154,56 @@ def test_loads_go_on_over_a_target_that_was_compacted_and_rolled_back(live, monk
         with stop.meanwhile(setting.load):
             setting.sql("mirror", COMPACT[format_][0])
     setting.check()
+
+
+def test_what_another_job_has_begun_meanwhile_gets_its_times(live, monkeypatch):
+    """A mirror alone needs none, and what begins has an empty window until the other job's marker is found."""
+    origin, shape = live, "transactions"
+
+    def captured():
+        origin.wait_captured()
+        return origin.max_lsn()
+
+    origin.sql("CREATE TABLE dbo.items (id int NOT NULL PRIMARY KEY, a int NULL)")
+    origin.enable("dbo.items")
+    origin.sql("INSERT INTO dbo.items VALUES (1, 1), (2, 2)")
+    captured()
+    at = {"mirror": positions(origin.load(origin.table("dbo.items", ("mirror",))))["mirror"]}
+    origin.sql("UPDATE dbo.items SET a = 3 WHERE id = 1")
+    begun_at = captured()
+    reached, go = threading.Event(), threading.Event()
+    fast_forward, stage = IcebergTable._fast_forward, TableLoad.stage_windows
+    older = origin.spec(origin.table("dbo.items", (shape,)), upto=begun_at)
+    beginning = threading.Thread(target=run, args=(origin.spark, older))
+
+    def held(self, branch, state):
+        if self._spec_id == older.id:
+            reached.set()
+            assert go.wait(60)
+        return fast_forward(self, branch, state)
+
+    def staged(self, windows, **given):
+        # the newer one has looked, and found no marker
+        go.set()
+        beginning.join()
+        return stage(self, windows, **given)
+
+    monkeypatch.setattr(IcebergTable, "_fast_forward", held)
+    monkeypatch.setattr(TableLoad, "stage_windows", staged)
+    beginning.start()
+    assert reached.wait(60)
+    origin.sql("INSERT INTO dbo.items VALUES (3, 3)")
+    origin.sql("UPDATE dbo.items SET a = 4 WHERE id = 1")
+    last = captured()
+
+    mirror, other = origin.table("dbo.items", ("mirror",), at=at), origin.table("dbo.items", (shape,))
+    both = dataclasses.replace(mirror, sinks=(*mirror.sinks, *other.sinks))
+    (done,) = origin.load(both, upto=last).tables
+
+    assert done.failed == {}
+    rows = sorted(origin.lake("dbo.items", shape), key=lambda row: row["_lsn"])
+    mapped = origin.sql("SELECT start_lsn, tran_end_time FROM cdc.lsn_time_mapping")
+    times = {str(Lsn(row["start_lsn"])): row["tran_end_time"] for row in mapped}
+    assert len({row["_lsn"] for row in rows}) == len(rows) == 2
+    assert [row["_commit_ts"] for row in rows] == [times[row["_lsn"]] for row in rows]
+    assert None not in [row["_tran_id"] for row in rows]

@@ -261,6 +261,9 @@ def test_a_new_shape_is_a_first_load() -> None:
 def test_table_without_cdc(on_disabled: str, waited: datetime.timedelta, expected: dict[str, Reason]) -> None:
     rules = dataclasses.replace(RULES, on_disabled=on_disabled)
     assert reasons(look(Watched(A.source, (), None), probe(50), rules=rules, waited=waited)) == expected
+    # one that was loaded, too, however long ago
+    before = checkpoint(A, age=10 * MAX_IDLE)
+    assert reasons(look(Watched(A.source, (), before), probe(50), rules=rules, waited=waited)) == expected
 
 
 @pytest.mark.parametrize("on_disabled", ["fail", "skip", "enable"])

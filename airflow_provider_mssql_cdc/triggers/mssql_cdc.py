@@ -110,6 +110,7 @@ class MsSqlCdcTrigger(BaseTrigger):
                 if is_permanent(error):
                     yield _failure(error)
                     return
+                await self.cleanup()
                 delay = back_off.next()
                 self.log.warning("Polling failed; next try in %.0f s: %s", delay, error)
             else:
@@ -121,9 +122,10 @@ class MsSqlCdcTrigger(BaseTrigger):
             await asyncio.sleep(delay)
 
     async def cleanup(self) -> None:
-        """Close the connection."""
+        """Close the connection; a poll after that looks it up anew, as it may have been mended."""
         if self._hook is not None:
             close_later(self._hook)
+            self._hook = None
 
 
 class MsSqlCdcEventTrigger(BaseEventTrigger):

@@ -189,23 +189,31 @@ async def poll_for_all(mssql_conn_id: str, sources: Sources) -> AsyncIterator[Ti
             hook = await open_hook(mssql_conn_id)
             # in a thread: Airflow's masking of the extras would block the loop
             place = await in_thread(getattr, hook, "place")
-            break
         except Exception as error:
-            delay = _delay_after(error, back_off)
-            log.warning("Connection %s cannot be used; next try in %.0f s: %s", mssql_conn_id, delay, error)
-            yield Tick(Seen(), error)
-            await asyncio.sleep(delay)
+            log.warning("Connection %s cannot be used: %s", mssql_conn_id, error)
+            tick = Tick(Seen(), error)
+            yield tick
+        else:
+            poll = _poll_of(hook, place, sources)
+            with poll.of(mssql_conn_id) as ticks:
+                while (tick := await poll.next(ticks)).error is None:
+                    back_off.reset()
+                    yield tick
+            yield tick
+        # then the connection is looked up anew, as it may have been mended
+        await asyncio.sleep(_delay_after(tick.error, back_off))
+
+
+def _poll_of(hook: MsSqlCdcHook, place: Hashable, sources: Sources) -> Poll:
+    """The poll of this place, or one that begins with this hook."""
     for ended in [key for key, poll in _polls.items() if poll.ended]:
         del _polls[ended]
     key = (asyncio.get_running_loop(), place, sources)
-    poll = _polls.get(key)
-    if poll is None:
-        poll = _polls[key] = Poll(hook, sources)
-    with poll.of(mssql_conn_id) as ticks:
-        while True:
-            yield await poll.next(ticks)
+    if key not in _polls:
+        _polls[key] = Poll(hook, sources)
+    return _polls[key]
 
 
-def _delay_after(error: Exception, back_off: BackOff) -> float:
+def _delay_after(error: Exception | None, back_off: BackOff) -> float:
     """Seconds to wait after a failure."""
     return LONGEST_BACK_OFF if isinstance(error, MsSqlCdcError) and error.permanent else back_off.next()

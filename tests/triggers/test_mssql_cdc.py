@@ -360,6 +360,26 @@ def test_watchers_are_told_when_cdc_is_switched_off(shop: Source) -> None:
     assert "sp_cdc_enable_db" in event["message"]
 
 
+def test_a_connection_that_was_mended_is_used_without_a_restart(shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_mssql_cdc.triggers.polling.SHORTEST_BACK_OFF", 0.05)
+
+    async def scenario(gate: Gate) -> None:
+        async with triggerer(watcher()) as (told,):
+            waiting = asyncio.create_task(first(sensors_trigger()))
+            await looked_at(shop.max_lsn())
+            await asyncio.to_thread(gate.wait_for_connection)
+            gate.shut()
+            cut = await asyncio.to_thread(change, shop, "a", 2)
+            await asyncio.to_thread(gate.wait_for_refusal)
+            put(monkeypatch, shop.environment())
+            events = await asyncio.wait_for(asyncio.gather(waiting, told.get()), 60)
+        assert [event["upto"] for event in events] == [cut, cut]
+
+    with Gate(shop.server["host"], shop.server["port"]) as gate:
+        put(monkeypatch, shop.environment(port=gate.port))
+        asyncio.run(scenario(gate))
+
+
 def test_without_shared_streams_it_runs_alone(shop: Source) -> None:
     async def scenario() -> tuple[str, str]:
         events = aiter(watcher().run())

@@ -12,8 +12,8 @@ from functools import reduce
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SinkSpec, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
@@ -67,6 +67,9 @@ def _load(
         parts = SparkParts(session, job, jdbc, connections, secrets[2].password)
         load = TableLoad(job, table, parts)
         if (found := load.found_table()) is not table:
+            failures = {sink.shape: (_not_of(found, sink), None) for sink in table.sinks}
+            for sink in found.sinks:
+                failures.pop(sink.shape, None)
             load = TableLoad(job, found, parts)
         if job.replay is None:
             load.run()
@@ -75,7 +78,7 @@ def _load(
     except Exception as failure:
         writing = load.writing if load else None
         left = [sink.shape for sink in table.sinks if load is None or not load.is_done(sink.shape)]
-        failures = dict.fromkeys(left or [sink.shape for sink in table.sinks], (failure, writing))
+        failures |= dict.fromkeys(left or [sink.shape for sink in table.sinks], (failure, writing))
     finally:
         if load is not None:
             _remove_staged(spark, load.staging_path)
@@ -89,6 +92,15 @@ def _load(
     if not failed:
         log.info("%s: done", table.name)
     return load.receipt(failed) if load else TableReceipt(table.name, failed=failed)
+
+
+def _not_of(table: TableSpec, sink: SinkSpec) -> TargetError:
+    """The error of a sink that the instance which the others are loaded from does not suit."""
+    return TargetError(
+        f"{sink.name} cannot be loaded from {table.feed}, from which the table's other shapes are loaded.",
+        table=str(table.name),
+        advice="`mssql-cdc plan` says why, once this run has stored what the others are loaded from.",
+    )
 
 
 def _remove_staged(spark: SparkSession, path: str) -> None:

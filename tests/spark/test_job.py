@@ -819,6 +819,25 @@ def test_with_a_lost_checkpoint_the_instance_of_the_markers_is_read(orders):
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
 
 
+def test_a_shape_that_the_markers_instance_does_not_suit_fails_alone(orders):
+    """As one whose key that instance does not capture: the plan by it knows no such sink."""
+    orders.load(orders.table("dbo.orders", ("history",)))
+    orders.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'orders', @role_name = NULL,"
+        " @capture_instance = N'second'"
+    )
+    orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")
+    orders.wait_captured()
+    known = orders.table("dbo.orders", ("history",))
+    newest = orders.table("dbo.orders", ("mirror", "history"), capture_instance="second")
+
+    (again,) = orders.load(dataclasses.replace(newest, alternatives=(known,))).tables
+
+    assert [(s.shape, s.outcome, s.after.feed.name) for s in again.sinks] == [("history", "loaded", "dbo_orders")]
+    assert {shape: failed.kind for shape, failed in again.failed.items()} == {"mirror": "TargetError"}
+    assert "cannot be loaded from capture instance dbo_orders" in again.failed["mirror"].message
+
+
 def test_another_instance_that_begins_too_late_leaves_a_gap(orders):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("UPDATE dbo.orders SET note = N'y' WHERE id < 20")

@@ -36,7 +36,7 @@ from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
 from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
-from airflow_provider_mssql_cdc.core.table_options import TableOptions, deciding
+from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
@@ -166,8 +166,7 @@ def look(
     tables = [table.name for table in survey.matches.tables]
     for name in tables:
         try:
-            entry = deciding(name, [request.entries[n] for n in survey.matches.by[name]])
-            plan.options[name] = entry.options(request.defaults)
+            plan.options[name] = request.deciding(name, survey.matches.by[name])
         except ParameterError as error:
             error.table, plan.options[name] = str(name), request.defaults
             plan.failures[name] = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
@@ -16,6 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     InstanceChangedError,
     MsSqlCdcError,
+    ParameterError,
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
@@ -121,11 +123,16 @@ def plan_of_running_job(
         spec.upto,
         witness=spec.witness,
         replay=spec.replay,
+        # where CDC can no longer be seen: else the server says below which entry decides
         options={name: request.options(name) for name in names},
     )
     try:
         plan.lag = hook.lag(hook.database_status(), request.max_lag)
         survey = hook.survey(request.patterns, request.exclude)
+        for name in survey.matches.by.keys() & set(names):
+            # of entries that have changed since and do not go together any more the server says nothing
+            with contextlib.suppress(ParameterError):
+                plan.options[name] = request.deciding(name, survey.matches.by[name])
         plan.feeds.update({name: group for name, group in discover(sources, survey).items() if name in names})
     except MsSqlCdcError as error:
         if not (error.permanent or isinstance(error, CdcPermissionError)):

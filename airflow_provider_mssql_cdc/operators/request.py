@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
@@ -50,6 +51,14 @@ class Request:
             return deciding(name, found).options(self.defaults) if found else self.defaults
         except ParameterError:
             return self.defaults
+
+    def deciding(self, name: TableName, entries: Iterable[int]) -> TableOptions:
+        """The record of a table that some entries match.
+
+        :param entries: their numbers
+        :raises ParameterError: if two decide, or parts of it do not go together
+        """
+        return deciding(name, [self.entries[number] for number in entries]).options(self.defaults)
 
     def identity(self, database: str, table: TableName, options: TableOptions) -> Identity:
         """The identity of a table's checkpoint."""

@@ -65,7 +65,7 @@ class TaskState:
 
     def end(self) -> None:
         """Note that the task ended for good: one that is cleared takes a new cut."""
-        self.forget(_CUT_KEY, _TRY_KEY, FOUND_KEY)
+        self.forget(_CUT_KEY, _TRY_KEY)
 
     def cut(self, given: Cut | None) -> Cut | None:
         """The cut of this try: the given one, with what an earlier try took of other kinds of positions."""

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_mssql_cdc.core.checkpoint import SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Identity, SinkState
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.spec import EVERY, JobError, JobSpec, Receipt, TableReceipt
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 from airflow_provider_mssql_cdc.operators import job_files
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
@@ -344,6 +345,40 @@ class Killed(BaseException):
     """Ends a try at once, as SIGKILL does."""
 
 
+def killed_after_it_submitted(task: Task, monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
+    """Run a try whose worker is killed when it has noted the job."""
+    noted = State.set
+
+    def killed(state: State, key: str, value: str) -> None:
+        noted(state, key, value)
+        if key == JOB_ID:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(State, "set", killed)
+        with pytest.raises(Killed):
+            task.run(**given)
+    assert JOB_ID in task.state
+
+
+def test_a_try_that_waits_for_a_job_has_each_tables_own_options(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare name is one of the login's default schema, which the server alone knows."""
+    task.group.source.sql("CREATE SCHEMA sales")
+    task.group.make("sales.a")
+    tables = ["a", {"table": "sales.a", "table_name": "of_{schema}_{table}"}]
+    killed_after_it_submitted(task, monkeypatch, tables=tables)
+
+    task.run(tables=tables, again=True)
+
+    database, place = task.group.source.name, Target.parse(TARGET).address
+    own, default = (
+        task.group.store.load(Identity.of(CONN_ID, database, TableName("sales", "a"), place, name))
+        for name in ("of_{schema}_{table}", TABLE_NAME)
+    )
+    assert own is not None
+    assert (own.position(["mirror"]), default) == (task.position(A), None)
+
+
 def test_a_try_that_waits_for_a_job_tells_what_the_one_before_found_while_it_planned(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,18 +390,11 @@ def test_a_try_that_waits_for_a_job_tells_what_the_one_before_found_while_it_pla
     task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
     task.group.store.delete(task.group.source.identity(TableName("dbo", "ax")))
 
-    noted = State.set
-
-    def killed(state: State, key: str, value: str) -> None:
-        noted(state, key, value)
-        if key == JOB_ID:
-            raise Killed
-
+    killed_after_it_submitted(task, monkeypatch, tables=tables)
     with monkeypatch.context() as patched:
-        patched.setattr(State, "set", killed)
-        with pytest.raises(Killed):
-            task.run(tables=tables)
-    assert JOB_ID in task.state
+        patched.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+        with pytest.raises(AirflowFailException, match="there is no Airflow connection 'spark_default'"):
+            task.run(tables=tables, again=True)
     with pytest.raises(AirflowFailException) as resumed:
         task.run(tables=tables, again=True)
     assert str(resumed.value) == str(told.value)

@@ -114,12 +114,15 @@ def spark(tmp_path_factory):
     session.stop()
 
 
-def spark_session(folder: Path) -> SparkSession:
-    """Start Spark, with catalogs whose tables lie in the folder."""
+def spark_session(folder: Path, java: str = LASTING_JAVA) -> SparkSession:
+    """Start Spark, with catalogs whose tables lie in the folder.
+
+    :param java: options of its JVM
+    """
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
-    lasting = {"spark.driver.extraJavaOptions": f"{LASTING_JAVA} -Djava.io.tmpdir={ROOT}"}
+    lasting = {"spark.driver.extraJavaOptions": f"{java} -Djava.io.tmpdir={ROOT}"}
     for name, value in {**spark_settings(folder), **lasting}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

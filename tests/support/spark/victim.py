@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.spec import JobSpec
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
-from tests.conftest import spark_session
+from tests.conftest import LIGHT_JAVA, spark_session
 from tests.support.spark.kill_points import AFTER, BEFORE, DURING, all_points
 
 TASK, JVM, SUBMIT, HELD = "task", "JVM", "spark-submit", "held"
@@ -33,7 +33,7 @@ def main() -> None:
     """Load, and be killed."""
     spec, folder, format_, point, process = sys.argv[1:]
     chosen = all_points(format_)[point]
-    spark, real = spark_session(Path(folder)), getattr(chosen.owner, chosen.name)
+    spark, real = spark_session(Path(folder), LIGHT_JAVA), getattr(chosen.owner, chosen.name)
     calls = itertools.count(1)
 
     def deadly(*arguments: Any, **options: Any) -> Any:

@@ -106,7 +106,8 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
     for name, steps in plan.steps.items():
         said[name] = [str(commit) for commit in steps.commits] or ["nothing to do"]
     for waiting in plan.waiting:
-        said[waiting.name] = [f"waits: {waiting.reason}"]
+        failing = [f"{shape} fails: {unnamed(error, waiting.name)}" for shape, error in waiting.failed.items()]
+        said[waiting.name] = [f"waits: {waiting.reason}", *failing]
     for name in plan.skipped:
         then = "a run enables it" if enables else "left out"
         said[name] = [f"change data capture is off: {then}"]

@@ -50,7 +50,7 @@ class CapturedTable:
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state: one statement."""
-        lsns = sorted({Lsn.of(witness.lsn) for witness in witnesses})
+        lsns = sorted({witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)})
         return read_state(self._jdbc, self._feed, lsns, sees_fork=self._sees_fork)
 
     def low(self, state: SourceState) -> Position:

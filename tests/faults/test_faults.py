@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -25,6 +26,8 @@ from tests.support.faults.world import CHOICES, SHAPES, Broken, Failures, Killed
 
 HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "1000"))
 MORE = "MSSQL_CDC_TEST_HISTORIES" in os.environ
+
+pytestmark = [pytest.mark.timeout(7200)] if MORE else []
 
 # a failing history is short enough without minutes of making it shorter
 PHASES = list(Phase) if MORE else [phase for phase in Phase if phase is not Phase.shrink]

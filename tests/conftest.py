@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.support.lake import catalog
 from tests.support.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# a machine that has other things to do takes longer for an example
+settings.register_profile("without deadline", settings.default, deadline=None)
+settings.load_profile("without deadline")
 
 SPARK_STARTS = int(os.environ.get("MSSQL_CDC_TEST_SPARK_STARTS", "46"))
 """How many times a run may start Spark."""

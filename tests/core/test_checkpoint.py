@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import (
+    Checkpoint,
+    CopyState,
+    Failure,
+    Identity,
+    SchemaChange,
+    SinkState,
+    Told,
+)
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 from tests.support.core.states import checkpoint_of
@@ -376,3 +384,85 @@ def test_another_tables_checkpoint_under_the_same_key_is_refused():
     variables[IDENTITY.variable] = to_json(Checkpoint(other))
     with pytest.raises(CheckpointError, match="holds the checkpoint of"):
         CheckpointStore(variables).load(IDENTITY)
+
+
+VERSION = OtherPosition({"kind": "version", "at": "42"})
+OF_TABLE = {
+    "announced": lsn(5),
+    "copies": (CopyState("c1", "/copies/c1"),),
+    "requested": (FEED,),
+    "schema_changes": (SchemaChange(NOON, command="ALTER TABLE t ADD c int"),),
+    "waiting_ids": (7,),
+    "noted": (VERSION,),
+    "ended_copies": ("c0",),
+    "untold": (Told("copy"),),
+}
+
+
+def test_each_field_of_a_table_is_known_to_the_next_test():
+    names = {field.name for field in dataclasses.fields(Checkpoint)}
+    assert {*OF_TABLE} == names - {"identity", "sinks", "updated_at", "unknown"}
+
+
+@pytest.mark.parametrize("name", OF_TABLE)
+def test_what_a_run_says_of_the_table_is_stored_beside_what_another_has_said_meanwhile(name):
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen = store.load(IDENTITY)
+    for field in (name, *(OF_TABLE.keys() - {name})):
+        assert store.save(dataclasses.replace(seen, **{field: OF_TABLE[field]}), seen)
+    stored = store.load(IDENTITY)
+    assert {field: getattr(stored, field) for field in OF_TABLE} == OF_TABLE
+
+
+def test_positions_of_another_kind_go_with_the_position_that_they_stand_for():
+    """Two tasks move one sink: what the later one says of other kinds is not mixed with the position of the other."""
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen = store.load(IDENTITY)
+
+    def moved(position, **more):
+        sink = dataclasses.replace(seen.sinks["mirror"], applied=lsn(position), read_through=lsn(position), **more)
+        return dataclasses.replace(seen, sinks={**seen.sinks, "mirror": sink})
+
+    assert store.save(moved(8, positions=(VERSION,)), seen)
+    assert store.save(moved(9), seen)
+    assert store.load(IDENTITY).sinks["mirror"] == moved(9).sinks["mirror"]
+
+
+def test_a_load_ends_a_failure_that_another_run_has_noted_meanwhile():
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen = store.load(IDENTITY)
+    assert store.save(seen.failing(["mirror"], Failure("no", NOON)), seen)
+    moved = dataclasses.replace(seen.sinks["mirror"], applied=lsn(9), read_through=lsn(9))
+    assert store.save(dataclasses.replace(seen, sinks={**seen.sinks, "mirror": moved}), seen)
+    assert store.load(IDENTITY).sinks["mirror"] == moved
+
+
+def test_what_a_later_version_has_added_to_a_sink_meanwhile_stays():
+    store = CheckpointStore(Variables())
+    store.save(LOADED)
+    seen = store.load(IDENTITY)
+    newer = dataclasses.replace(seen.sinks["mirror"], unknown={"later": 1})
+    store.overwrite(dataclasses.replace(seen, sinks={**seen.sinks, "mirror": newer}))
+    moved = dataclasses.replace(seen.sinks["mirror"], applied=lsn(9), read_through=lsn(9))
+    assert store.save(dataclasses.replace(seen, sinks={**seen.sinks, "mirror": moved}), seen)
+    stored = store.load(IDENTITY).sinks["mirror"]
+    assert (stored.position, stored.unknown) == (lsn(9), {"later": 1})
+
+
+def test_a_sink_that_a_run_leaves_out_is_gone_unless_another_has_changed_it_meanwhile():
+    store = CheckpointStore(Variables())
+    store.save(LOADED.failing(["scd2"], Failure("no", NOON)))
+    seen = store.load(IDENTITY)
+    assert store.save(seen.failing(["scd2"], None), seen)
+    assert "scd2" not in store.load(IDENTITY).sinks
+    store = CheckpointStore(Variables())
+    store.save(LOADED.failing(["scd2"], Failure("no", NOON)))
+    seen, later = store.load(IDENTITY), Failure("no, again", NOON)
+    assert store.save(seen.failing(["scd2"], later), seen)
+    moved = dataclasses.replace(seen.sinks["mirror"], applied=lsn(9), read_through=lsn(9))
+    without = seen.failing(["scd2"], None)
+    assert store.save(dataclasses.replace(without, sinks={**without.sinks, "mirror": moved}), seen)
+    assert store.load(IDENTITY).sinks["scd2"].failed == later

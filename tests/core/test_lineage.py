@@ -41,6 +41,7 @@ def test_a_position_of_this_lineage(position, witness):
     [
         (50, dataclasses.replace(TRUE, time=DAY + datetime.timedelta(milliseconds=3)), "and stood for"),
         (50, Witness(lsn(51), DAY, "A"), "is missing from"),
+        (5, Witness(lsn(5), DAY, "A"), "is missing from"),
         (50, Witness(lsn(101), DAY, "A"), "newest position of the database is"),
         (101, TRUE, "newest position of the database is"),
         (101, None, "newest position of the database is"),

@@ -561,3 +561,24 @@ def test_any_sequence_of_cuts_applies_every_event_once(events, cuts, lost_writes
         if run not in lost_writes:
             stored = moved
     assert applied == sorted(event for event in events if event <= max(marker, 0))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_instances_that_both_are_known_the_older_one_is_read(turned):
+    """The newer one need not reach back to the sink that is still on the older one."""
+    newer = instance("v2", 12, day=1, min_lsn=70)
+    stored = checkpoint(mirror=50, history=80)
+    moved = dataclasses.replace(stored.sinks["history"], feed=FeedRef.of(newer))
+    stored = dataclasses.replace(stored, sinks={**stored.sinks, "history": moved})
+    instances = [newer, FIRST] if turned else [FIRST, newer]
+    assert choose_feed(ORDERS, instances, stored) == FIRST
+
+
+def test_without_events_a_sink_that_failed_for_good_is_not_done():
+    candidate = verdict(checkpoint(mirror=50, history=50))
+    spec = table_spec(candidate, OPTIONS)
+    probe = Probe(lsn(90), {}, {FIRST.object_id: FIRST.readable_from})
+    assert checkpoint_steps(spec, probe, lsn(90)).done.keys() == {"mirror", "history"}
+    steps = checkpoint_steps(spec, probe, lsn(90), again={"mirror"})
+    assert "mirror" in steps.windows
+    assert "mirror" not in steps.done

@@ -1,3 +1,4 @@
+import itertools
 import operator
 from unittest import mock
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap, readable_from
+from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Window, is_gap, merged, readable_from
 from tests.support.core.positions import Counted
 
 lsns = st.binary(min_size=10, max_size=10).map(Lsn)
@@ -194,3 +195,14 @@ def test_a_cut_is_filled_with_the_kinds_that_it_lacks() -> None:
     assert given.filled(kept) == Cut((*given, Counted(7)))
     assert given.filled(Cut.at(kept.positions[1])) == given
     assert kept.filled(given) == kept
+
+
+some_windows = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda edges: Window(*map(Counted, sorted(edges))))
+
+
+@given(st.lists(some_windows, max_size=5))
+def test_merged_windows_hold_what_the_windows_hold_and_do_not_overlap(given):
+    found = merged(given)
+    for position in map(Counted, range(14)):
+        assert any(position in window for window in found) == any(position in window for window in given)
+    assert all(one.upto < other.after for one, other in itertools.pairwise(found))

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.resting import fingerprint
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, TableReceipt
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
@@ -32,11 +33,13 @@ from airflow_provider_mssql_cdc.core.wake import Reason
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
 from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
 from tests.support.core.states import checkpoint_of
 from tests.support.hooks.source import CONN_ID, TARGET, CountingHook, Source
 from tests.support.operators.group import A, B, Group
+from tests.support.operators.master import loaded
 
 
 @pytest.fixture
@@ -564,3 +567,44 @@ def test_another_recovery_fork_stops_the_tables(group: Group, request: pytest.Fi
     assert isinstance(plan.failures[B], RestoredError)
     assert f"recovery fork was {fork}" in str(plan.failures[B])
     assert [spec.name for spec in plan.specs] == [A], f"its witness, of {position}, knows no fork"
+
+
+def test_without_a_checkpoint_the_instance_is_noted_that_the_job_has_read(group: Group) -> None:
+    group.loaded(B)
+    group.source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NULL, @supports_net_changes = 0"
+    )
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert plan.upto is not None
+    spec = JobSpec("a1", SourceSpec("db:1", plan.database, "jdbc:"), tuple(plan.specs), plan.upto, "/work")
+    (table,) = [each for each in plan.specs if each.name == A]
+    (known,) = table.alternatives
+    sinks = tuple(loaded(spec, known, sink) for sink in known.sinks)
+    outcome = Outcome(plan, spec, Receipt(spec.id, (TableReceipt(A, sinks),)))
+    (written,) = [each for each in outcome.checkpoints(utc_now()) if each.identity.table == A]
+    assert [(feed.name, feed.object_id) for feed in written.feeds(["mirror"])] == [("dbo_a", known.feed.object_id)]
+    row = next(row for row in outcome.summary(0)["tables"] if row["table"] == "dbo.a")
+    assert row["feed"] == "dbo_a"
+
+
+def test_what_failed_for_good_goes_to_the_job_though_it_is_at_the_cut(group: Group) -> None:
+    """Only the job sees whether the target is mended."""
+    position = group.loaded(A, B)
+    stored = group.checkpoint(A)
+    assert stored is not None
+    with group.source.hook() as hook:
+        seen = fingerprint(hook.capture_instances([A]))
+        failure = Failure("no", utc_now() - datetime.timedelta(days=1), seen)
+        group.store.overwrite(stored.failing(["mirror"], failure))
+        plan = plan_load(hook, group.store, group.request(), Cut.at(position))
+    assert ([spec.name for spec in plan.specs], plan.quiet) == ([A], {})
+
+
+def test_a_cut_above_the_newest_position_is_of_another_database(source: Source, group: Group) -> None:
+    newest = source.max_lsn()
+    with source.hook() as hook:
+        assert plan_load(hook, group.store, group.request(), Cut.at(newest)).upto == Cut.at(newest)
+        with pytest.raises(RestoredError, match="lies above the database's newest position"):
+            plan_load(hook, group.store, group.request(), Cut.at(newest.next()))

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
+    GapError,
     IntervalError,
     IntervalNotReachedError,
     RestoredError,
@@ -202,3 +203,13 @@ def test_an_interval_without_zone_is_refused(week: Week) -> None:
     edges = TUESDAY.replace(tzinfo=None), WEDNESDAY.replace(tzinfo=None)
     with week.group.source.hook() as hook, pytest.raises(IntervalError, match="has no time zone"):
         plan_replay(hook, week.group.store, week.group.request(), edges, "UTC", "")
+
+
+def test_an_interval_whose_changes_were_purged_is_a_gap_not_an_interval_without_changes(week: Week) -> None:
+    week.on(TUESDAY, "INSERT INTO dbo.a (id) VALUES (2)")
+    wednesday = week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+    week.group.source.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_b', {wednesday}")
+    plan = week.replay_of_tuesday()
+    assert [spec.name for spec in plan.specs] == [A]
+    assert isinstance(plan.failures[B], GapError)

@@ -435,3 +435,35 @@ def test_what_failed_for_good_is_tried_when_a_person_asks_and_not_by_a_retry(tas
     assert tried(again=True) == [A], "cleared"
     assert tried(by_hand=True) == [A]
     assert tried() == []
+
+
+def test_what_a_failed_run_has_loaded_is_announced_by_another_run_that_succeeds(task: Task) -> None:
+    """It is another task instance, which has nothing of what the failed one kept for its own tries."""
+    task.run()
+    after = task.position(A)
+    task.state.clear()
+    task.group.change("INSERT INTO dbo.a (id) VALUES (10); INSERT INTO dbo.b (id) VALUES (10)")
+    task.master.job = lambda spec: write_receipt(spec, B)
+    with pytest.raises(AirflowFailException):
+        task.run()
+    loaded = task.position(A)
+    assert loaded > after
+    task.state.clear()
+    task.master.job = write_receipt
+    task.run(by_hand=True)
+    told = task.events()
+    assert told is not None
+    assert told["dbo.a"] == {"after": str(after), "upto": str(loaded)}
+
+
+def test_a_run_is_tried_again_while_one_of_its_failures_may_mend_itself(task: Task) -> None:
+    for_good, for_now = (JobError("TargetError", "no table", True), JobError("SourceError", "away", False))
+
+    def job(spec: JobSpec) -> None:
+        tables = (TableReceipt(A, failed={EVERY: for_good}), TableReceipt(B, failed={EVERY: for_now}))
+        job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
+
+    task.master.job = job
+    task.group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    with pytest.raises(LoadFailedError):
+        task.run()

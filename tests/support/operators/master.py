@@ -108,13 +108,14 @@ def write_receipt(spec: JobSpec, *failed: TableName) -> None:
     tables = tuple(
         TableReceipt(table.name, failed={EVERY: JobError("TargetError", "the target is no table", True)})
         if table.name in failed
-        else TableReceipt(table.name, tuple(_loaded(spec, table, sink) for sink in table.sinks))
+        else TableReceipt(table.name, tuple(loaded(spec, table, sink) for sink in table.sinks))
         for table in spec.tables
     )
     job_files.open_path(spec.receipt_path).write_text(to_json(Receipt(spec.id, tables)))
 
 
-def _loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
+def loaded(spec: JobSpec, table: TableSpec, sink: SinkSpec) -> SinkReceipt:
+    """What a job says of a sink that it has loaded to the cut."""
     marker = Marker(
         position=spec.upto.of(Lsn),
         witness=None,

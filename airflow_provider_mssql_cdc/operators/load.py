@@ -283,7 +283,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         except MsSqlCdcError as error:
             if not error.permanent:
                 raise
-            TaskState(context).end()
+            TaskState(context).end(self.external_id_key)
             raise AirflowFailException(str(error)) from error
 
     def _execute(self, context: Context) -> Summary:
@@ -316,7 +316,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
                 late=late,
             )
         self._emit(ranges, outcome.plan, context)
-        TaskState(context).end()
+        TaskState(context).end(self.external_id_key)
         if late:
             raise CaptureLateError(f"what is there was loaded, but {late}")
         return summary

@@ -63,9 +63,14 @@ class TaskState:
             self.set(_TRY_KEY, str(number))
         return getattr(run, "run_type", None) == "manual" or cleared
 
-    def end(self) -> None:
-        """Note that the task ended for good: one that is cleared takes a new cut."""
+    def end(self, job: str) -> None:
+        """Note that the task ended for good: one that is cleared takes a new cut.
+
+        :param job: key of a submitted job; while that may still run, what was found when it was planned is kept
+        """
         self.forget(_CUT_KEY, _TRY_KEY)
+        if self.get(job) is None:
+            self.forget(FOUND_KEY)
 
     def cut(self, given: Cut | None) -> Cut | None:
         """The cut of this try: the given one, with what an earlier try took of other kinds of positions."""

@@ -67,9 +67,8 @@ def _load(
         parts = SparkParts(session, job, jdbc, connections, secrets[2].password)
         load = TableLoad(job, table, parts)
         if (found := load.found_table()) is not table:
-            failures = {sink.shape: (_not_of(found, sink), None) for sink in table.sinks}
-            for sink in found.sinks:
-                failures.pop(sink.shape, None)
+            shapes = {sink.shape for sink in found.sinks}
+            failures = {s.shape: (_not_of(found, s), None) for s in table.sinks if s.shape not in shapes}
             load = TableLoad(job, found, parts)
         if job.replay is None:
             load.run()

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -47,15 +46,7 @@ def serve(rows: int, rounds: int) -> None:
         server.seed(None, "dbo.plain", pa.table(columns))
         seconds, size = [], 0
         for _ in range(rounds + 1):
-            # a process of its own: it would share the interpreter lock with the server
-            done = subprocess.run(
-                [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
-                input=f"{server.password}\nSELECT * FROM dbo.plain",
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            taken, size = float(done.stdout.split()[0]), int(done.stdout.split()[1])
+            taken, size = sandbox.counted(server, "SELECT * FROM dbo.plain")
             seconds.append(taken)
     report(
         f"(a) {rows:,} rows of {size / rows:.0f} bytes on the wire, served to a client that counts",

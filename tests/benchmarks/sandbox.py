@@ -91,22 +91,27 @@ def reads(rows: int, rounds: int) -> None:
         seconds: dict[str, list[float]] = {reader: [] for reader in chosen}
         for _ in range(rounds + 1):
             for reader, sql in chosen.items():
-                # a process of its own: it would share the interpreter lock with the server
-                done = subprocess.run(
-                    [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
-                    input=f"{server.password}\n{sql}",
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-                taken, size = done.stdout.split()
-                if int(size) < 50 * rows:
+                taken, size = counted(server, sql)
+                if size < 50 * rows:
                     raise RuntimeError(f"an error instead of rows: {sql}")
-                seconds[reader].append(float(taken))
+                seconds[reader].append(taken)
     report(
         f"(e) {rows:,} change rows of 12 columns, served to a client that counts: million rows/s",
         {reader: spread([rows / each / 1e6 for each in all_taken[1:]]) for reader, all_taken in seconds.items()},
     )
+
+
+def counted(server: Sandbox, sql: str) -> tuple[float, int]:
+    """Seconds and bytes of a batch, by a client in a process of its own: it would share the interpreter lock."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "count", str(server.port), server.user],
+        input=f"{server.password}\n{sql}",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    taken, size = done.stdout.split()
+    return float(taken), int(size)
 
 
 def commit(port: int, user: str, password: str, first: int) -> None:

@@ -10,7 +10,11 @@ from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
 SALT = "spark.mssql_cdc.salt"
 TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.target_password"
+BROADCAST_BYTES = "spark.mssql_cdc.broadcast_bytes"
+"""Property of the application: up to so many bytes of a window's changes are broadcast."""
 
+_MOST_BROADCAST = 32 * 1024**2
+_UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 _SETTINGS = {
     # instants are written as UTC
@@ -54,3 +58,23 @@ def salt(spark: SparkSession) -> str | None:
 def target_credentials(spark: SparkSession) -> Credentials:
     """User and password of the target, where it is a database, from the same properties."""
     return Credentials(spark.conf.get(TARGET_USER, "") or None, spark.conf.get(TARGET_PASSWORD, "") or None)
+
+
+def broadcast_bytes(spark: SparkSession) -> int:
+    """Up to so many bytes of a window's changes are sent to all executors, instead of shuffling the table for them.
+
+    A twentieth of the driver's heap, 32 MiB at most, unless the application's properties name another number.
+    """
+    if said := spark.conf.get(BROADCAST_BYTES, ""):
+        return _bytes(said)
+    return min(_bytes(spark.conf.get("spark.driver.memory", None) or "1g", unit="m") // 20, _MOST_BROADCAST)
+
+
+def _bytes(text: str, unit: str = "") -> int:
+    """A size as Spark's properties have it, such as ``512m`` or ``2gb``.
+
+    :param unit: of a number without one
+    """
+    size = text.strip().lower().removesuffix("b")
+    digits = size.rstrip("kmgt")
+    return int(digits) * _UNITS.get(size[len(digits) :] or unit, 1)

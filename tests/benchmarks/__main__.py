@@ -276,6 +276,21 @@ def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, round
     tables.measure(counts, targets, heap, rounds)
 
 
+def upserts(
+    sizes: Sequence[int],
+    changes: int,
+    rounds: int,
+    target: str,
+    shape: str,
+    file: Path | None,
+    newest: bool,
+) -> None:
+    """(h) One window into tables of growing size."""
+    from tests.benchmarks import upserts
+
+    upserts.measure(sizes, changes, rounds, target, shape, file, newest=newest)
+
+
 def main() -> None:
     """Run the chosen benchmarks, or all."""
     if sys.argv[1:2] == ["count"]:
@@ -289,15 +304,23 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "empty", "sandbox", "windows", "tables", "all"],
-        help="(a), (b) and (c), (d), (e), (f), (g)",
+        choices=["serve", "load", "empty", "sandbox", "windows", "tables", "upserts", "all"],
+        help="(a), (b) and (c), (d), (e), (f), (g), (h)",
     )
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of (a), (b), (c) and (e)")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[1_000_000], help="of (a), (b), (c) and (e), or of the tables of (h)"
+    )
     parser.add_argument("--tables", type=int, default=100, help="of (d)")
     parser.add_argument("--rounds", type=int, default=5, help="of all but (f), which goes once through each window")
     parser.add_argument(
-        "--changes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 5_000_000], help="windows of (f)"
+        "--changes",
+        type=int,
+        nargs="+",
+        default=[10_000, 100_000, 1_000_000, 5_000_000],
+        help="windows of (f); (h) takes one",
     )
+    parser.add_argument("--newest", action="store_true", help="(h) changes the newest keys instead of random ones")
+    parser.add_argument("--json", type=Path, help="file for the seconds of (h)")
     parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
@@ -305,14 +328,23 @@ def main() -> None:
     parser.add_argument("--heap", default="2g", help="of each application of (f) and (g)")
     given = parser.parse_args()
     chosen: dict[str, Callable[[], None]] = {
-        "serve": lambda: serve(given.rows, given.rounds),
-        "load": lambda: read_and_load(given.rows, given.rounds),
+        "serve": lambda: serve(given.rows[0], given.rounds),
+        "load": lambda: read_and_load(given.rows[0], given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
-        "sandbox": lambda: (sandbox.measure(given.rows, given.rounds), sandbox.reads(given.rows, given.rounds)),
+        "sandbox": lambda: (sandbox.measure(given.rows[0], given.rounds), sandbox.reads(given.rows[0], given.rounds)),
         "windows": lambda: growing_windows(
             given.changes, given.targets, given.shapes, given.heap, given.one_transaction
         ),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
+        "upserts": lambda: upserts(
+            given.rows,
+            given.changes[0],
+            given.rounds,
+            given.targets[0],
+            given.shapes[0],
+            given.json,
+            given.newest,
+        ),
     }
     # servers and folders go, too, when a time limit ends this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))

@@ -38,7 +38,11 @@ _DDL = """CREATE TABLE {table} (
 
 def rows(first: int, count: int) -> pa.Table:
     """Rows with these keys, always the same ones."""
-    ids = np.arange(first, first + count, dtype=np.int64)
+    return rows_of(np.arange(first, first + count, dtype=np.int64))
+
+
+def rows_of(ids: np.ndarray) -> pa.Table:
+    """Rows with these keys, always the same ones."""
     mixed = (ids * 2_654_435_761) % 1_000_003
     start = np.datetime64(datetime.datetime(2026, 1, 1), "us")
     return pa.table(
@@ -113,9 +117,14 @@ _UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = to
 _COMING = "dbo.coming"
 
 
+def insert(server: Sandbox, table: str, ids: np.ndarray) -> None:
+    """Insert rows with these keys, each 50,000 in one transaction."""
+    for start in range(0, len(ids), _STEP):
+        server.seed(None, table, rows_of(ids[start : start + _STEP]))
+
+
 def _insert(server: Sandbox, table: str, first: int, count: int) -> None:
-    for start in range(first, first + count, _STEP):
-        server.seed(None, table, rows(start, min(_STEP, first + count - start)))
+    insert(server, table, np.arange(first, first + count, dtype=np.int64))
 
 
 def _statements(statement: str, first: int, count: int) -> list[str]:

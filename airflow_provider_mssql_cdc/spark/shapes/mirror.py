@@ -77,7 +77,10 @@ class Mirror(SinkRows):
             target_rows = target_rows.where("_deleted_at IS NULL")
         events = self.table.events(staged, window, self.table.known_now(target_rows))
         unenforced = self.table.unenforced_key
-        last = unenforced.changes(events, target_rows) if unenforced else last_per_key(events, self.table.key)
+        if unenforced:
+            last = unenforced.changes(events, target_rows, few=self.table.few(staged, window))
+        else:
+            last = last_per_key(events, self.table.key)
         changes = self._kept(last)
         if unknown := self._unknown(staged, window, changes):
             raise TargetError(

@@ -56,7 +56,7 @@ class Versions(SinkRows):
         now = self.still_open(target_rows)
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
         events = self.table.events(staged, window, known)
-        return self._puts([self._of_events(events), self._ended(now, events)])
+        return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """A version of before the gap that changed while the table was copied counts up to that change, though it may
@@ -109,8 +109,11 @@ class Versions(SinkRows):
             "_unknown",
         )
 
-    def _ended(self, now: DataFrame, events: DataFrame) -> DataFrame:
-        """The open versions whose key has events, ended by the first of them."""
+    def _ended(self, now: DataFrame, events: DataFrame, *, few: bool = False) -> DataFrame:
+        """The open versions whose key has events, ended by the first of them.
+
+        :param few: the keys of the events can be broadcast
+        """
         first = (
             self._last_of_transactions(events)
             .groupBy(*renamed(self.table.key))
@@ -119,7 +122,7 @@ class Versions(SinkRows):
                 F.min_by("_commit_ts", self.table.position).alias(_NEXT_TIME),
             )
         )
-        ended = now.join(first, same_key(self.table.key))
+        ended = now.join(F.broadcast(first) if few else first, same_key(self.table.key))
         return ended.withColumns({self.ends: F.col(_NEXT), "_to_ts": F.col(_NEXT_TIME)}).select(
             *map(column, now.columns)
         )

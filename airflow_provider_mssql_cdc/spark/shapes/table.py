@@ -15,10 +15,14 @@ from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
+from airflow_provider_mssql_cdc.spark.session import broadcast_bytes
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, last_per_key, renamed, same_key
 from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
 from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
 from airflow_provider_mssql_cdc.spark.staging import Staged
+
+_WIDTH = 32
+"""Bytes that a value takes in memory beside those of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,18 @@ class TableRows:
             return events
         enforced = self.spec.unique_key
         moves = counts.key_changed > 0
+        if known is not None and self.key:
+            known = by_keys_of(known, events, self.key, "left_semi", few=self.few(staged, window))
         events = resolve(events, known, self.key, self.lobs, self.position, enforced=enforced, moves=moves)
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
+
+    def few(self, staged: Staged, window: Window) -> bool:
+        """Whether the keys of the window's events can be broadcast, so that a table need not be shuffled for them."""
+        rows = staged.rows(window)
+        keys = rows.agg(F.count("*"), F.sum(sum((_bytes(name) for name in self.key), F.lit(0)))).collect()[0]
+        return bool(keys[0] == 0 or keys[1] <= broadcast_bytes(rows.sparkSession))
 
     def read(self, staged: Staged, window: Window) -> DataFrame:
         """The window's events as they were staged, with all columns of events: NULL where the source does not say."""
@@ -171,3 +183,8 @@ def tran_id(rows: DataFrame) -> Column:
 def no_names() -> Column:
     """An empty ``_unknown``."""
     return F.array().cast("array<string>")
+
+
+def _bytes(name: str) -> Column:
+    """The bytes that a key's value takes in a broadcast, more or less."""
+    return F.coalesce(F.octet_length(column(name).cast("string")), F.lit(0)) + _WIDTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import logging
@@ -22,6 +23,7 @@ from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, computed
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,
@@ -95,6 +97,9 @@ class IcebergTable(LakeTable):
     def state(self) -> State:
         """What the table holds now, and remember its marker beside the snapshots, which may expire.
 
+        A part of a window is seen by nobody, unless main was rolled back to it: then its keys are updated, and those
+        that were to be added are missing.
+
         A table that somebody emptied after its last marked commit has no marker: nothing of what that one says is left.
         Where that commit has expired, the properties remember it, which a rollback leaves as they are: they count if
         the present snapshot is known to descend from it, and nothing unknown may have emptied the table.
@@ -107,6 +112,8 @@ class IcebergTable(LakeTable):
         written = False
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
+            if snapshots[snapshot]["part"] is not None:
+                raise self._half_a_window(snapshots[snapshot]["parent_id"], snapshots)
             if found is not None:
                 if written and current is not None and self.rows_at(current).isEmpty():
                     return State(True, current, None, is_empty=True)
@@ -155,9 +162,9 @@ class IcebergTable(LakeTable):
         properties = {MARKER: json.dumps(to_data(marker))} if marker else {}
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
-            if state.snapshot is None and "main" in self._history()[0]:
+            if branch is None or (state.snapshot is None and "main" in self._history()[0]):
                 return False
-            self._write(f"{self.sql_name}.{quoted('branch_' + branch)}", write, properties)
+            self._write(branch, write, properties)
             snapshot = self._fast_forward(branch, state)
         if marker is not None and snapshot is not None:
             self._remember(marker, snapshot)
@@ -179,15 +186,32 @@ class IcebergTable(LakeTable):
             if made is not None and made < limit:
                 self._drop(name)
 
-    def _write(self, target: str, write: Write, properties: Mapping[str, str]) -> None:
+    def _write(self, branch: str, write: Write, properties: Mapping[str, str]) -> None:
+        target = f"{self.sql_name}.{quoted('branch_' + branch)}"
         columns = self._session.table(self.sql_name).columns
-        if write.old is OldRows.OF_KEY:
-            # MERGE takes snapshot properties from the session alone.
-            with settings(
-                self._session, {f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}
-            ):
-                merge(self._session, target, columns, write)
-            return
+        if write.old is OldRows.OF_KEY and properties and self._merges_on_read():
+            self._upsert(branch, Upsert(self._session, self.sql_name, target, columns), write, properties)
+        elif write.old is OldRows.OF_KEY:
+            self._merge(target, columns, write, properties)
+        else:
+            self._add_or_replace(target, columns, write, properties)
+
+    def _upsert(self, branch: str, upsert: Upsert, write: Write, properties: Mapping[str, str]) -> None:
+        """Write changes by key in two commits, or in one where nothing is to be put."""
+        with computed(write, upsert.columns) as changes:
+            if not changes.puts:
+                rows = dataclasses.replace(write, rows=changes.rows.select("*"))
+                self._merge(upsert.branch, upsert.columns, rows, properties)
+                return
+            upsert.update(write, changes)
+            upsert.append(upsert.missing(write, changes, self._history()[0][branch]), properties)
+
+    def _merge(self, target: str, columns: Sequence[str], write: Write, properties: Mapping[str, str]) -> None:
+        # MERGE takes snapshot properties from the session alone.
+        with settings(self._session, {f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}):
+            merge(self._session, target, columns, write)
+
+    def _add_or_replace(self, target: str, columns: Sequence[str], write: Write, properties: Mapping[str, str]) -> None:
         writer = write.rows.select(*map(quoted, columns)).writeTo(target)
         for name, value in properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)
@@ -201,14 +225,21 @@ class IcebergTable(LakeTable):
         self._session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
 
     @contextlib.contextmanager
-    def _branch(self, state: State) -> Iterator[str]:
+    def _branch(self, state: State) -> Iterator[str | None]:
+        """Make a branch from the snapshot of ``state``, and drop it at the end; None if that snapshot has expired."""
         now = datetime.datetime.now(datetime.UTC).strftime(_TIME)
         name = f"{BRANCH}{self._spec_id}_{now}{secrets.token_hex(3)}"
         start = f" AS OF VERSION {state.snapshot}" if state.snapshot is not None else ""
-        self._change_ref(
-            f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS {quoted(name)}{start}"
-            f" RETAIN {_BRANCH_AGE.days} DAYS"
-        )
+        try:
+            self._change_ref(
+                f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS {quoted(name)}{start}"
+                f" RETAIN {_BRANCH_AGE.days} DAYS"
+            )
+        except Exception:
+            if state.snapshot is None or state.snapshot in self._history()[1]:
+                raise
+            yield None
+            return
         try:
             yield name
         finally:
@@ -257,14 +288,18 @@ class IcebergTable(LakeTable):
                 f"{self.name}: branch {branch}, on which this load has written, was dropped by others.",
                 advice=f"Run the task again, and leave branches alone whose names begin with {BRANCH}: they expire.",
             )
-        return now != state.snapshot, ours if ours in _ancestors(now, snapshots) else None
+        if ours in _ancestors(now, snapshots):
+            return True, ours
+        # what the branch was made of may have expired, or what lies between: nothing tells then that it comes from main
+        descends = state.snapshot is None or state.snapshot in _ancestors(ours, snapshots)
+        return now != state.snapshot or not descends, None
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
         """Branches and tags with their snapshots, and all snapshots by id."""
         rows = self._session.sql(
             "SELECT name, snapshot_id, NULL AS parent_id, NULL AS operation, NULL AS committed_at, NULL AS marker,"
-            f" NULL AS application FROM {self.sql_name}.refs UNION ALL"
-            f" SELECT NULL, snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'],"
+            f" NULL AS part, NULL AS application FROM {self.sql_name}.refs UNION ALL"
+            f" SELECT NULL, snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'], summary['{PART}'],"
             f" summary['spark.app.id'] FROM {self.sql_name}.snapshots"
         ).collect()
         refs = {row["name"]: row["snapshot_id"] for row in rows if row["name"] is not None}
@@ -335,13 +370,33 @@ class IcebergTable(LakeTable):
                 # Spark may not reach what the catalog does, and names such errors in many ways
                 log.warning("%s cannot be read: %s", file["file"], str(error).partition("\n")[0])
 
+    def _half_a_window(self, before: int | None, snapshots: Mapping[int, Any]) -> TargetError:
+        """The error of a main that was rolled back into the middle of a window.
+
+        :param before: the snapshot from which the window goes on
+        """
+        advice = RESET_ADVICE
+        if before in snapshots:
+            advice = (
+                f"Go back to before that window: CALL {quoted(self._name[0])}.system.rollback_to_snapshot("
+                f"table => {text(self.sql_name)}, snapshot_id => {before}). The next run loads it again."
+            )
+        return TargetError(
+            f"{self.name} was rolled back to a snapshot that holds a part of a window: rows that it adds are missing.",
+            advice=advice,
+        )
+
+    def _merges_on_read(self) -> bool:
+        """Whether MERGE leaves the table's files as they are; if not, Iceberg writes whole files anew (default)."""
+        return self._all_properties().get("write.merge.mode") == "merge-on-read"
+
     def _property(self) -> dict[str, Any] | None:
-        rows = self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()
-        for row in rows:
-            if row["key"] == MARKER:
-                stored: dict[str, Any] | None = unpacked(row["value"])
-                return stored
-        return None
+        found = self._all_properties().get(MARKER)
+        stored: dict[str, Any] | None = None if found is None else unpacked(found)
+        return stored
+
+    def _all_properties(self) -> dict[str, str]:
+        return {row["key"]: row["value"] for row in self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()}
 
 
 def _again(change: Callable[[], _T]) -> _T:

@@ -72,24 +72,37 @@ def create_table(
     )
 
 
-def merge(session: SparkSession, target: str, columns: Sequence[str], write: Write) -> None:
+def merge(
+    session: SparkSession,
+    target: str,
+    columns: Sequence[str],
+    write: Write,
+    *,
+    within: Sequence[str] = (),
+    inserts: bool = True,
+) -> None:
     """Run the MERGE that puts and deletes rows by key.
 
     :param target: the table in Spark SQL
     :param columns: all its columns
+    :param within: conditions on rows of the table ``t`` that each row with one of the keys meets
+    :param inserts: whether rows whose key is not there are put too
     """
     names = [quoted(name) for name in columns]
     equal = "<=>" if write.nullable_key else "="
-    condition = " AND ".join(f"t.{quoted(name)} {equal} s.{quoted(name)}" for name in write.key)
+    same = (f"t.{quoted(name)} {equal} s.{quoted(name)}" for name in write.key)
+    condition = " AND ".join((*same, *within))
+    insert = (
+        f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(names)})"
+        f" VALUES ({', '.join(f's.{c}' for c in names)})"
+    )
     view = f"mssql_cdc_{secrets.token_hex(8)}"
     write.rows.createOrReplaceTempView(view)
     try:
         session.sql(
             f"MERGE INTO {target} t USING {view} s ON {condition}"
             " WHEN MATCHED AND s._op IN ('D', 'B') THEN DELETE"
-            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in names)}"
-            f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(names)})"
-            f" VALUES ({', '.join(f's.{c}' for c in names)})"
+            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in names)}{insert if inserts else ''}"
         )
     finally:
         session.catalog.dropTempView(view)
@@ -160,10 +173,14 @@ def _listed(columns: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set settings of the session meanwhile."""
+    before = {name: session.conf.get(name, None) for name in values}
     for name, value in values.items():
         session.conf.set(name, value)
     try:
         yield
     finally:
-        for name in values:
-            session.conf.unset(name)
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)

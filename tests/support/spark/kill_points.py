@@ -10,6 +10,7 @@ from airflow_provider_mssql_cdc.spark import files, job, load, staging
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import Upsert
 from airflow_provider_mssql_cdc.spark.targets.parquet import ParquetTable
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 
@@ -48,6 +49,7 @@ POINTS = {
         "read, not counted": READ,
         "staged": STAGED,
         "branch made": Point(IcebergTable, "_write", BEFORE),
+        "keys updated, others not added": Point(Upsert, "append", BEFORE),
         "branch written, main not moved": Point(IcebergTable, "_fast_forward", BEFORE, call=2),
         "main moved, properties not": Point(IcebergTable, "_fast_forward", AFTER, call=3),
         "one shape committed": ONE_SINK_COMMITTED,
@@ -98,6 +100,8 @@ _EVERYWHERE = {
     "no receipt": NO_RECEIPT,
 }
 _TABLES = (IcebergTable, DeltaTable, PostgresqlTable, ParquetTable)
+_BY_KEY = ("mirror", "scd2")
+"""The shapes whose old rows a load looks for by their keys."""
 
 
 def all_points(format_: str) -> dict[str, Point]:
@@ -107,8 +111,8 @@ def all_points(format_: str) -> dict[str, Point]:
     """
     found = {}
     for label, point in {**_EVERYWHERE, **POINTS[format_]}.items():
-        if point.owner in _TABLES:
-            for number, shape in enumerate(SHAPES[format_], 1):
+        if point.owner in (*_TABLES, Upsert):
+            for number, shape in enumerate(_BY_KEY if point.owner is Upsert else SHAPES[format_], 1):
                 found[f"{label} ({shape})"] = dataclasses.replace(point, call=number)
         else:
             found[label] = point

@@ -69,6 +69,12 @@ class ChangeSource(Protocol):
         :param after: feed to the position from which it is read
         """
 
+    def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
+        """Whether all windows together have at most so many change rows; False where that costs more than a look.
+
+        :param after: feed to the position from which it is read
+        """
+
 
 class CdcSource:
     """Change data capture. A change table that is gone (error 208) or may not be read (229) holds up no other."""
@@ -164,6 +170,10 @@ class CdcSource:
         if rows is not None:
             cut = self.hook.cut_by_rows(positions, cut, rows)
         return cut
+
+    def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
+        """Whether the change tables have at most so many rows: one statement, which counts no further."""
+        return self.hook.count_rows({name: Lsn.of(at) for name, at in after.items()}, Lsn.of(upto), rows) <= rows
 
 
 def limited(

@@ -29,6 +29,7 @@ LOAD_ONLY = frozenset(
         "connections",
         "tables_at_once",
         "slice_rows",
+        "small_window",
         "fetch_size",
         "work_dir",
     }

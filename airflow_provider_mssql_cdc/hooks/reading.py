@@ -117,6 +117,16 @@ class ReadingHook(ConnectedHook):
         ((total, last),) = self._limit(statements.transaction_at_row(tuple(after)), after, upto, rows)
         return upto if total is None or total <= rows else Lsn(bytes(last))
 
+    def count_rows(self, after: Mapping[str, Lsn], upto: Lsn, most: int) -> int:
+        """The number of change rows of the windows (after[instance], upto] together, before images included.
+
+        :param most: of each window no more than one row above this number is counted
+        """
+        if not after:
+            return 0
+        ((total, _),) = self._limit(statements.transaction_at_row(tuple(after)), after, upto, most)
+        return int(total or 0)
+
     def _limit(self, text: str, after: Mapping[str, Lsn], upto: Lsn, limit: int) -> list[Row]:
         positions = statements.packed(list(after.values()))
         return self.query(statements.EXECUTE_LIMIT, (text, bytearray(upto.value), positions, limit))

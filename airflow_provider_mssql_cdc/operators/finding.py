@@ -72,6 +72,7 @@ class RunPlan:
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     :param kept: schemas by their hash
     :param max_idle: for so long a sink that failed for good is left alone
+    :param small: it has no more change rows than the request calls few, and nothing to copy
     """
 
     connection: str
@@ -101,6 +102,7 @@ class RunPlan:
     found_again: list[TableName] = field(default_factory=list)
     kept: KeptSchemas = unknown_schema
     max_idle: datetime.timedelta = LONGEST_IDLE
+    small: bool = False
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""

@@ -27,8 +27,8 @@ FOLDER = "MSSQL_CDC_JARS"
 """The environment variable that names the folder of the jars."""
 
 _IVY_SETTINGS = ("spark.jars.ivySettings", "spark.jars.repositories", "spark.jars.excludes")
-_JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
-SETTINGS = (*_IVY_SETTINGS, *_JAVA_OPTIONS)
+JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
+SETTINGS = (*_IVY_SETTINGS, *JAVA_OPTIONS)
 """The Spark settings that say from where jars come, and how."""
 
 READ = (*SETTINGS, "spark.jars", "spark.jars.packages")

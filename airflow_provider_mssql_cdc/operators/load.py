@@ -102,6 +102,9 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
     :param max_rows: load at most that many change rows, but never a part of a transaction
+    :param small_window: a run of at most that many change rows, and without a copy, gets a driver that starts quickly
+        (``-XX:TieredStopAtLevel=1 -XX:+UseSerialGC``), in local and client mode, unless somebody sets options of Java;
+        0 leaves it as it is
     :param capture_timeout: how long a first load waits for the capture to pass the end of its copy
     :param max_idle: seconds or timedelta after which a sink that failed for good is tried again; until then it is left
         alone, unless its capture instance or schema changes, or the task is cleared or its run started by hand. Give
@@ -160,6 +163,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         server_timezone: str | None = None,
         max_transactions: int | None = None,
         max_rows: int | None = None,
+        small_window: int = 100_000,
         capture_timeout: datetime.timedelta = datetime.timedelta(minutes=15),
         max_idle: datetime.timedelta | float | None = None,
         max_lag: datetime.timedelta | float = MAX_LAG,
@@ -213,6 +217,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         self.server_timezone = server_timezone
         self.max_transactions = max_transactions
         self.max_rows = max_rows
+        self.small_window = small_window
         self.max_lag, self.max_idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
         self.on_lag = on_lag
         self.replay = replay
@@ -238,6 +243,8 @@ class MsSqlCdcLoadOperator(LoadSubmission):
         for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
             if limit is not None and limit < 1:
                 raise ValueError(f"{name}={limit}: expected at least 1")
+        if self.small_window < 0:
+            raise ValueError(f"small_window={self.small_window}: expected at least 0")
         if self.max_idle is not None and self.max_idle <= 0:
             raise ValueError(f"max_idle={self.max_idle}: expected more than 0 s; it cannot be switched off")
 
@@ -354,7 +361,8 @@ class MsSqlCdcLoadOperator(LoadSubmission):
                 return Outcome(plan)
             spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
             TaskState(context).keep_found(Outcome(plan).with_whole_commands().found())
-        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
+        with self._starting_quickly(plan.small):
+            return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
 
     # --- plan
 
@@ -377,6 +385,7 @@ class MsSqlCdcLoadOperator(LoadSubmission):
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
+            small_window=self.small_window,
             max_lag=self.max_lag,
             max_idle=None if self.max_idle is None else datetime.timedelta(seconds=self.max_idle),
         )

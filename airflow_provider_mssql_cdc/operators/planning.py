@@ -64,13 +64,16 @@ def plan_load(
     sources = sources or (CdcSource(hook),)
     status, plan, feeds = look(hook, store, request, sources)
     plan.lag = hook.lag(status, request.max_lag)
-    cuts = []
+    cuts, small = [], True
     for source in sources:
         mine = {name: group for name, group in feeds.items() if isinstance(group[0], source.kind)}
         if not mine and source is not sources[0]:
             continue
         cut = _plan_source(source, plan, mine, status, given, request)
-        cuts += [cut] if cut is not None else []
+        if cut is not None:
+            cuts.append(cut)
+            small = small and _is_small(source, plan, cut, request.small_window)
+    plan.small = small and bool(plan.specs)
     plan.upto = Cut(tuple(cuts)) if cuts else None
     return plan
 
@@ -110,6 +113,20 @@ def _plan_source(
     plan.candidates.update(candidates)
     _decide(plan, candidates, probe, request, cut)
     return cut
+
+
+def _is_small(source: ChangeSource, plan: RunPlan, cut: Position, rows: int) -> bool:
+    """Whether the tables of a source have nothing to copy, and no more change rows than these together."""
+    windows = {}
+    for spec in plan.specs:
+        steps = plan.steps[spec.name]
+        if not isinstance(spec.feed, source.kind):
+            continue
+        if steps.begins or spec.alternatives:
+            return False
+        if steps.windows:
+            windows[spec.feed.name] = min(window.after for window in steps.windows.values())
+    return rows > 0 and (not windows or source.has_at_most(windows, cut, rows))
 
 
 def plan_of_running_job(

@@ -34,6 +34,7 @@ class Request:
     on_disabled: str = "fail"
     max_transactions: int | None = None
     max_rows: int | None = None
+    small_window: int = 0
     salt_check: str | None = None
     max_lag: datetime.timedelta = MAX_LAG
     max_idle: datetime.timedelta | None = None

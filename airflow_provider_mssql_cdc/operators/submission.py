@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 SPEC_KEY = "mssql_cdc_spec"
 """What a task keeps the path of its job spec by."""
 
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java that shorten a small job: most of it is loading and compiling, and there is little to collect."""
+
 _OURS = ("application", "application_args", "java_class")
 """Parameters of ``SparkSubmitOperator`` that the load says itself."""
 
@@ -125,6 +129,7 @@ class LoadSubmission(SparkSubmitOperator):
         self.slice_rows = slice_rows
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
+        self._quick = False
 
     def _check_spark_connection(self) -> None:
         """Prove that there is the Airflow connection of Spark, in whose place spark-submit would be sent to YARN.
@@ -262,6 +267,15 @@ class LoadSubmission(SparkSubmitOperator):
             state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, SPEC_KEY, FOUND_KEY)
 
     @contextmanager
+    def _starting_quickly(self, quick: bool) -> Iterator[None]:
+        """Submit with a JVM that starts quickly meanwhile, if the job is small."""
+        self._quick = quick
+        try:
+            yield
+        finally:
+            self._quick = False
+
+    @contextmanager
     def _submitting(self, spec: JobSpec, secrets: Mapping[str, str]) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave.
 
@@ -304,6 +318,8 @@ class LoadSubmission(SparkSubmitOperator):
             # else Spark's Python is the first one on the PATH, which may lack pyspark
             self.conf.setdefault("spark.pyspark.python", sys.executable)
             self._listen_on_loopback(call)
+        if self._quick and not call.is_cluster and not _chooses_java(call):
+            self.conf["spark.driver.extraJavaOptions"] = QUICK_START
         if call.is_cluster and job_files.is_local(spec.work_dir):
             raise MsSqlCdcError(
                 f"the job is submitted (by connection {self._conn_id!r}) in cluster mode, where the driver cannot "
@@ -350,6 +366,13 @@ class LoadSubmission(SparkSubmitOperator):
             super().on_kill()
         if self._spec is not None:
             job_files.remove(self._spec)
+
+
+def _chooses_java(call: Call) -> bool:
+    """Whether somebody sets options of the driver's JVM: a second choice of a garbage collector would end it."""
+    return any(map(call.setting, jars.JAVA_OPTIONS)) or any(
+        "-XX" in call.environment.get(n, "") for n in _JAVA_VARIABLES
+    )
 
 
 def _task_run(context: Context) -> TaskRun | None:

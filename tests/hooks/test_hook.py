@@ -357,6 +357,8 @@ def test_limits_admit_whole_transactions(busy: Source) -> None:
             fitting = [at for at in transactions if sum(row <= at for row in rows) <= limit]
             admitted = (fitting or transactions)[-1 if fitting else 0] if transactions else upto
             assert hook.cut_by_rows(after, upto, limit) == (upto if len(rows) <= limit else admitted)
+            counted = hook.count_rows(after, upto, limit)
+            assert counted == len(rows) if len(rows) <= limit else limit < counted <= len(rows)
         with pytest.raises(ValueError, match="at least one"):
             hook.cut_by_rows({}, every[-1], 0)
         with pytest.raises(ValueError, match="at least one"):

@@ -349,6 +349,7 @@ def wait_for(condition, seconds: float = 120):
         ({**REPLAY, "interval": ("2026-01-01", "2026-01-02")}, "has no time zone"),
         ({"target_suffix": "_x"}, "belong to replay"),
         ({"max_rows": 0}, "max_rows=0"),
+        ({"small_window": -1}, "small_window=-1"),
         ({"max_lag": "30"}, "max_lag='30'"),
         ({"max_lag": None}, "max_lag=None"),
         ({"max_lag": float("nan")}, "max_lag=nan"),
@@ -410,6 +411,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
+        "small_window": 9,
     }
     request = MsSqlCdcLoadOperator(task_id="load", **{**SHOP, **given}).request()
     (entry,) = request.entries
@@ -421,6 +423,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
     )
     assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
+    assert request.small_window == 9
 
 
 def test_each_run_of_a_replay_can_build_a_table_of_its_own():

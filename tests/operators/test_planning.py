@@ -106,6 +106,28 @@ def test_a_checkpoint_that_only_knows_a_failure_says_no_more_of_the_instance_tha
     assert (spec.feed.name, [each.feed.name for each in spec.alternatives]) == ("second", ["dbo_a"])
 
 
+@pytest.mark.parametrize(("rows", "small"), [(5, True), (4, False), (0, False)])
+def test_a_small_run_has_few_change_rows_in_all_tables_together(group: Group, rows: int, small: bool) -> None:
+    """An update has two."""
+    group.loaded(A, B)
+    # an update has two images
+    group.change(
+        "INSERT INTO dbo.a (id) VALUES (107), (108); INSERT INTO dbo.b (id) VALUES (109);"
+        " UPDATE dbo.b SET v = 5 WHERE id = 109"
+    )
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(small_window=rows), None)
+    assert (len(plan.specs), plan.small) == (2, small)
+
+
+def test_a_run_with_a_copy_is_not_small(group: Group) -> None:
+    group.loaded(B)
+    group.change("INSERT INTO dbo.b (id) VALUES (2)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(small_window=1000), None)
+    assert (len(plan.specs), plan.small) == (2, False)
+
+
 def test_an_instance_that_was_just_enabled_keeps_nobody_from_reading_the_other_one(group: Group) -> None:
     group.loaded(B)
     group.source.sql(

@@ -1,7 +1,8 @@
-"""How loud Spark is and where it listens: the load's choice, unless the author says otherwise."""
+"""How loud Spark is, where it listens, how it starts: the load's choice, unless the author says otherwise."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
 
 
-def submitted(**given: Any) -> tuple[set[str], dict[str, str]]:
+def submitted(*, small: bool = False, spec: JobSpec = SPEC, **given: Any) -> tuple[set[str], dict[str, str]]:
     """The settings and the environment with which an operator calls spark-submit."""
     operator = MsSqlCdcLoadOperator(task_id="load", tables=["a.b"], target="iceberg://lake/x", packages="", **given)
-    with operator._submitting(SPEC, {}):
+    with operator._starting_quickly(small), operator._submitting(spec, {}):
         hook = operator._get_hook()
         command = hook._build_spark_submit_command("job.py")
         environment = dict(hook._env_vars or {})
@@ -91,3 +92,41 @@ def test_the_author_chooses_where_it_listens(tmp_path: Path, monkeypatch: pytest
     elif how == "remote":
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", REMOTE)
     assert submitted(**given)[1] == given.get("env_vars", {})
+
+
+QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.mark.parametrize("where", [LOCAL, REMOTE])
+def test_the_driver_of_a_small_run_starts_quickly(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", where)
+    for variable in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"):
+        monkeypatch.delenv(variable, raising=False)
+    assert QUICK in submitted(small=True)[0]
+    assert QUICK not in submitted()[0]
+
+
+@pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+@pytest.mark.parametrize("place", ["conf", "file", "defaults"])
+def test_the_author_chooses_the_options_of_java(tmp_path: Path, place: str, name: str) -> None:
+    given: dict[str, Any] = {"conf": {name: "-Xss4m"}} if place == "conf" else {}
+    if place == "file":
+        (tmp_path / "their.properties").write_text(f"{name} -Xss4m\n")
+        given = {"properties_file": str(tmp_path / "their.properties")}
+    if place == "defaults":
+        (tmp_path / "spark-defaults.conf").write_text(f"{name} -Xss4m\n")
+    assert QUICK not in submitted(small=True, **given)[0]
+
+
+@pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_a_second_garbage_collector_would_end_the_jvm(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    assert QUICK not in submitted(small=True, env_vars={variable: "-XX:+UseG1GC"})[0]
+    monkeypatch.setenv(variable, "-XX:+UseG1GC")
+    assert QUICK not in submitted(small=True)[0]
+
+
+def test_a_driver_on_another_machine_starts_as_it_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", REMOTE)
+    there = "s3a://bucket/x"
+    spec = dataclasses.replace(SPEC, work_dir=there)
+    assert QUICK not in submitted(small=True, spec=spec, deploy_mode="cluster", work_dir=there)[0]

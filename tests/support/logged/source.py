@@ -102,6 +102,9 @@ class LoggedSource:
     ) -> Position:
         return upto
 
+    def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
+        return False
+
 
 class LoadOfTwoSources(MsSqlCdcLoadOperator):
     """The load, for tables of both sources."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from airflow_provider_mssql_cdc.core.exceptions import SpecError
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 
 USER, PASSWORD = "spark.mssql_cdc.user", "spark.mssql_cdc.password"
@@ -13,8 +16,9 @@ TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.t
 BROADCAST_BYTES = "spark.mssql_cdc.broadcast_bytes"
 """Property of the application: up to so many bytes of a window's changes are broadcast."""
 
+_HEAP = "spark.driver.memory"
 _MOST_BROADCAST = 32 * 1024**2
-_UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 _SETTINGS = {
     # instants are written as UTC
@@ -23,6 +27,8 @@ _SETTINGS = {
     # a value that cannot be converted is an error, never NULL
     "spark.sql.ansi.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
+    # ${..} in a name or a value is itself; else Spark would put settings or environment variables in its place
+    "spark.sql.variable.substitute": "false",
     # names and texts are written with escapes
     "spark.sql.parser.escapedStringLiterals": "false",
     # staged rows that are gone, or cannot be read, are an error
@@ -64,17 +70,22 @@ def broadcast_bytes(spark: SparkSession) -> int:
     """Up to so many bytes of a window's changes are sent to all executors, instead of shuffling the table for them.
 
     A twentieth of the driver's heap, 32 MiB at most, unless the application's properties name another number.
+
+    :raises SpecError: for a property that is no size
     """
     if said := spark.conf.get(BROADCAST_BYTES, ""):
-        return _bytes(said)
-    return min(_bytes(spark.conf.get("spark.driver.memory", None) or "1g", unit="m") // 20, _MOST_BROADCAST)
+        return _bytes(BROADCAST_BYTES, said)
+    heap = spark.conf.get(_HEAP, None) or "1g"
+    return min(_bytes(_HEAP, heap, unit="m") // 20, _MOST_BROADCAST)
 
 
-def _bytes(text: str, unit: str = "") -> int:
+def _bytes(name: str, text: str, unit: str = "") -> int:
     """A size as Spark's properties have it, such as ``512m`` or ``2gb``.
 
+    :param name: of the property
     :param unit: of a number without one
     """
-    size = text.strip().lower().removesuffix("b")
-    digits = size.rstrip("kmgt")
-    return int(digits) * _UNITS.get(size[len(digits) :] or unit, 1)
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.strip().lower())
+    if found is None:
+        raise SpecError(f"the Spark property {name} is {text!r}: expected a whole number of bytes, or one such as 64m.")
+    return int(found[1]) * _UNITS[found[2] or unit]

@@ -127,9 +127,9 @@ class AtTheSameInstant(IcebergTable):
 
     barrier: threading.Barrier
 
-    def _fast_forward(self, branch, state):
+    def _fast_forward(self, branch, state, part):
         self.barrier.wait(60)
-        return super()._fast_forward(branch, state)
+        return super()._fast_forward(branch, state, part)
 
 
 @pytest.mark.parametrize("round_", range(3))
@@ -163,9 +163,9 @@ class RolledBack(IcebergTable):
 
     back_to = 0
 
-    def _fast_forward(self, branch, state):
+    def _fast_forward(self, branch, state, part):
         call(self, f"CALL lake.system.rollback_to_snapshot(table => {{t}}, snapshot_id => {self.back_to})")
-        return super()._fast_forward(branch, state)
+        return super()._fast_forward(branch, state, part)
 
 
 def test_a_rollback_is_not_undone_by_a_load_that_had_seen_more(spark, table):

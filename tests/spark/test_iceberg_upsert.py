@@ -8,7 +8,7 @@ import re
 import pytest
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
+from airflow_provider_mssql_cdc.core.exceptions import SpecError, TargetError
 from airflow_provider_mssql_cdc.spark.session import BROADCAST_BYTES, broadcast_bytes, table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
@@ -95,7 +95,10 @@ def test_each_key_has_the_row_of_its_last_change(new, mode):
     assert target.state().marker == marker(4)
 
 
-@pytest.mark.parametrize("options", [{}, {BROADCAST_BYTES: "0"}], ids=["broadcast", "shuffled"])
+SHUFFLED = {BROADCAST_BYTES: "0", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+
+
+@pytest.mark.parametrize("options", [{}, SHUFFLED], ids=["broadcast", "shuffled"])
 @pytest.mark.parametrize("nullable", [False, True])
 def test_both_sides_of_what_is_broadcast(new, options, nullable):
     target = new()
@@ -111,6 +114,8 @@ def test_both_sides_of_what_is_broadcast(new, options, nullable):
     name = target.sql_name.replace("`", "")
     assert scans(merges[0], name)
     assert bool(shuffled_scans(merges[0], name)) == bool(options)
+    # what no change is about is left out of the shuffle
+    assert ("might_contain" in merges[0]) == bool(options)
 
 
 def test_a_key_that_is_there_twice_hides_none_that_is_missing(new):
@@ -128,7 +133,7 @@ def test_a_row_inserted_by_hand_is_replaced_by_the_insert_of_its_key(new):
     target = new()
     assert put(target, 1, [(1, "a", 1, "I")])
     target._session.sql(f"INSERT INTO {target.sql_name} VALUES (2, 'by hand', 0)")
-    target._session.sql(f"CALL lake.system.expire_snapshots(table => '{target.sql_name}', retain_last => 1)")
+    expire(target)
 
     assert put(target, 2, [(2, "loaded", 2, "I"), (3, "c", 3, "I")])
 
@@ -140,7 +145,7 @@ KEYS = {
     "BIGINT": [-(2**63), 5, 2**63 - 1],
     "DECIMAL(38,4)": [decimal.Decimal("-0.0001"), decimal.Decimal("10000000000.0000"), decimal.Decimal("99.5000")],
     "DATE": [datetime.date(1, 1, 1), datetime.date(1582, 10, 10), datetime.date(9999, 12, 31)],
-    "STRING": ["", "it's \\ a 'name'\n\u0000", "\U0001f600" * 20],
+    "STRING": ["", "it's \\ a 'name'\n\u0000", "\U0001f600" * 20, "${env:HOME}", "b"],
     "BINARY": [b"", b"\x00\xff", b"\xff" * 20],
     "BOOLEAN": [True, False, None],
     "DOUBLE": [float("-inf"), -0.0, float("nan")],
@@ -167,7 +172,7 @@ def test_keys_of_each_type(new, type_, nullable):
     ("changes", "expected"),
     [
         ([(1, "b", 2, "U"), (2, "b", 2, "I")], [("overwrite", "update", False), ("append", None, True)]),
-        ([(1, "b", 2, "D")], [("delete", None, True)]),
+        ([(1, "b", 2, "D"), (7, "b", 2, "D")], [("delete", None, True)]),
     ],
 )
 def test_the_marker_is_in_the_last_commit_of_a_window(new, changes, expected):
@@ -239,7 +244,7 @@ def both(target):
     expire(target)
 
 
-@pytest.mark.parametrize("moment", ["update", "missing", "append", "_fast_forward"])
+@pytest.mark.parametrize("moment", ["update", "to_add", "append", "_fast_forward"])
 @pytest.mark.parametrize("maintain", [expire, compact, both])
 def test_maintenance_at_any_moment_of_a_commit(new, monkeypatch, moment, maintain):
     target, other = new(), new()
@@ -265,6 +270,30 @@ def test_maintenance_at_any_moment_of_a_commit(new, monkeypatch, moment, maintai
     assert calls
     assert held(target) == model(rows, changes, lambda row: row[0])
     assert target.state().marker == marker(3)
+
+
+@pytest.mark.parametrize("moment", ["update", "to_add", "append"])
+def test_a_branch_that_others_drop_while_it_is_written(new, monkeypatch, moment):
+    """Iceberg makes a branch anew, from main, where a commit finds none: without what was written before."""
+    target, other = new(), new()
+    assert target.commit(target.state(), Write(local(target._session, [(1, "a", 1)], DDL)), marker(1))
+    changes, real = [(1, "b", 1, "U"), (2, "b", 2, "I")], getattr(Upsert, moment)
+
+    def dropped(*args, **kwargs):
+        (branch,) = (name for name in _branches(other) if name != "main")
+        other._session.sql(f"ALTER TABLE {other.sql_name} DROP BRANCH `{branch}`")
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Upsert, moment, dropped)
+        assert not put(target, 2, changes)
+    assert held(target) == [(1, "a", 1)]
+    assert put(target, 2, changes)
+    assert held(target) == [(1, "b", 1), (2, "b", 2)]
+
+
+def _branches(target):
+    return [row["name"] for row in target._session.sql(f"SELECT name FROM {target.sql_name}.refs").collect()]
 
 
 def test_a_branch_that_was_made_of_an_expired_snapshot(new):
@@ -371,6 +400,8 @@ def test_where_the_files_cannot_be_read_the_keys_are_looked_up_by_broadcast(new)
         ({BROADCAST_BYTES: "64m"}, 64 * 1024**2),
         ({BROADCAST_BYTES: "0"}, 0),
         ({BROADCAST_BYTES: "123"}, 123),
+        ({BROADCAST_BYTES: "0.5g"}, None),
+        ({"spark.driver.memory": "a lot"}, None),
     ],
 )
 def test_how_much_is_broadcast(spark, properties, expected):
@@ -380,4 +411,8 @@ def test_how_much_is_broadcast(spark, properties, expected):
             def get(name, default=None):
                 return properties.get(name, default)
 
-    assert broadcast_bytes(Given) == expected
+    if expected is None:
+        with pytest.raises(SpecError, match=next(iter(properties))):
+            broadcast_bytes(Given)
+    else:
+        assert broadcast_bytes(Given) == expected

@@ -36,14 +36,16 @@ def key_changed(events: DataFrame) -> Column:
     return F.col("_key_changed") if "_key_changed" in events.columns else F.lit(False)
 
 
-def by_keys_of(rows: DataFrame, events: DataFrame, key: Sequence[str], how: str, *, few: bool = False) -> DataFrame:
+def by_keys_of(
+    rows: DataFrame, events: DataFrame, key: Sequence[str], how: str, *, broadcast: bool = False
+) -> DataFrame:
     """The rows whose key has an event, or has none. Keys compare NULL-safe.
 
     :param how: ``left_semi`` or ``left_anti``
-    :param few: the keys of the events can be broadcast, so that the rows need not be shuffled
+    :param broadcast: the keys of the events, so that the rows need not be shuffled
     """
     keys = events.select(*renamed(key)).distinct()
-    return rows.join(F.broadcast(keys) if few else keys, same_key(key), how)
+    return rows.join(F.broadcast(keys) if broadcast else keys, same_key(key), how)
 
 
 def renamed(key: Sequence[str]) -> list[Column]:

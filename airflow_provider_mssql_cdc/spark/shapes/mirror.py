@@ -75,7 +75,8 @@ class Mirror(SinkRows):
         """
         if self.sink.deletes == SOFT:
             target_rows = target_rows.where("_deleted_at IS NULL")
-        events = self.table.events(staged, window, self.table.known_now(target_rows))
+        known = self.table.known_of(self.table.known_now(target_rows), staged, window)
+        events = self.table.events(staged, window, known)
         unenforced = self.table.unenforced_key
         if unenforced:
             last = unenforced.changes(events, target_rows, few=self.table.few(staged, window))

@@ -55,7 +55,7 @@ class Versions(SinkRows):
         """The versions that a window begins, and those that it ends."""
         now = self.still_open(target_rows)
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
-        events = self.table.events(staged, window, known)
+        events = self.table.events(staged, window, self.table.known_of(known, staged, window))
         return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:

@@ -99,17 +99,21 @@ class TableRows:
             return events
         enforced = self.spec.unique_key
         moves = counts.key_changed > 0
-        if known is not None and self.key:
-            known = by_keys_of(known, events, self.key, "left_semi", few=self.few(staged, window))
         events = resolve(events, known, self.key, self.lobs, self.position, enforced=enforced, moves=moves)
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
+    def known_of(self, known: DataFrame, staged: Staged, window: Window) -> DataFrame:
+        """What of a target's rows is known of the keys that have events, where CDC left a LOB out of some."""
+        if not self.key or not staged.count(window).unknown:
+            return known
+        return by_keys_of(known, staged.rows(window), self.key, "left_semi", broadcast=self.few(staged, window))
+
     def few(self, staged: Staged, window: Window) -> bool:
         """Whether the keys of the window's events can be broadcast, so that a table need not be shuffled for them."""
         rows = staged.rows(window)
-        keys = rows.agg(F.count("*"), F.sum(sum((_bytes(name) for name in self.key), F.lit(0)))).collect()[0]
+        keys = rows.agg(F.count("*"), F.sum(sum((_key_bytes(name) for name in self.key), F.lit(0)))).collect()[0]
         return bool(keys[0] == 0 or keys[1] <= broadcast_bytes(rows.sparkSession))
 
     def read(self, staged: Staged, window: Window) -> DataFrame:
@@ -185,6 +189,6 @@ def no_names() -> Column:
     return F.array().cast("array<string>")
 
 
-def _bytes(name: str) -> Column:
+def _key_bytes(name: str) -> Column:
     """The bytes that a key's value takes in a broadcast, more or less."""
     return F.coalesce(F.octet_length(column(name).cast("string")), F.lit(0)) + _WIDTH

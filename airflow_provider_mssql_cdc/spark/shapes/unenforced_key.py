@@ -53,7 +53,7 @@ class UnenforcedKey:
         :raises KeyRequiredError: if several rows are left of one key
         :raises TargetError: if a column's value is not sure, since a row with the same other columns had the key too
         """
-        by_key = self._beside_target_rows(events, by_keys_of(target_rows, events, self.key, "left_semi", few=few))
+        by_key = self._beside_target_rows(events, by_keys_of(target_rows, events, self.key, "left_semi", broadcast=few))
         self._refuse(by_key)
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 

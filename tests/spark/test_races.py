@@ -176,11 +176,11 @@ def test_what_another_job_has_begun_meanwhile_gets_its_times(live, monkeypatch):
     older = origin.spec(origin.table("dbo.items", (shape,)), upto=begun_at)
     beginning = threading.Thread(target=run, args=(origin.spark, older))
 
-    def held(self, branch, state):
+    def held(self, branch, state, part):
         if self._spec_id == older.id:
             reached.set()
             assert go.wait(60)
-        return fast_forward(self, branch, state)
+        return fast_forward(self, branch, state, part)
 
     def staged(self, windows, **given):
         # the newer one has looked, and found no marker

@@ -141,10 +141,6 @@ def _snapshot(spark: SparkSession, table: str, target: str) -> int:
 def _go_back(spark: SparkSession, table: str, target: str, snapshot: int) -> None:
     if target == ICEBERG:
         spark.sql(f"CALL lake.system.rollback_to_snapshot(table => '{table}', snapshot_id => {snapshot})")
-        spark.sql(
-            f"CALL lake.system.expire_snapshots(table => '{table}', retain_last => 1,"
-            " older_than => TIMESTAMP '2100-01-01 00:00:00')"
-        )
     else:
         spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {snapshot}")
 

@@ -155,6 +155,8 @@ def spark_settings(folder: Path) -> dict[str, str]:
         "spark.mssql_cdc.target_user": TARGET_USER,
         "spark.mssql_cdc.target_password": TARGET_PASSWORD,
         "spark.mssql_cdc.salt": SALT,
+        # small tables take the way of large ones
+        "spark.mssql_cdc.upsert_rows": "0",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",

@@ -16,6 +16,10 @@ TARGET_USER, TARGET_PASSWORD = "spark.mssql_cdc.target_user", "spark.mssql_cdc.t
 BROADCAST_BYTES = "spark.mssql_cdc.broadcast_bytes"
 """Property of the application: up to so many bytes of a window's changes are broadcast."""
 
+UPSERT_ROWS = "spark.mssql_cdc.upsert_rows"
+"""Property of the application: an Iceberg table of at least so many rows takes a window in two commits."""
+
+_UPSERT_ROWS = 3_000_000
 _HEAP = "spark.driver.memory"
 _MOST_BROADCAST = 32 * 1024**2
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
@@ -77,6 +81,11 @@ def broadcast_bytes(spark: SparkSession) -> int:
         return _bytes(BROADCAST_BYTES, said)
     heap = spark.conf.get(_HEAP, None) or "1g"
     return min(_bytes(_HEAP, heap, unit="m") // 20, _MOST_BROADCAST)
+
+
+def upsert_rows(spark: SparkSession) -> int:
+    """From so many rows on the two commits of a window by key cost less than one MERGE that joins all of them."""
+    return int(spark.conf.get(UPSERT_ROWS, "") or _UPSERT_ROWS)
 
 
 def _bytes(name: str, text: str, unit: str = "") -> int:

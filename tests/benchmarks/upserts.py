@@ -76,8 +76,10 @@ def _prepare(
     source.create(lab.server, 0)
     source.insert(lab.server, source.TABLE, old)
     lab.server.step()
-    loads.load(lab.spark, loads.plan())
-    table = f"lake.{shape}.dbo_wide" if target == ICEBERG else f"delta.`{lab.folder}/delta_{shape}/dbo_wide`"
+    plan = loads.plan()
+    loads.load(lab.spark, plan)
+    name = plan.specs[0].sinks[0].table
+    table = ".".join(name) if target == ICEBERG else f"delta.`{lab.folder}/delta_{shape}/{name[-1]}`"
     _fill(lab.spark, table, size, shape)
     for ids, statement in (
         (old[:updates], "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"),

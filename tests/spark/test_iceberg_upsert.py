@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import SpecError, TargetError
-from airflow_provider_mssql_cdc.spark.session import BROADCAST_BYTES, broadcast_bytes, table_session
+from airflow_provider_mssql_cdc.spark.session import BROADCAST_BYTES, UPSERT_ROWS, broadcast_bytes, table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert
@@ -185,6 +185,19 @@ def test_the_marker_is_in_the_last_commit_of_a_window(new, changes, expected):
     assert put(target, 2, changes)
 
     assert commits(target)[-len(expected) :] == expected
+
+
+@pytest.mark.parametrize(("least", "in_two"), [("", False), ("3", False), ("2", True)])
+def test_a_small_table_takes_a_window_in_one_commit(new, least, in_two):
+    target = new()
+    rows = [(1, "a", 1), (2, "a", 2)]
+    assert target.commit(target.state(), Write(local(target._session, rows, DDL)), marker(1))
+
+    assert put(target, 2, [(1, "b", 1, "U"), (3, "b", 3, "I")], options={UPSERT_ROWS: least})
+
+    assert held(target) == [(1, "b", 1), (2, "a", 2), (3, "b", 3)]
+    assert target.state().marker == marker(2)
+    assert any(part for _, part, _ in commits(target)) == in_two
 
 
 def test_a_main_in_the_middle_of_a_window_is_refused_until_it_is_rolled_back(new):

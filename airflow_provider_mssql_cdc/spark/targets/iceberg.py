@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, CommitConflictError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
+from airflow_provider_mssql_cdc.spark.session import upsert_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, computed
@@ -68,6 +69,8 @@ class IcebergTable(LakeTable):
 
     _seen: tuple[str, ...] = ()
     """Branches and tags, when the state was last looked at."""
+    _held = 0
+    """Rows in its data files then."""
 
     @property
     def sql_name(self) -> str:
@@ -108,6 +111,7 @@ class IcebergTable(LakeTable):
         refs, snapshots = self._history()
         self._seen = tuple(refs)
         current = refs.get("main")
+        self._held = int(snapshots[current]["records"] or 0) if current in snapshots else 0
         written = False
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
@@ -195,7 +199,8 @@ class IcebergTable(LakeTable):
         """Write on the branch; the snapshot of what was written before the last commit, if there is any."""
         target = f"{self.sql_name}.{quoted('branch_' + branch)}"
         columns = self._session.table(self.sql_name).columns
-        if write.old is OldRows.OF_KEY and properties and self._merges_on_read():
+        is_large = self._held >= upsert_rows(self._session)
+        if write.old is OldRows.OF_KEY and properties and is_large and self._merges_on_read():
             return self._upsert(branch, Upsert(self._session, self.sql_name, target, columns), write, properties)
         if write.old is OldRows.OF_KEY:
             self._merge(target, columns, write, properties)
@@ -313,9 +318,9 @@ class IcebergTable(LakeTable):
         """Branches and tags with their snapshots, and all snapshots by id."""
         rows = self._session.sql(
             "SELECT name, snapshot_id, NULL AS parent_id, NULL AS operation, NULL AS committed_at, NULL AS marker,"
-            f" NULL AS part, NULL AS application FROM {self.sql_name}.refs UNION ALL"
+            f" NULL AS part, NULL AS records, NULL AS application FROM {self.sql_name}.refs UNION ALL"
             f" SELECT NULL, snapshot_id, parent_id, operation, committed_at, summary['{MARKER}'], summary['{PART}'],"
-            f" summary['spark.app.id'] FROM {self.sql_name}.snapshots"
+            f" summary['total-records'], summary['spark.app.id'] FROM {self.sql_name}.snapshots"
         ).collect()
         refs = {row["name"]: row["snapshot_id"] for row in rows if row["name"] is not None}
         return refs, {row["snapshot_id"]: row for row in rows if row["name"] is None}

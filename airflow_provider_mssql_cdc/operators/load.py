@@ -361,8 +361,8 @@ class MsSqlCdcLoadOperator(LoadSubmission):
                 return Outcome(plan)
             spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
             TaskState(context).keep_found(Outcome(plan).with_whole_commands().found())
-        with self._starting_quickly(plan.small):
-            return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id))
+        receipt = self._submit(spec, context, small=plan.small)
+        return Outcome(plan, spec, with_agent_state(receipt, self.mssql_conn_id))
 
     # --- plan
 

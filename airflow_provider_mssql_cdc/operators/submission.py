@@ -129,7 +129,6 @@ class LoadSubmission(SparkSubmitOperator):
         self.slice_rows = slice_rows
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
-        self._quick = False
 
     def _check_spark_connection(self) -> None:
         """Prove that there is the Airflow connection of Spark, in whose place spark-submit would be sent to YARN.
@@ -184,12 +183,15 @@ class LoadSubmission(SparkSubmitOperator):
             TaskState(context).set(SPEC_KEY, self._spec.path)
         return submitted
 
-    def _submit(self, spec: JobSpec, context: Context) -> Receipt:
-        """Run the job, and return its receipt: that decides, not the exit code."""
+    def _submit(self, spec: JobSpec, context: Context, *, small: bool = False) -> Receipt:
+        """Run the job, and return its receipt: that decides, not the exit code.
+
+        :param small: the JVM is to start quickly
+        """
         self._spec, secrets = spec, self._secrets()
         failure: Exception | None = None
         try:
-            with self._submitting(spec, secrets):
+            with self._submitting(spec, secrets, small=small):
                 super().execute(context)
         except Exception as error:
             failure = self._explained(error)
@@ -267,16 +269,7 @@ class LoadSubmission(SparkSubmitOperator):
             state.forget(self.external_id_key, self._K8S_DRIVER_STATUS_KEY, SPEC_KEY, FOUND_KEY)
 
     @contextmanager
-    def _starting_quickly(self, quick: bool) -> Iterator[None]:
-        """Submit with a JVM that starts quickly meanwhile, if the job is small."""
-        self._quick = quick
-        try:
-            yield
-        finally:
-            self._quick = False
-
-    @contextmanager
-    def _submitting(self, spec: JobSpec, secrets: Mapping[str, str]) -> Iterator[None]:
+    def _submitting(self, spec: JobSpec, secrets: Mapping[str, str], *, small: bool = False) -> Iterator[None]:
         """Set what spark-submit is told for this job, and put back what the author gave.
 
         :param secrets: Spark properties that nobody else may read
@@ -288,7 +281,7 @@ class LoadSubmission(SparkSubmitOperator):
         inherited = self.properties_file or spark_defaults(connection["spark_binary"], environment)
         try:
             with properties_file(secrets, inherited) as path:
-                self._set(spec, path, connection, environment)
+                self._set(spec, path, connection, environment, small=small)
                 self._hook = None
                 yield
         finally:
@@ -296,7 +289,13 @@ class LoadSubmission(SparkSubmitOperator):
                 setattr(self, name, value)
 
     def _set(
-        self, spec: JobSpec, properties: str, connection: Mapping[str, Any], environment: Mapping[str, str]
+        self,
+        spec: JobSpec,
+        properties: str,
+        connection: Mapping[str, Any],
+        environment: Mapping[str, str],
+        *,
+        small: bool,
     ) -> None:
         """Set what spark-submit is told for this job.
 
@@ -318,7 +317,7 @@ class LoadSubmission(SparkSubmitOperator):
             # else Spark's Python is the first one on the PATH, which may lack pyspark
             self.conf.setdefault("spark.pyspark.python", sys.executable)
             self._listen_on_loopback(call)
-        if self._quick and not call.is_cluster and not _chooses_java(call):
+        if small and not call.is_cluster and not _chooses_java(call):
             self.conf["spark.driver.extraJavaOptions"] = QUICK_START
         if call.is_cluster and job_files.is_local(spec.work_dir):
             raise MsSqlCdcError(

@@ -84,8 +84,14 @@ def broadcast_bytes(spark: SparkSession) -> int:
 
 
 def upsert_rows(spark: SparkSession) -> int:
-    """From so many rows on the two commits of a window by key cost less than one MERGE that joins all of them."""
-    return int(spark.conf.get(UPSERT_ROWS, "") or _UPSERT_ROWS)
+    """From so many rows on the two commits of a window by key cost less than one MERGE that joins all of them.
+
+    :raises SpecError: for a property that is no number
+    """
+    said = spark.conf.get(UPSERT_ROWS, "") or str(_UPSERT_ROWS)
+    if not said.isdecimal():
+        raise SpecError(f"the Spark property {UPSERT_ROWS} is {said!r}: expected a number of rows.")
+    return int(said)
 
 
 def _bytes(name: str, text: str, unit: str = "") -> int:

@@ -276,19 +276,14 @@ def small_tables(counts: Sequence[int], targets: Sequence[str], heap: str, round
     tables.measure(counts, targets, heap, rounds)
 
 
-def upserts(
-    sizes: Sequence[int],
-    changes: int,
-    rounds: int,
-    target: str,
-    shape: str,
-    file: Path | None,
-    newest: bool,
-) -> None:
+def upserts(given: argparse.Namespace) -> None:
     """(h) One window into tables of growing size."""
+    from airflow_provider_mssql_cdc.spark.session import UPSERT_ROWS
     from tests.benchmarks import upserts
 
-    upserts.measure(sizes, changes, rounds, target, shape, file, newest=newest)
+    conf = {} if given.upsert_rows is None else {UPSERT_ROWS: str(given.upsert_rows)}
+    (target, *_), (shape, *_), (changes, *_) = given.targets, given.shapes, given.changes
+    upserts.measure(given.rows, changes, given.rounds, target, shape, given.json, newest=given.newest, conf=conf)
 
 
 def main() -> None:
@@ -320,6 +315,9 @@ def main() -> None:
         help="windows of (f); (h) takes one",
     )
     parser.add_argument("--newest", action="store_true", help="(h) changes the newest keys instead of random ones")
+    parser.add_argument(
+        "--upsert-rows", type=int, help="(h) from so many rows on a window is two commits, in the place of the default"
+    )
     parser.add_argument("--json", type=Path, help="file for the seconds of (h)")
     parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
@@ -336,15 +334,7 @@ def main() -> None:
             given.changes, given.targets, given.shapes, given.heap, given.one_transaction
         ),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
-        "upserts": lambda: upserts(
-            given.rows,
-            given.changes[0],
-            given.rounds,
-            given.targets[0],
-            given.shapes[0],
-            given.json,
-            given.newest,
-        ),
+        "upserts": lambda: upserts(given),
     }
     # servers and folders go, too, when a time limit ends this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))

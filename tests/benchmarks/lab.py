@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -87,11 +87,14 @@ class Lab:
 
 
 @contextlib.contextmanager
-def opened(targets: Sequence[str], heap: str) -> Iterator[Lab]:
-    """Start what the targets need."""
+def opened(targets: Sequence[str], heap: str, conf: Mapping[str, str] | None = None) -> Iterator[Lab]:
+    """Start what the targets need.
+
+    :param conf: further settings of the session
+    """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(Sandbox(database=source.DATABASE, capture_interval=0.1))
         database = stack.enter_context(postgres.running()).spec if POSTGRESQL in targets else None
-        spark = stack.enter_context(source.spark_session(server, folder))
+        spark = stack.enter_context(source.spark_session(server, folder, conf))
         yield Lab(server, folder, spark, heap, database)

@@ -84,7 +84,7 @@ def create(server: Sandbox, keys: int, tables: Sequence[str] = (TABLE,)) -> None
 def change(server: Sandbox, keys: int, change_rows: int) -> None:
     """Make so many change rows: half of them inserts, half of them the two images of updates."""
     _insert(server, TABLE, keys, change_rows // 2)
-    for statement in _statements(_UPDATE.format(table=TABLE), 0, change_rows // 4):
+    for statement in _statements(UPDATE.format(table=TABLE), 0, change_rows // 4):
         server.execute(statement)
     server.step()
 
@@ -97,7 +97,7 @@ def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, on
     """
     half, deletes = changes // 2, changes // 8
     statements = [
-        *_statements(_UPDATE.format(table=table), first + half // 2, changes - half - deletes),
+        *_statements(UPDATE.format(table=table), first + half // 2, changes - half - deletes),
         *_statements(f"DELETE FROM {table}", first, deletes),
     ]
     if one_transaction:
@@ -112,7 +112,7 @@ def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, on
     server.step()
 
 
-_UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"
+UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"
 # what is seeded is a transaction by itself
 _COMING = "dbo.coming"
 
@@ -184,8 +184,11 @@ def properties_file(folder: Path, given: Mapping[str, str]) -> Path:
 
 
 @contextlib.contextmanager
-def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
-    """A Spark session with these settings, for all formats."""
+def spark_session(server: Sandbox, folder: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session with these settings, for all formats.
+
+    :param conf: further ones
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # what it prepares is not measured, and Delta would make 50 parts of each log
@@ -193,6 +196,7 @@ def spark_session(server: Sandbox, folder: Path) -> Iterator[SparkSession]:
         **settings(server, folder),
         "spark.driver.memory": "4g",
         "spark.databricks.delta.snapshotPartitions": "2",
+        **(conf or {}),
     }
     # the JVM, with its scratch files, outlives the session: the next one runs in it, too
     path = properties_file(Path(tempfile.mkdtemp()), given)

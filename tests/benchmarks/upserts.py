@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
@@ -24,7 +25,15 @@ _NEWEST = 0.01
 
 
 def measure(
-    sizes: Sequence[int], changes: int, rounds: int, target: str, shape: str, report_to: Path | None, *, newest: bool
+    sizes: Sequence[int],
+    changes: int,
+    rounds: int,
+    target: str,
+    shape: str,
+    report_to: Path | None,
+    *,
+    newest: bool,
+    conf: Mapping[str, str],
 ) -> None:
     """(h) One window of changes into tables of these sizes, in a warm session, each time from the same snapshot.
 
@@ -32,11 +41,12 @@ def measure(
 
     :param sizes: rows of each table
     :param newest: the changes are of the newest hundredth of the keys, instead of random ones
+    :param conf: further settings of Spark
     :param report_to: file that gets a list of the seconds as JSON
     """
     found = []
     for size in sizes:
-        with opened([target], "4g") as lab:
+        with opened([target], "4g", conf) as lab:
             loads = lab.loads((source.TABLE,), target, shape)
             plan, table = _prepare(lab, loads, size, changes, target, shape, newest=newest)
             spark, snapshot = lab.spark, _snapshot(lab.spark, table, target)
@@ -82,7 +92,7 @@ def _prepare(
     table = ".".join(name) if target == ICEBERG else f"delta.`{lab.folder}/delta_{shape}/{name[-1]}`"
     _fill(lab.spark, table, size, shape)
     for ids, statement in (
-        (old[:updates], "UPDATE {table} SET amount = amount + 1, name = N'changed', total = total + 1"),
+        (old[:updates], source.UPDATE),
         (old[updates:], "DELETE FROM {table}"),
     ):
         for start in range(0, len(ids), 1000):
@@ -96,7 +106,7 @@ def _prepare(
 def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
     """Give a table all rows that its source does not have, and mix them all."""
     there = spark.table(table).localCheckpoint()
-    data = {
+    values = {
         "id": "CAST(id AS INT)",
         "customer": "CAST(id % 1000003 AS INT)",
         "region": "concat('region-', id % 100)",
@@ -110,7 +120,6 @@ def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
         "code": "lpad(CAST(id % 1000003 AS STRING), 8, '0')",
         "total": "id % 1000003 * 1000003",
     }
-    values = dict(data)
     if shape != MIRROR:
         low = there.select("_from_lsn").first()[0]
         values |= {"_from_lsn": f"'{low}'", "_unknown": "CAST(array() AS ARRAY<STRING>)"}
@@ -125,13 +134,7 @@ def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
         mixed.write.format("delta").mode("overwrite").insertInto(table)
     else:
         # each of these tasks writes a file
-        mixed.writeTo(table).option("distribution-mode", "none").overwrite(_always())
-
-
-def _always():  # type: ignore[no-untyped-def]
-    from pyspark.sql import functions as F
-
-    return F.lit(True)
+        mixed.writeTo(table).option("distribution-mode", "none").overwrite(F.lit(True))
 
 
 def _snapshot(spark: SparkSession, table: str, target: str) -> int:

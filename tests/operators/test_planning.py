@@ -108,7 +108,6 @@ def test_a_checkpoint_that_only_knows_a_failure_says_no_more_of_the_instance_tha
 
 @pytest.mark.parametrize(("rows", "small"), [(5, True), (4, False), (0, False)])
 def test_a_small_run_has_few_change_rows_in_all_tables_together(group: Group, rows: int, small: bool) -> None:
-    """An update has two."""
     group.loaded(A, B)
     # an update has two images
     group.change(

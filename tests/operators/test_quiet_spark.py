@@ -28,7 +28,7 @@ def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def submitted(*, small: bool = False, spec: JobSpec = SPEC, **given: Any) -> tuple[set[str], dict[str, str]]:
     """The settings and the environment with which an operator calls spark-submit."""
     operator = MsSqlCdcLoadOperator(task_id="load", tables=["a.b"], target="iceberg://lake/x", packages="", **given)
-    with operator._starting_quickly(small), operator._submitting(spec, {}):
+    with operator._submitting(spec, {}, small=small):
         hook = operator._get_hook()
         command = hook._build_spark_submit_command("job.py")
         environment = dict(hook._env_vars or {})

@@ -204,15 +204,9 @@ def test_a_main_in_the_middle_of_a_window_is_refused_until_it_is_rolled_back(new
     target = new()
     assert target.commit(target.state(), Write(local(target._session, [(1, "a", 1)], DDL)), marker(1))
     assert put(target, 2, [(1, "b", 1, "U"), (2, "b", 2, "I")])
-    (part,) = target._session.sql(
-        f"SELECT snapshot_id FROM {target.sql_name}.snapshots WHERE summary['{PART}'] IS NOT NULL"
-    ).collect()
-    call = f"CALL lake.system.rollback_to_snapshot(table => '{target.sql_name}', snapshot_id => {part[0]})"
-    target._session.sql(call)
+    roll_back_to_part(target)
     # compaction does not make a whole of it
-    target._session.sql(
-        f"CALL lake.system.rewrite_data_files(table => '{target.sql_name}', options => map('rewrite-all', 'true'))"
-    )
+    compact(target)
 
     with pytest.raises(TargetError, match="holds a part of a window") as refused:
         target.state()
@@ -228,18 +222,22 @@ def test_a_main_in_the_middle_of_a_window_whose_beginning_is_gone(new):
     target = new()
     assert target.commit(target.state(), Write(local(target._session, [(1, "a", 1)], DDL)), marker(1))
     assert put(target, 2, [(1, "b", 1, "U"), (2, "b", 2, "I")])
-    (part,) = target._session.sql(
-        f"SELECT snapshot_id FROM {target.sql_name}.snapshots WHERE summary['{PART}'] IS NOT NULL"
-    ).collect()
-    target._session.sql(
-        f"CALL lake.system.rollback_to_snapshot(table => '{target.sql_name}', snapshot_id => {part[0]})"
-    )
+    roll_back_to_part(target)
     expire(target)
 
     with pytest.raises(TargetError, match="holds a part of a window") as refused:
         target.state()
     assert "reset" in (refused.value.advice or "")
     assert "CALL" not in (refused.value.advice or "")
+
+
+def roll_back_to_part(target):
+    (part,) = target._session.sql(
+        f"SELECT snapshot_id FROM {target.sql_name}.snapshots WHERE summary['{PART}'] IS NOT NULL"
+    ).collect()
+    target._session.sql(
+        f"CALL lake.system.rollback_to_snapshot(table => '{target.sql_name}', snapshot_id => {part[0]})"
+    )
 
 
 def expire(target):
@@ -343,22 +341,20 @@ def test_an_updated_row_keeps_its_row_id(new):
 
 @pytest.mark.parametrize("partition_by", [(), ("code",), ("bucket(4, id)",)])
 def test_a_window_writes_at_most_one_file_more_for_each_partition(new, spark, partition_by):
-    files = {}
-    for number, mode in enumerate((ON_READ, {**ON_READ, "one": "merge"})):
-        target = new(properties=mode, partition_by=partition_by)
-        session = target._session
+    files = []
+    # by two commits, and by one MERGE
+    for least in ("0", "1000"):
+        target = new(partition_by=partition_by)
         rows = [(n, f"c{n % 3}", n) for n in range(60)]
-        assert target.commit(target.state(), Write(local(session, rows, DDL)), marker(1))
+        assert target.commit(target.state(), Write(local(target._session, rows, DDL)), marker(1))
         before = _files(target)
+        target._session.conf.set(UPSERT_ROWS, least)
         changes = [(n, f"c{n % 3}", -n, "U") for n in range(40, 80)]
-        if number:
-            write = merge(local(session, changes, f"{DDL}, _op STRING").repartition(8), ["id"])
-            target._merge(target.sql_name, session.table(target.sql_name).columns, write, {})
-        else:
-            write = merge(local(session, changes, f"{DDL}, _op STRING").repartition(8), ["id"])
-            assert target.commit(target.state(), write, marker(2))
+        write = merge(local(target._session, changes, f"{DDL}, _op STRING").repartition(8), ["id"])
+        assert target.commit(target.state(), write, marker(2))
+        assert any(part for _, part, _ in commits(target)) == (least == "0")
         assert held(target) == model(rows, changes, lambda row: row[0])
-        files[number] = {p: len(f - before.get(p, set())) for p, f in _files(target).items()}
+        files.append({p: len(f - before.get(p, set())) for p, f in _files(target).items()})
         spark.sql(f"DROP TABLE {target.sql_name} PURGE")
     assert all(files[0][partition] <= files[1].get(partition, 0) + 1 for partition in files[0])
 
@@ -432,3 +428,8 @@ def test_how_much_is_broadcast(spark, properties, expected):
             broadcast_bytes(Given)
     else:
         assert broadcast_bytes(Given) == expected
+
+
+def test_a_number_of_rows_that_is_none(new):
+    with pytest.raises(SpecError, match=UPSERT_ROWS):
+        put(new(), 1, [(1, "a", 1, "I")], options={UPSERT_ROWS: "many"})

@@ -190,7 +190,7 @@ class History(SinkRows):
     def _known_of(
         self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]
     ) -> DataFrame | None:
-        """The same of the keys that need it."""
+        """What the history knows of the keys that have events, where CDC left a LOB out of some."""
         known = self.known(window, target_rows, gaps)
         return None if known is None else self.table.known_of(known, staged, window)
 

@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.session import upsert_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, computed
+from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, as_settings, computed, written_to
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,
@@ -222,14 +222,11 @@ class IcebergTable(LakeTable):
             return part
 
     def _merge(self, target: str, columns: Sequence[str], write: Write, properties: Mapping[str, str]) -> None:
-        # MERGE takes snapshot properties from the session alone.
-        with settings(self._session, {f"spark.sql.iceberg.snapshot-property.{k}": v for k, v in properties.items()}):
+        with settings(self._session, as_settings(properties)):
             merge(self._session, target, columns, write)
 
     def _add_or_replace(self, target: str, columns: Sequence[str], write: Write, properties: Mapping[str, str]) -> None:
-        writer = write.rows.select(*map(quoted, columns)).writeTo(target)
-        for name, value in properties.items():
-            writer = writer.option(f"snapshot-property.{name}", value)
+        writer = written_to(target, write.rows.select(*map(quoted, columns)), properties)
         if write.old is OldRows.NONE:
             writer.append()
         else:

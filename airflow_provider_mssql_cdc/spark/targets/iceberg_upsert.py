@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriterV2, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
@@ -43,6 +43,22 @@ PART = "mssql_cdc.part"
 
 _WIDTH = 16
 """Bytes that a value takes in memory beside those of its text."""
+
+
+def as_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the snapshot that a MERGE makes, which takes them from the session alone."""
+    return {f"spark.sql.iceberg.snapshot-property.{name}": value for name, value in properties.items()}
+
+
+def written_to(target: str, rows: DataFrame, properties: Mapping[str, str]) -> DataFrameWriterV2:
+    """A writer of rows, with properties of the snapshot that it makes.
+
+    :param target: the table, or a branch of it, in Spark SQL
+    """
+    writer = rows.writeTo(target)
+    for name, value in properties.items():
+        writer = writer.option(f"snapshot-property.{name}", value)
+    return writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +118,7 @@ class Upsert:
 
     def update(self, write: Write, changes: Changes, properties: Mapping[str, str]) -> None:
         """Update and delete the rows whose keys are there, in a commit with these properties."""
-        said = {f"spark.sql.iceberg.snapshot-property.{name}": value for name, value in properties.items()}
-        with settings(self.session, {**said, **_joined(changes)}):
+        with settings(self.session, {**as_settings(properties), **_joined(changes)}):
             # a view that is dropped takes what is kept of the very same plan along
             write = dataclasses.replace(write, rows=changes.rows.select("*"))
             merge(self.session, self.branch, self.columns, write, within=changes.within, inserts=False)
@@ -127,17 +142,15 @@ class Upsert:
         if self.session.conf.get("spark.sql.adaptive.enabled") == "true":
             # of a table without partitions each task would write a file of its own, however small
             rows = rows.hint("rebalance")
-        writer = rows.writeTo(self.branch)
-        for name, value in properties.items():
-            writer = writer.option(f"snapshot-property.{name}", value)
-        writer.append()
+        written_to(self.branch, rows, properties).append()
 
     def _updated(self, key: Sequence[str], snapshot: int) -> DataFrame | None:
         """The keys in the files that the update has added, which are all that were there; None if they cannot be read.
 
         In merge-on-read mode an updated row is written anew, and no other one is (docs: Iceberg, row-level operations).
         """
-        expected = [self.session.table(self.table).schema[name] for name in key]
+        schema = self.session.table(self.table).schema
+        expected = [schema[name] for name in key]
         files = self.session.sql(
             "SELECT data_file.file_path AS path, data_file.file_format AS format, data_file.record_count AS records"
             f" FROM {self.table}.entries VERSION AS OF {snapshot}"

@@ -306,6 +306,36 @@ def test_a_branch_that_others_drop_while_it_is_written(new, monkeypatch, moment)
     assert held(target) == [(1, "b", 1), (2, "b", 2)]
 
 
+def test_a_branch_that_a_commit_has_made_anew_is_not_believed(new, monkeypatch):
+    target, other = new(), new()
+    assert target.commit(target.state(), Write(local(target._session, [(1, "a", 1)], DDL)), marker(1))
+    changes, real = [(1, "b", 1, "U"), (2, "b", 2, "I")], IcebergTable._fast_forward
+
+    def made_anew(self, branch, state, part):
+        for change in (f"DROP BRANCH `{branch}`", f"CREATE BRANCH `{branch}` AS OF VERSION {state.snapshot}"):
+            other._session.sql(f"ALTER TABLE {other.sql_name} {change}")
+        # what the append alone has written
+        other._session.sql(f"INSERT INTO {other.sql_name}.`branch_{branch}` VALUES (2, 'b', 2)")
+        return real(self, branch, state, part)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IcebergTable, "_fast_forward", made_anew)
+        assert not put(target, 2, changes)
+    assert held(target) == [(1, "a", 1)]
+    assert put(target, 2, changes)
+    assert held(target) == [(1, "b", 1), (2, "b", 2)]
+
+
+def test_a_key_that_looks_like_a_variable_is_itself(new):
+    """The least of the window's keys: what stood in its place would be greater."""
+    target, ddl = new((TargetColumn("k", "STRING", "{}"), TargetColumn("n", "INT", "{}"))), "k STRING, n INT"
+    assert put(target, 1, [("${env:HOME}", 0, "I"), ("b", 0, "I")], ["k"], ddl)
+
+    assert put(target, 2, [("${env:HOME}", 1, "U"), ("b", 1, "U")], ["k"], ddl)
+
+    assert held(target) == [("${env:HOME}", 1), ("b", 1)]
+
+
 def _branches(target):
     return [row["name"] for row in target._session.sql(f"SELECT name FROM {target.sql_name}.refs").collect()]
 

@@ -118,6 +118,17 @@ def test_both_sides_of_what_is_broadcast(new, options, nullable):
     assert ("might_contain" in merges[0]) == bool(options)
 
 
+def test_the_changes_are_computed_once(new):
+    target = new()
+    assert put(target, 1, [(n, f"old {n}", n, "I") for n in range(20)])
+
+    plans = plans_of(target._session, lambda: put(target, 2, [(n, "new", n, "U") for n in range(10, 30)]))
+
+    writes = [plan for plan in plans if "WriteDelta" in plan or "AppendData" in plan]
+    assert len(writes) == 2
+    assert all("InMemoryTableScan" in plan for plan in writes)
+
+
 def test_a_key_that_is_there_twice_hides_none_that_is_missing(new):
     target = new()
     rows = [(1, "twice", 1), (1, "twice", 2), (2, "once", 3)]

@@ -79,7 +79,9 @@ class Mirror(SinkRows):
         events = self.table.events(staged, window, known)
         unenforced = self.table.unenforced_key
         if unenforced:
-            last = unenforced.changes(events, target_rows, few=self.table.few(staged, window))
+            few = self.table.few(staged, window)
+            there = self.table.computed(by_keys_of(target_rows, events, self.table.key, "left_semi", broadcast=few))
+            last = unenforced.changes(events, there)
         else:
             last = last_per_key(events, self.table.key)
         changes = self._kept(last)

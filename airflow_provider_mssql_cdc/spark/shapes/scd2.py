@@ -56,7 +56,8 @@ class Versions(SinkRows):
         now = self.still_open(target_rows)
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
         events = self.table.events(staged, window, self.table.known_of(known, staged, window))
-        return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
+        ended = self.table.computed(self._ended(now, events, few=self.table.few(staged, window)))
+        return self._puts([self._of_events(events), ended])
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """A version of before the gap that changed while the table was copied counts up to that change, though it may

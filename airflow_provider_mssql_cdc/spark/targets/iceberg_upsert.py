@@ -119,8 +119,8 @@ class Upsert:
     def update(self, write: Write, changes: Changes, properties: Mapping[str, str]) -> None:
         """Update and delete the rows whose keys are there, in a commit with these properties."""
         with settings(self.session, {**as_settings(properties), **_joined(changes)}):
-            # a view that is dropped takes what is kept of the very same plan along
-            write = dataclasses.replace(write, rows=changes.rows.select("*"))
+            # A view that is dropped takes along what is kept of its plan; this is another one (tried: Spark 4.1.4).
+            write = dataclasses.replace(write, rows=changes.rows.where(F.lit(True)))
             merge(self.session, self.branch, self.columns, write, within=changes.within, inserts=False)
 
     def to_add(self, write: Write, changes: Changes, snapshot: int) -> DataFrame:

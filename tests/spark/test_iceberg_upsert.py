@@ -118,15 +118,29 @@ def test_both_sides_of_what_is_broadcast(new, options, nullable):
     assert ("might_contain" in merges[0]) == bool(options)
 
 
-def test_the_changes_are_computed_once(new):
+@pytest.mark.parametrize("of_target", [False, True])
+def test_the_changes_are_computed_once(new, of_target):
     target = new()
     assert put(target, 1, [(n, f"old {n}", n, "I") for n in range(20)])
+    state = target.state()
+    rows = local(target._session, [(n, "new", "U") for n in range(10, 30)], "id INT, code STRING, _op STRING")
+    if of_target:
+        rows = rows.join(target.rows(state).select("id", "amount"), "id", "left")
+    else:
+        rows = rows.selectExpr("*", "CAST(id AS BIGINT) AS amount")
 
-    plans = plans_of(target._session, lambda: put(target, 2, [(n, "new", n, "U") for n in range(10, 30)]))
+    write = merge(rows.select("id", "code", "amount", "_op"), ("id",), of_target=of_target)
+    plans = plans_of(target._session, lambda: target.commit(state, write, marker(2)))
 
     writes = [plan for plan in plans if "WriteDelta" in plan or "AppendData" in plan]
     assert len(writes) == 2
     assert all("InMemoryTableScan" in plan for plan in writes)
+    if of_target:
+        assert all("Scan ExistingRDD" in plan for plan in writes)
+    expected = {(n, f"old {n}", n) for n in range(10)} | {
+        (n, "new", n if n < 20 or not of_target else None) for n in range(10, 30)
+    }
+    assert set(held(target)) == expected
 
 
 def test_a_key_that_is_there_twice_hides_none_that_is_missing(new):

@@ -60,6 +60,7 @@ class Mirror(SinkRows):
             self.table.key,
             OldRows.OF_KEY,
             nullable_key=self.table.nullable_key,
+            of_target=self.table.unenforced_key is not None,
         )
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
@@ -79,9 +80,7 @@ class Mirror(SinkRows):
         events = self.table.events(staged, window, known)
         unenforced = self.table.unenforced_key
         if unenforced:
-            few = self.table.few(staged, window)
-            there = self.table.computed(by_keys_of(target_rows, events, self.table.key, "left_semi", broadcast=few))
-            last = unenforced.changes(events, there)
+            last = unenforced.changes(events, target_rows, few=self.table.few(staged, window))
         else:
             last = last_per_key(events, self.table.key)
         changes = self._kept(last)

@@ -56,8 +56,7 @@ class Versions(SinkRows):
         now = self.still_open(target_rows)
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
         events = self.table.events(staged, window, self.table.known_of(known, staged, window))
-        ended = self.table.computed(self._ended(now, events, few=self.table.few(staged, window)))
-        return self._puts([self._of_events(events), ended])
+        return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
 
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """A version of before the gap that changed while the table was copied counts up to that change, though it may
@@ -141,4 +140,4 @@ class Versions(SinkRows):
 
     def _puts(self, parts: list[DataFrame]) -> Write:
         rows = reduce(DataFrame.unionByName, parts).withColumn("_op", F.lit("U"))
-        return Write(rows, self.version_key, OldRows.OF_KEY, nullable_key=self.table.nullable_key)
+        return Write(rows, self.version_key, OldRows.OF_KEY, nullable_key=self.table.nullable_key, of_target=True)

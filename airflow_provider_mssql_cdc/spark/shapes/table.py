@@ -100,11 +100,9 @@ class TableRows:
         enforced = self.spec.unique_key
         moves = counts.key_changed > 0
         events = resolve(events, known, self.key, self.lobs, self.position, enforced=enforced, moves=moves)
-        return events if once else self.computed(events)
-
-    def computed(self, rows: DataFrame) -> DataFrame:
-        """Rows, computed once. What Spark keeps by itself of a table's rows is gone with the next commit to it."""
-        return rows if self.scratch is None else write_rows(rows, f"{self.scratch}/{secrets.token_hex(8)}").rows()
+        if once or self.scratch is None:
+            return events
+        return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
 
     def known_of(self, known: DataFrame, staged: Staged, window: Window) -> DataFrame:
         """What of a target's rows is known of the keys that have events, where CDC left a LOB out of some."""

@@ -44,15 +44,16 @@ class UnenforcedKey:
     position: str
     has_lobs: bool
 
-    def changes(self, events: DataFrame, target_rows: DataFrame) -> DataFrame:
+    def changes(self, events: DataFrame, target_rows: DataFrame, *, few: bool = False) -> DataFrame:
         """One event for each key that changed: of the row that is left, or one that says that it is gone.
 
         :param events: staged rows of a window, with all before images
-        :param target_rows: the mirror's rows with the keys of the events, those of before the window
+        :param target_rows: the mirror's rows, those of before the window
+        :param few: the keys of the events can be broadcast
         :raises KeyRequiredError: if several rows are left of one key
         :raises TargetError: if a column's value is not sure, since a row with the same other columns had the key too
         """
-        by_key = self._beside_target_rows(events, target_rows)
+        by_key = self._beside_target_rows(events, by_keys_of(target_rows, events, self.key, "left_semi", broadcast=few))
         self._refuse(by_key)
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 

@@ -69,12 +69,14 @@ class Write:
         ``_op``: D or B delete
     :param key: columns that identify a row, for old rows by their key
     :param nullable_key: whether a key column may be NULL
+    :param of_target: the rows are computed from the target's: what Spark keeps of them is gone with a commit to it
     """
 
     rows: DataFrame
     key: Sequence[str] = ()
     old: OldRows = OldRows.NONE
     nullable_key: bool = False
+    of_target: bool = False
 
 
 class TargetTable(Protocol):

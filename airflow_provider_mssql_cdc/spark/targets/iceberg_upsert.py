@@ -85,7 +85,11 @@ def computed(write: Write, columns: Sequence[str]) -> Iterator[Changes]:
 
     :param columns: of the table
     """
-    rows = write.rows.select(*map(column, columns), F.col("_op")).persist(StorageLevel.DISK_ONLY)
+    rows = write.rows.select(*map(column, columns), F.col("_op"))
+    if write.of_target:
+        # no join knows the size of these rows, so that they are kept as well
+        rows = rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    rows.persist(StorageLevel.DISK_ONLY)
     try:
         fields = {field.name: field for field in rows.schema.fields}
         key = [fields[name] for name in write.key]

@@ -53,9 +53,9 @@ def changes(target: Table, rows: list[tuple]) -> DataFrame:
     return local(target._session, rows, DDL + ", _op STRING, _n BIGINT")
 
 
-def merge(rows: DataFrame, key: Sequence[str], *, nullable_key: bool = False) -> Write:
+def merge(rows: DataFrame, key: Sequence[str], *, nullable_key: bool = False, of_target: bool = False) -> Write:
     """A write that puts and deletes by key."""
-    return Write(rows, key, OldRows.OF_KEY, nullable_key=nullable_key)
+    return Write(rows, key, OldRows.OF_KEY, nullable_key=nullable_key, of_target=of_target)
 
 
 def replace(rows: DataFrame) -> Write:

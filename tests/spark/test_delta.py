@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.targets import Write
+from airflow_provider_mssql_cdc.spark.targets import Write, delta
 from airflow_provider_mssql_cdc.spark.targets.delta import MARKER, DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.support.spark.model import lsn
@@ -332,3 +332,27 @@ def test_a_merge_beside_a_foreign_change_of_the_same_rows_is_decided_again(table
 
     assert done == [True]
     assert contents(table()) == [(1, "A", 1)]
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_the_list_of_files_has_as_many_partitions_as_the_table_is_long(table, monkeypatch, forgotten):
+    monkeypatch.setattr(delta, "_FILES_OF_A_PARTITION", 2)
+    for position in range(1, 5):
+        one = table()
+        assert one.commit(one.state(), Write(frame(one, [(position, "a", 1)]).repartition(1)), marker(position))
+    target = later(table, 0, oldest=2 if forgotten else 0)
+    target._session.conf.unset("spark.databricks.delta.snapshotPartitions")
+    target._open()
+
+    assert target.state().marker == marker(4)
+    assert target._session.conf.get("spark.databricks.delta.snapshotPartitions") == "4"
+
+
+def test_who_has_set_the_number_of_these_partitions_knows(table):
+    target = table()
+    target._session.conf.set("spark.databricks.delta.snapshotPartitions", "7")
+    target._open()
+
+    target.state()
+
+    assert target._session.conf.get("spark.databricks.delta.snapshotPartitions") == "7"

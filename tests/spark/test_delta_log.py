@@ -8,15 +8,16 @@ import json
 import pytest
 from pyspark.sql import Row
 
-from airflow_provider_mssql_cdc.spark.targets.delta_log import UnclearMomentError, commits_of, line
+from airflow_provider_mssql_cdc.spark.targets.delta_log import UnclearMomentError, commits_of, line, most_files
 
 
-def row(version, hour, operation="WRITE", load=None, /, **parameters):
+def row(version, hour, operation="WRITE", load=None, metrics=None, /, **parameters):
     return Row(
         version=version,
         timestamp=datetime.datetime(2026, 5, 1) + datetime.timedelta(hours=hour),
         operation=operation,
         operationParameters=parameters,
+        operationMetrics=metrics,
         userMetadata=json.dumps({"mssql_cdc": {"attempt": f"a{version}", "marker": {}}}) if load else None,
     )
 
@@ -77,3 +78,13 @@ def test_too_many_versions_are_left_to_a_person():
 
     with pytest.raises(UnclearMomentError):
         line(commits_of(rows), 300, lambda one, other: other == 7)
+
+
+def test_how_many_files_a_table_can_have_is_added_up():
+    rows = [row(0, 0, "CREATE TABLE"), row(1, 1, "WRITE", None, {"numFiles": "3", "numOutputRows": "9"})]
+    rows.append(row(2, 2, "MERGE", None, {"numTargetFilesAdded": "2", "numTargetFilesRemoved": "1"}))
+    rows.append(row(3, 3, "OPTIMIZE", None, {"numAddedFiles": "1", "numRemovedFiles": "5"}))
+
+    assert most_files(commits_of(rows)) == 6
+    assert most_files(commits_of(rows[1:])) is None
+    assert most_files(commits_of([*rows, row(4, 4, "CLONE", None, {})])) is None

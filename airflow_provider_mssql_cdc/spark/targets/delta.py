@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.spark.targets.delta_log import (
     UnclearMomentError,
     commits_of,
     line,
+    most_files,
 )
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
 from airflow_provider_mssql_cdc.spark.targets.sql import (
@@ -54,6 +55,11 @@ only met where the log has forgotten that load, which then was 30 days ago.
 """
 
 _CONF = "spark.databricks.delta."
+
+_PARTITIONS = f"{_CONF}snapshotPartitions"
+_PARTITIONS_UNTIL_KNOWN = 8
+_MOST_PARTITIONS = 50
+_FILES_OF_A_PARTITION = 10_000
 
 _MISSING = frozenset(
     {
@@ -123,6 +129,7 @@ class DeltaTable(LakeTable):
         if not self.exists():
             return State(exists=False, snapshot=None, marker=None, is_empty=True)
         commits = self._commits()
+        self._spread(commits)
         state, marked = self._look(commits)
         if marked is not None and _now() - marked.time >= _REMEMBER_AFTER:
             self._remember(marked, commits)
@@ -181,6 +188,21 @@ class DeltaTable(LakeTable):
 
     def _open(self) -> None:
         self._compared: dict[tuple[int, int], bool] = {}
+        self._spreads = self._session.conf.get(_PARTITIONS, None) is None
+
+    def _spread(self, commits: Mapping[int, Commit]) -> None:
+        """Let Delta compute the list of the table's files in as many partitions as it is long.
+
+        It takes 50 by default for each version that it looks at (docs: Delta, ``snapshotPartitions``); who has set
+        another number knows.
+        """
+        if self._spreads:
+            self._spreads = False
+            self._session.conf.set(_PARTITIONS, str(_PARTITIONS_UNTIL_KNOWN))
+            files = most_files(commits)
+            if files is None:
+                files = self._session.sql(f"DESCRIBE DETAIL {self.sql_name}").collect()[0]["numFiles"]
+            self._session.conf.set(_PARTITIONS, str(min(2 + files // _FILES_OF_A_PARTITION, _MOST_PARTITIONS)))
 
     def _transact(self, write: Write, load: Mapping[str, Any]) -> None:
         """Write with what the commit says of itself, by its transaction version."""
@@ -225,7 +247,8 @@ class DeltaTable(LakeTable):
         history = self._session.sql(f"DESCRIBE HISTORY {self.sql_name}")
         # as the session sees it, which is in UTC; a timestamp would come in the zone of this process
         time = F.col("timestamp").cast("timestamp_ntz").alias("timestamp")
-        rows = history.select("version", time, "operation", "operationParameters", "userMetadata").collect()
+        said = ("version", time, "operation", "operationParameters", "operationMetrics", "userMetadata")
+        rows = history.select(*said).collect()
         return commits_of(rows)
 
     def _look(self, commits: Mapping[int, Commit]) -> tuple[State, Commit | None]:

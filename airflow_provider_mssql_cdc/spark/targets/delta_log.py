@@ -42,6 +42,7 @@ class Commit:
     :param back_to: the version that a RESTORE went back to; several where the log names a moment, not its time zone
     :param load: what a commit of this package says of itself: ``attempt``, ``txn``, ``marker``, and ``follows``, the
         attempt whose marker it found; None there is a table without marker
+    :param files_added: data files that it wrote, or brought back; None where the log does not tell
     """
 
     version: int
@@ -49,6 +50,7 @@ class Commit:
     operation: str
     back_to: tuple[int, ...]
     load: Mapping[str, Any] | None
+    files_added: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,21 @@ def commits_of(rows: Sequence[Row]) -> dict[int, Commit]:
     times = {row["version"]: row["timestamp"] for row in rows}
     return {
         row["version"]: Commit(
-            row["version"], row["timestamp"], row["operation"], _back_to(row, times), _load(row["userMetadata"])
+            row["version"],
+            row["timestamp"],
+            row["operation"],
+            _back_to(row, times),
+            _load(row["userMetadata"]),
+            _files_added(row),
         )
         for row in rows
     }
+
+
+def most_files(commits: Mapping[int, Commit]) -> int | None:
+    """As many files as the table can have at most; None where the log does not know all of its commits."""
+    added = [commit.files_added for commit in commits.values()]
+    return None if 0 not in commits or None in added else sum(number or 0 for number in added)
 
 
 def line(commits: Mapping[int, Commit], version: int, same: Callable[[int, int], bool]) -> Line:
@@ -143,6 +156,21 @@ def _back_to(row: Row, times: Mapping[int, datetime.datetime]) -> tuple[int, ...
         return tuple(others)
     # the log forgets its oldest commits, and the table may have been restored to one of them
     return (min(times) - 1 if first is None else first, *others)
+
+
+_FILES_ADDED = ("numFiles", "numAddedFiles", "numTargetFilesAdded", "numRestoredFiles")
+"""Metrics of the operations that add files (docs: Delta, operation metrics keys)."""
+
+_WITHOUT_FILES = frozenset(
+    {"CREATE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "VACUUM START", "VACUUM END"}
+)
+
+
+def _files_added(row: Row) -> int | None:
+    if row["operation"] in _WITHOUT_FILES:
+        return 0
+    metrics = row["operationMetrics"] or {}
+    return next((int(metrics[name]) for name in _FILES_ADDED if name in metrics), None)
 
 
 def _load(metadata: str | None) -> Mapping[str, Any] | None:

@@ -22,8 +22,9 @@ from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.session import upsert_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
+from airflow_provider_mssql_cdc.spark.targets.changes import computed
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, as_settings, computed, written_to
+from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, as_settings, written_to
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,

@@ -18,8 +18,6 @@ from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 
 ORDERS = {**SHOP, "tables": ["sales.orders"]}
 FOLDER = "file://{{ var.value.shop_warehouse }}"
-# Delta reads the list of a table's files in 50 parts, which are too many for a small one.
-DELTA = {**SPARK, "spark.databricks.delta.snapshotPartitions": "2"}
 
 ALL = ["mirror", "history", "scd2", "transactions"]
 WITHOUT_VERSIONS = ["mirror", "history", "transactions"]
@@ -27,7 +25,7 @@ GROWING = ["history", "transactions"]
 
 TARGETS = {
     "iceberg": {"target": "iceberg://lake/shop", "shapes": ALL, "conf": LAKE},
-    "delta": {"target": f"delta+{FOLDER}/delta", "shapes": ALL, "conf": DELTA},
+    "delta": {"target": f"delta+{FOLDER}/delta", "shapes": ALL, "conf": SPARK},
     "parquet": {"target": f"parquet+{FOLDER}/parquet", "shapes": GROWING, "conf": SPARK},
     "postgresql": {"target": "postgresql://postgres_default/shop", "shapes": WITHOUT_VERSIONS, "conf": SPARK},
 }

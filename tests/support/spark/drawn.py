@@ -14,7 +14,8 @@ from airflow_provider_mssql_cdc.spark.shapes.history import History
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
 from airflow_provider_mssql_cdc.spark.shapes.scd2 import Versions
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
-from airflow_provider_mssql_cdc.spark.sources.cdc.query import raw_schema
+from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import RAW_COLUMNS, raw_schema
 from tests.support.spark import model
 from tests.support.spark.rows import local
 
@@ -88,3 +89,16 @@ class Copied:
 def copied(session, rows):
     """Rows as they are copied from the table."""
     return local(session, rows, DDL)
+
+
+WITHOUT_LOBS = model.table_spec(columns=model.COLUMNS[:3], unique_key=False)
+"""A table with a key that the server does not enforce, and nothing that CDC leaves out."""
+
+
+def staged_as(spec, session, folder, rows, window):
+    """Stage rows of the first columns, as they are read where the user chose the key; with the table."""
+    mappings = map_columns(spec.name, spec.schema)
+    width = len(RAW_COLUMNS) + len(spec.schema.columns)
+    raw = frame(session, [row[:width] for row in rows], mappings)
+    staged = stage(raw, spec.schema, mappings, [window], str(folder / "events"), history=True)
+    return TableRows(spec, mappings, "UTC"), staged

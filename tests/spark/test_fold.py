@@ -176,6 +176,8 @@ def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
 @given(seeds)
 def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_factory, seed):
     captures, low, high = draw(seed, enforced=False)
+    # an empty window would show nothing
+    high = max(high, low + 20)
     session, window = table_session(spark), Window(model.lsn(low), model.lsn(high))
     rows = model.raw_rows(captures, low, high)
     table, staged = staged_as(PASSED_ON, session, tmp_path_factory.mktemp("staged"), rows, window)
@@ -199,8 +201,7 @@ def test_a_lob_is_not_taken_from_another_row_that_had_the_key(spark, tmp_path_fa
         assert {n: event[n] for n in model.NAMES if n not in event["_unknown"]} == {
             n: value for n, value in image.items() if n not in event["_unknown"]
         }
-    # a window may be empty, or have few events
-    assert len(events) < 100 or sum(not event["_unknown"] for event in events) > len(events) / 2
+    assert sum(not event["_unknown"] for event in events) > len(events) / 2
 
 
 def raw(position, command, operation, id_, name, changed=(), h=1):

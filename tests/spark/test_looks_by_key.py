@@ -6,18 +6,15 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
-from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from tests.support.spark import model
 from tests.support.spark.drawn import (
     DDL,
-    MAPPINGS,
-    SPEC,
     WITHOUT_LOBS,
     before,
     draw,
-    frame,
     mirror_of,
     staged_as,
+    staged_events,
     versions_of,
 )
 from tests.support.spark.plans import plans_of, scans, shuffled_scans
@@ -57,12 +54,6 @@ def looked_up(session, target, write):
             columns = re.search(r"Output \[\d+\]: \[(.*?)\]\n", scan)[1]
             found.append(tuple(sorted(name.partition("#")[0] for name in columns.split(", "))))
     return found
-
-
-def staged_events(session, folder, captures, low, high):
-    window = Window(model.lsn(low), model.lsn(high))
-    rows = frame(session, model.raw_rows(captures, low, high))
-    return window, stage(rows, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
 
 
 def test_a_mirror_reads_key_and_lobs_of_what_cdc_left_out(spark, tmp_path, target):

@@ -25,6 +25,7 @@ from tests.support.spark.drawn import (
     frame,
     mirror_of,
     seeds,
+    staged_events,
     versions_of,
 )
 from tests.support.spark.rows import local
@@ -36,12 +37,6 @@ VERSIONS = (
 )
 NAMES = (*model.NAMES, "_from_lsn", "_to_lsn", "_from_ts", "_to_ts")
 EARLIER, LONG_AGO = str(model.lsn(3)), str(model.lsn(2))
-
-
-def staged_events(session, folder, captures, low, high):
-    window = Window(model.lsn(low), model.lsn(high))
-    rows = frame(session, model.raw_rows(captures, low, high))
-    return window, stage(rows, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
 
 
 def time_of(position):

@@ -198,9 +198,9 @@ class DeltaTable(LakeTable):
         """
         if self._spreads:
             self._spreads = False
-            self._session.conf.set(_PARTITIONS, str(_PARTITIONS_UNTIL_KNOWN))
             files = most_files(commits)
             if files is None:
+                self._session.conf.set(_PARTITIONS, str(_PARTITIONS_UNTIL_KNOWN))
                 files = self._session.sql(f"DESCRIBE DETAIL {self.sql_name}").collect()[0]["numFiles"]
             self._session.conf.set(_PARTITIONS, str(min(2 + files // _FILES_OF_A_PARTITION, _MOST_PARTITIONS)))
 

@@ -13,19 +13,10 @@ from pyspark.sql import Row
 APPLICATION = "mssql_cdc"
 """The application whose transaction versions the table's log counts (``txnAppId``); a table is one sink's."""
 
-NO_CHANGE_OF_ROWS = frozenset(
-    {
-        "CREATE TABLE",
-        "OPTIMIZE",
-        "REORG",
-        "RESTORE",
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-        "VACUUM START",
-        "VACUUM END",
-    }
+_WITHOUT_FILES = frozenset(
+    {"CREATE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "VACUUM START", "VACUUM END"}
 )
+NO_CHANGE_OF_ROWS = _WITHOUT_FILES | {"OPTIMIZE", "REORG", "RESTORE"}
 """Operations that leave the rows as they are, or as they were at a version that is looked at, too."""
 
 _WIDEST_ZONE = datetime.timedelta(hours=18)
@@ -50,7 +41,7 @@ class Commit:
     operation: str
     back_to: tuple[int, ...]
     load: Mapping[str, Any] | None
-    files_added: int | None = None
+    files_added: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +151,6 @@ def _back_to(row: Row, times: Mapping[int, datetime.datetime]) -> tuple[int, ...
 
 _FILES_ADDED = ("numFiles", "numAddedFiles", "numTargetFilesAdded", "numRestoredFiles")
 """Metrics of the operations that add files (docs: Delta, operation metrics keys)."""
-
-_WITHOUT_FILES = frozenset(
-    {"CREATE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "VACUUM START", "VACUUM END"}
-)
 
 
 def _files_added(row: Row) -> int | None:

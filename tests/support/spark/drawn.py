@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.spark.shapes.history import History
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
@@ -102,3 +103,10 @@ def staged_as(spec, session, folder, rows, window):
     raw = frame(session, [row[:width] for row in rows], mappings)
     staged = stage(raw, spec.schema, mappings, [window], str(folder / "events"), history=True)
     return TableRows(spec, mappings, "UTC"), staged
+
+
+def staged_events(session, folder, captures, low, high):
+    """Stage the events of a window; with the window."""
+    window = Window(model.lsn(low), model.lsn(high))
+    rows = frame(session, model.raw_rows(captures, low, high))
+    return window, stage(rows, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)

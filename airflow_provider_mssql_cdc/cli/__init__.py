@@ -1,4 +1,4 @@
-"""The command ``mssql-cdc``: ``demo``, ``sandbox``, ``plan`` and ``checkpoint``."""
+"""The command ``mssql-cdc``: ``demo``, ``sandbox``, ``plan``, ``checkpoint`` and ``warm``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _COMMANDS = {
     "sandbox": "airflow_provider_mssql_cdc.cli.sandbox",
     "plan": "airflow_provider_mssql_cdc.cli.plan",
     "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
+    "warm": "airflow_provider_mssql_cdc.cli.warm",
 }
 
 
@@ -35,6 +36,13 @@ def parser() -> argparse.ArgumentParser:
     _add_sandbox(commands)
     _add_plan(commands)
     _add_checkpoint(commands)
+    commands.add_parser(
+        "warm",
+        help="let Spark start more quickly on this worker",
+        description="Rehearse a first load and a window of changes of the SQL Server stand-in, and keep the Java "
+        "classes that they use in an archive beside the jars. Loads of this user on this worker then start from it. "
+        "Needs Java 17 or 21.",
+    )
     return root
 
 

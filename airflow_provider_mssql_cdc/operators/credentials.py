@@ -7,7 +7,6 @@ import fcntl
 import logging
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -43,7 +42,7 @@ def properties_file(
     ``spark.redaction.regex``, where it adds to what is inherited.
 
     :param secrets: Spark properties, such as ``spark.mssql_cdc.password``
-    :param inherited: the user's properties file, or else ``spark_defaults``
+    :param inherited: the user's properties file, or else what ``installed.spark_defaults`` finds
     :param folder: where files are kept; by default a folder of this user in the temporary directory
     :return: the path; mode 0600 in a folder of mode 0700
     :raises PermissionError: if the folder belongs to another user
@@ -90,27 +89,6 @@ def _remove_leftovers(home: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
             log.info("removed a properties file that a process had left behind")
-
-
-def spark_defaults(binary: str, environment: Mapping[str, str]) -> Path | None:
-    """The file that spark-submit reads where nobody names one.
-
-    :param binary: spark-submit, beside which Spark is without SPARK_HOME
-    :param environment: of spark-submit
-    """
-    if folder := environment.get("SPARK_CONF_DIR"):
-        folders = [Path(folder)]
-    elif home := environment.get("SPARK_HOME"):
-        folders = [Path(home, "conf")]
-    elif found := shutil.which(binary, path=environment.get("PATH", os.defpath)):
-        script = Path(found).resolve()
-        # pip puts Spark's scripts into a folder that is not Spark's, and this one with them
-        installed = script.with_name("find_spark_home.py").exists()
-        homes = script.parents[1].glob("lib/python*/site-packages/pyspark") if installed else [script.parents[1]]
-        folders = [home / "conf" for home in homes]
-    else:
-        folders = []
-    return next((path for folder in folders if (path := Path(folder, "spark-defaults.conf")).is_file()), None)
 
 
 _LINE = re.compile(r"(?:\A|(?<=[\r\n]))[ \t\f]*+(?![#!])((?:\\(?:\r\n|.)|[^\\\r\n])+)", re.DOTALL)

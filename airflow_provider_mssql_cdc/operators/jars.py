@@ -20,6 +20,7 @@ from pathlib import Path
 
 from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
 from airflow_provider_mssql_cdc.core.formats import Package
+from airflow_provider_mssql_cdc.operators import installed
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ def paths(packages: Sequence[Package], ivy: Ivy) -> list[str] | None:
     found: list[str] = []
     try:
         for package in packages:
-            found += map(str, _jars(package, ivy, folder()))
+            found += map(str, _jars(package, ivy))
     except (OSError, RuntimeError) as error:
         log.warning("jars cannot be kept (%s names where), so that Spark fetches them for each job: %s", FOLDER, error)
         return None
@@ -124,15 +125,24 @@ def spark_settings(packages: Sequence[Package], ivy: Ivy | None = None) -> dict[
     return {"spark.jars": ",".join(found)}
 
 
-def _jars(package: Package, ivy: Ivy, home: Path) -> list[Path]:
+def make_folder() -> Path:
+    """The folder of the jars, made unless it is there.
+
+    :raises OSError: if it cannot be made, or other users can write there
+    """
+    home = folder()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = home.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+    if not installed.is_ours(home):
         raise PermissionError(f"{home} can be written by other users.")
+    return home
+
+
+def _jars(package: Package, ivy: Ivy) -> list[Path]:
+    home = make_folder()
     decisive = [package.coordinate, *(package.parts or ()), ivy.excluded(package), *ivy.source()]
     name = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
     kept = home / name
-    with _locked(home / f"{name}.lock"):
+    with locked(home / f"{name}.lock"):
         if (jars := _complete(kept)) is not None:
             return jars
         # whoever held the lock before was killed
@@ -148,13 +158,16 @@ def _jars(package: Package, ivy: Ivy, home: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, however that ends."""
+def locked(path: Path, what: str = "fetches jars") -> Iterator[None]:
+    """Hold a lock that ends with this process, however that ends.
+
+    :param what: another process does that holds it
+    """
     with path.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.info("another process fetches jars; waiting for it")
+            log.info("another process %s; waiting for it", what)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -225,7 +238,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, s
             errors="replace",
         )
     except FileNotFoundError as error:
-        raise no_spark(command[0]) from error
+        raise installed.no_spark(command[0]) from error
     try:
         output, _ = process.communicate()
     finally:
@@ -236,35 +249,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, s
     return process.returncode, output
 
 
-def missing(binary: str, environment: Mapping[str, str]) -> SparkMissingError | None:
-    """Why no Spark can be started on this worker; None where nothing is seen to be missing.
-
-    :param binary: spark-submit
-    """
-    path = environment.get("PATH", os.defpath)
-    if shutil.which(binary, path=path) is None:
-        return no_spark(binary)
-    home = environment.get("JAVA_HOME")
-    return None if shutil.which(str(Path(home, "bin", "java")) if home else "java", path=path) else no_java()
-
-
-def no_spark(binary: str) -> SparkMissingError:
-    """The error of a worker without Spark."""
-    return SparkMissingError(
-        f"there is no {binary} on the PATH of this worker.",
-        advice="Install Spark 4.1 where the task runs (pip install pyspark brings spark-submit), or put the folder of "
-        "its spark-submit on the PATH.",
-    )
-
-
-def no_java() -> SparkMissingError:
-    """The error of a worker without Java."""
-    return SparkMissingError(
-        "Spark finds no Java on this worker.",
-        advice="Install Java 17 or 21 where the task runs, and let JAVA_HOME name it, or put java on the PATH.",
-    )
-
-
 def unfetched(output: str) -> SparkMissingError | None:
     """Why spark-submit could not fetch a job's packages; None where it did not fail for that."""
     return _not_fetched("the job's packages", output) if _UNFETCHED.search(output) else None
@@ -272,7 +256,7 @@ def unfetched(output: str) -> SparkMissingError | None:
 
 def _failure(package: Package, output: str) -> SparkMissingError:
     if _NO_JAVA.search(output):
-        return no_java()
+        return installed.no_java()
     unreachable = _NETWORK.search(output)
     log.log(logging.INFO if unreachable else logging.ERROR, "Spark's Ivy said:\n%s", output[-8000:])
     return _not_fetched(package.coordinate, output, _UnreachableError if unreachable else SparkMissingError)

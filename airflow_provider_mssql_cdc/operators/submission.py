@@ -27,13 +27,12 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators import jars, job_files
+from airflow_provider_mssql_cdc.operators import class_archive, installed, jars, job_files
 from airflow_provider_mssql_cdc.operators.credentials import (
     REDACTION,
     properties_file,
     property_of,
     redaction,
-    spark_defaults,
 )
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.task_state import FOUND_KEY, TaskState
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
 
 SPEC_KEY = "mssql_cdc_spec"
 """What a task keeps the path of its job spec by."""
-
-_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java that shorten a small job: most of it is loading and compiling, and there is little to collect."""
 
 _OURS = ("application", "application_args", "java_class")
 """Parameters of ``SparkSubmitOperator`` that the load says itself."""
@@ -214,7 +209,7 @@ class LoadSubmission(SparkSubmitOperator):
         if isinstance(failure, MsSqlCdcError) or self._hook is None:
             return failure
         connection = self._hook._connection
-        missing = jars.missing(connection["spark_binary"], self._environment(connection))
+        missing = installed.missing(connection["spark_binary"], self._environment(connection))
         missing = missing or jars.unfetched(str(failure))
         if missing is not None:
             missing.__cause__ = failure
@@ -278,7 +273,7 @@ class LoadSubmission(SparkSubmitOperator):
         given = {name: getattr(self, name) for name in changed}
         connection = self._get_hook()._connection
         environment = self._environment(connection)
-        inherited = self.properties_file or spark_defaults(connection["spark_binary"], environment)
+        inherited = self.properties_file or installed.spark_defaults(connection["spark_binary"], environment)
         try:
             with properties_file(secrets, inherited) as path:
                 self._set(spec, path, connection, environment, small=small)
@@ -317,8 +312,12 @@ class LoadSubmission(SparkSubmitOperator):
             # else Spark's Python is the first one on the PATH, which may lack pyspark
             self.conf.setdefault("spark.pyspark.python", sys.executable)
             self._listen_on_loopback(call)
-        if small and not call.is_cluster and not _chooses_java(call):
-            self.conf["spark.driver.extraJavaOptions"] = QUICK_START
+        if not call.is_cluster and not _chooses_java(call):
+            options = [class_archive.QUICK_START] if small else []
+            if (archive := class_archive.found(connection["spark_binary"], environment)) is not None:
+                options.append(class_archive.option(archive))
+            if options:
+                self.conf["spark.driver.extraJavaOptions"] = " ".join(options)
         if call.is_cluster and job_files.is_local(spec.work_dir):
             raise MsSqlCdcError(
                 f"the job is submitted (by connection {self._conn_id!r}) in cluster mode, where the driver cannot "
@@ -370,7 +369,7 @@ class LoadSubmission(SparkSubmitOperator):
 def _chooses_java(call: Call) -> bool:
     """Whether somebody sets options of the driver's JVM: a second choice of a garbage collector would end it."""
     return any(map(call.setting, jars.JAVA_OPTIONS)) or any(
-        "-XX" in call.environment.get(n, "") for n in _JAVA_VARIABLES
+        "-XX" in call.environment.get(n, "") for n in class_archive.JAVA_VARIABLES
     )
 
 

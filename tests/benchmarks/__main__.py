@@ -283,7 +283,38 @@ def upserts(given: argparse.Namespace) -> None:
 
     conf = {} if given.upsert_rows is None else {UPSERT_ROWS: str(given.upsert_rows)}
     (target, *_), (shape, *_), (changes, *_) = given.targets, given.shapes, given.changes
-    upserts.measure(given.rows, changes, given.rounds, target, shape, given.json, newest=given.newest, conf=conf)
+    upserts.measure(
+        given.rows,
+        changes,
+        given.rounds,
+        target,
+        shape,
+        given.json,
+        newest=given.newest,
+        documents=given.documents,
+        conf=conf,
+    )
+
+
+def starts(given: argparse.Namespace) -> None:
+    """(i) A small window from spark-submit to its end, beside an empty application."""
+    from tests.benchmarks import starts
+
+    starts.measure(given.rows, given.changes, given.rounds, given.heap)
+
+
+def many(given: argparse.Namespace) -> None:
+    """(j) Many windows, one after the other."""
+    from tests.benchmarks import many
+
+    many.measure(given.rows[0], given.changes[0], given.windows, given.heap, given.maintain)
+
+
+def memory(given: argparse.Namespace) -> None:
+    """(k) A large window with a text in its key, in a small heap."""
+    from tests.benchmarks import many
+
+    many.memory(given.rows, given.changes[0], given.heap)
 
 
 def main() -> None:
@@ -299,11 +330,27 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "empty", "sandbox", "windows", "tables", "upserts", "all"],
-        help="(a), (b) and (c), (d), (e), (f), (g), (h)",
+        choices=[
+            "serve",
+            "load",
+            "empty",
+            "sandbox",
+            "windows",
+            "tables",
+            "upserts",
+            "starts",
+            "many",
+            "memory",
+            "all",
+        ],
+        help="(a), (b) and (c), (d), (e), (f), (g), (h), (i), (j), (k)",
     )
     parser.add_argument(
-        "--rows", type=int, nargs="+", default=[1_000_000], help="of (a), (b), (c) and (e), or of the tables of (h)"
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[1_000_000],
+        help="of (a), (b), (c), (e), or of the tables of (h), (i)",
     )
     parser.add_argument("--tables", type=int, default=100, help="of (d)")
     parser.add_argument("--rounds", type=int, default=5, help="of all but (f), which goes once through each window")
@@ -312,18 +359,23 @@ def main() -> None:
         type=int,
         nargs="+",
         default=[10_000, 100_000, 1_000_000, 5_000_000],
-        help="windows of (f); (h) takes one",
+        help="windows of (f) and (i); (h) takes one",
     )
     parser.add_argument("--newest", action="store_true", help="(h) changes the newest keys instead of random ones")
     parser.add_argument(
         "--upsert-rows", type=int, help="(h) from so many rows on a window is two commits, in the place of the default"
     )
+    parser.add_argument(
+        "--documents", action="store_true", help="(h) with texts of 4,096 characters that no change has"
+    )
+    parser.add_argument("--windows", type=int, default=200, help="of (j)")
+    parser.add_argument("--maintain", type=int, default=0, help="(j) maintains the table after so many windows")
     parser.add_argument("--json", type=Path, help="file for the seconds of (h)")
     parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES, help="of (f)")
-    parser.add_argument("--heap", default="2g", help="of each application of (f) and (g)")
+    parser.add_argument("--heap", default="2g", help="of each application of (f), (g) and (i)")
     given = parser.parse_args()
     chosen: dict[str, Callable[[], None]] = {
         "serve": lambda: serve(given.rows[0], given.rounds),
@@ -335,6 +387,9 @@ def main() -> None:
         ),
         "tables": lambda: small_tables(given.counts, given.targets, given.heap, given.rounds),
         "upserts": lambda: upserts(given),
+        "starts": lambda: starts(given),
+        "many": lambda: many(given),
+        "memory": lambda: memory(given),
     }
     # servers and folders go, too, when a time limit ends this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))

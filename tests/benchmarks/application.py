@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,13 @@ class Application:
     """What was measured of it.
 
     :param seconds: from its submission to its end
+    :param cpu: seconds that its processes took of all cores
     :param peak: bytes: the largest resident set of the JVM, with everything that it holds beside the heap
     """
 
     receipt: Receipt
     seconds: float
+    cpu: float
     peak: int
 
     @property
@@ -51,7 +54,7 @@ def submit(spec: JobSpec, settings: Mapping[str, str], folder: Path) -> Applicat
     with tempfile.TemporaryDirectory(dir=folder) as name, Children() as children:
         scratch = Path(name)
         properties, log = properties_file(scratch, settings), scratch / "log"
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), cpu_seconds()
         process = children.start(
             [
                 *(str(Path(sys.executable).with_name("spark-submit")), "--properties-file", str(properties)),
@@ -62,10 +65,16 @@ def submit(spec: JobSpec, settings: Mapping[str, str], folder: Path) -> Applicat
             cwd=scratch,
         )
         peak = _watch(process)
-        seconds = time.perf_counter() - started
+        seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
         if process.returncode:
             print(log.read_text(), file=sys.stderr)
-    return Application(job_files.read_receipt(spec), seconds, peak)
+    return Application(job_files.read_receipt(spec), seconds, cpu, peak)
+
+
+def cpu_seconds() -> float:
+    """Seconds that processes which have ended took of all cores."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _watch(process: subprocess.Popen[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import os
 import shlex
 import sys
@@ -27,18 +28,25 @@ from tests.support.logins import TARGET_PASSWORD, TARGET_USER
 DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 DATABASE, TABLE, INSTANCE = "bench", "dbo.wide", "dbo_wide"
 CONNECTION_ID = "bench"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STEP = 50_000
 _EXTENSIONS = "spark.sql.extensions"
 
 _DDL = """CREATE TABLE {table} (
-  id int NOT NULL PRIMARY KEY, customer int NULL, region varchar(12) NULL, name nvarchar(30) NULL,
+  id int NOT NULL, customer int NULL, region varchar(12) NULL, name nvarchar(30) NULL,
   amount decimal(18,4) NULL, quantity smallint NULL, rate float NULL, active bit NULL, at datetime2(3) NULL,
-  due date NULL, code varchar(8) NULL, total bigint NULL)"""
+  due date NULL, code varchar(8) {null}, total bigint NULL{more}, PRIMARY KEY ({key}))"""
 
 
 def rows(first: int, count: int) -> pa.Table:
     """Rows with these keys, always the same ones."""
     return rows_of(np.arange(first, first + count, dtype=np.int64))
+
+
+def document(ids: np.ndarray) -> pa.Array:
+    """A text of 4,096 characters for each key, of which one sixteenth says something."""
+    parts = ([hashlib.md5(f"{n} {part}".encode()).hexdigest() for part in range(8)] for n in ids)
+    return pa.array(["".join(each) * 16 for each in parts])
 
 
 def rows_of(ids: np.ndarray) -> pa.Table:
@@ -63,13 +71,21 @@ def rows_of(ids: np.ndarray) -> pa.Table:
     )
 
 
-def create(server: Sandbox, keys: int, tables: Sequence[str] = (TABLE,)) -> None:
+def _ddl(table: str, key: str = "id", more: str = "") -> str:
+    return _DDL.format(table=table, key=key, more=more, null="NOT NULL" if "code" in key else "NULL")
+
+
+def create(
+    server: Sandbox, keys: int, tables: Sequence[str] = (TABLE,), *, key: str = "id", documents: bool = False
+) -> None:
     """Make tables with their first rows, and enable CDC.
 
     :param tables: in the schema dbo
+    :param key: columns of the primary key: ``id``, or ``id, code``
+    :param documents: they have a column ``document``, which is NULL in these rows
     """
     for table in tables:
-        server.execute(_DDL.format(table=table))
+        server.execute(_ddl(table, key, ", document nvarchar(max) NULL" if documents else ""))
         _insert(server, table, 0, keys)
     server.execute("EXEC sys.sp_cdc_enable_db")
     for table in tables:
@@ -101,7 +117,7 @@ def change_all_ways(server: Sandbox, table: str, first: int, changes: int, *, on
         *_statements(f"DELETE FROM {table}", first, deletes),
     ]
     if one_transaction:
-        server.execute(_DDL.format(table=_COMING))
+        server.execute(_ddl(_COMING))
         _insert(server, _COMING, first + half, half)
         server.execute(f"BEGIN TRAN INSERT INTO {table} SELECT * FROM {_COMING} {' '.join(statements)} COMMIT")
         server.execute(f"DROP TABLE {_COMING}")
@@ -117,10 +133,21 @@ UPDATE = "UPDATE {table} SET amount = amount + 1, name = N'changed', total = tot
 _COMING = "dbo.coming"
 
 
-def insert(server: Sandbox, table: str, ids: np.ndarray) -> None:
-    """Insert rows with these keys, each 50,000 in one transaction."""
+def insert(server: Sandbox, table: str, ids: np.ndarray, *, documents: bool = False) -> None:
+    """Insert rows with these keys, each 50,000 in one transaction.
+
+    :param documents: the table has a column ``document``
+    """
     for start in range(0, len(ids), _STEP):
-        server.seed(None, table, rows_of(ids[start : start + _STEP]))
+        some = ids[start : start + _STEP]
+        more = rows_of(some)
+        server.seed(None, table, more.append_column("document", document(some)) if documents else more)
+
+
+def execute_for(server: Sandbox, statement: str, ids: np.ndarray) -> None:
+    """Run a statement for the rows with these keys, each 1,000 in one transaction."""
+    for start in range(0, len(ids), 1000):
+        server.execute(f"{statement} WHERE id IN ({', '.join(map(str, ids[start : start + 1000]))})")
 
 
 def _insert(server: Sandbox, table: str, first: int, count: int) -> None:
@@ -176,7 +203,8 @@ def properties_file(folder: Path, given: Mapping[str, str]) -> Path:
 
     A command line, which all can read, would show the passwords.
     """
-    scratch = {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"}
+    java = f"-Djava.io.tmpdir={folder} {given.get(JAVA_OPTIONS, '')}".strip()
+    scratch = {"spark.local.dir": str(folder), JAVA_OPTIONS: java}
     path = folder / "spark.conf"
     path.touch(mode=0o600)
     path.write_text("".join(f"{name} {value}\n" for name, value in {**given, **scratch}.items()))

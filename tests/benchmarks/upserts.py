@@ -33,6 +33,7 @@ def measure(
     report_to: Path | None,
     *,
     newest: bool,
+    documents: bool,
     conf: Mapping[str, str],
 ) -> None:
     """(h) One window of changes into tables of these sizes, in a warm session, each time from the same snapshot.
@@ -41,6 +42,7 @@ def measure(
 
     :param sizes: rows of each table
     :param newest: the changes are of the newest hundredth of the keys, instead of random ones
+    :param documents: rows have a text of 4,096 characters, and all changes are updates that leave it out
     :param conf: further settings of Spark
     :param report_to: file that gets a list of the seconds as JSON
     """
@@ -48,22 +50,23 @@ def measure(
     for size in sizes:
         with opened([target], "4g", conf) as lab:
             loads = lab.loads((source.TABLE,), target, shape)
-            plan, table = _prepare(lab, loads, size, changes, target, shape, newest=newest)
-            spark, snapshot = lab.spark, _snapshot(lab.spark, table, target)
+            plan, table = prepare(lab, loads, size, changes, target, shape, newest=newest, documents=documents)
+            spark, snapshot = lab.spark, snapshot_of(lab.spark, table, target)
             receipts = []
             for _ in range(rounds + 1):
-                _go_back(spark, table, target, snapshot)
+                go_back(spark, table, target, snapshot)
                 receipts.append(run(spark, loads.spec(plan)))
-            differing = _differing(lab, table, target, snapshot) if shape == MIRROR else -1
-        seconds = [_fold_and_commit(receipt) for receipt in receipts[1:]]
+            wrong = differing(lab, table, target, snapshot) if shape == MIRROR else -1
+        seconds = [fold_and_commit(receipt) for receipt in receipts[1:]]
         whole = [receipt.seconds for receipt in receipts[1:]]
         keys = f"keys of the newest {_NEWEST:.0%}" if newest else "random keys"
         report(
-            f"(h) {changes:,} changes, {keys}, into a {shape} of {size:,} rows in {target}",
+            f"(h) {changes:,} changes, {keys}, into a {shape} of {size:,} rows in {target}"
+            + (", each with a text of 4,096 characters that no change has" if documents else ""),
             {
                 "fold and commit, seconds": spread(seconds),
                 "whole job, seconds": spread(whole),
-                "rows that differ": str(differing) if shape == MIRROR else "not looked at",
+                "rows that differ": str(wrong) if shape == MIRROR else "not looked at",
             },
         )
         found.append({"rows": size, "changes": changes, "seconds": seconds, "job_seconds": whole})
@@ -75,36 +78,47 @@ def measure(
         report_to.write_text(json.dumps(found, indent=1))
 
 
-def _prepare(
-    lab: Lab, loads: Loads, size: int, changes: int, target: str, shape: str, *, newest: bool
+def prepare(
+    lab: Lab,
+    loads: Loads,
+    size: int,
+    changes: int,
+    target: str,
+    shape: str,
+    *,
+    newest: bool = False,
+    documents: bool = False,
 ) -> tuple[RunPlan, str]:
-    """Make a source of the rows that will change alone, a target of all, and the changes."""
+    """Make a source of the rows that will change alone, a target of all, and the changes: the plan, the target."""
     random = np.random.default_rng(size)
     first = int(size * (1 - _NEWEST)) if newest else 0
-    updates, inserts = changes * 7 // 10, changes * 2 // 10
+    updates, inserts = (changes, 0) if documents else (changes * 7 // 10, changes * 2 // 10)
     old = first + random.choice(size - first, changes - inserts, replace=False)
-    source.create(lab.server, 0)
-    source.insert(lab.server, source.TABLE, old)
+    source.create(lab.server, 0, documents=documents)
+    source.insert(lab.server, source.TABLE, old, documents=documents)
     lab.server.step()
     plan = loads.plan()
     loads.load(lab.spark, plan)
-    name = plan.specs[0].sinks[0].table
-    table = ".".join(name) if target == ICEBERG else f"delta.`{lab.folder}/delta_{shape}/{name[-1]}`"
-    _fill(lab.spark, table, size, shape)
-    for ids, statement in (
-        (old[:updates], source.UPDATE),
-        (old[updates:], "DELETE FROM {table}"),
-    ):
-        for start in range(0, len(ids), 1000):
-            listed = ", ".join(map(str, ids[start : start + 1000]))
-            lab.server.execute(f"{statement.format(table=source.TABLE)} WHERE id IN ({listed})")
+    table = target_table(lab, plan, target, shape)
+    fill(lab.spark, table, size, shape)
+    source.execute_for(lab.server, source.UPDATE.format(table=source.TABLE), old[:updates])
+    source.execute_for(lab.server, f"DELETE FROM {source.TABLE}", old[updates:])
     source.insert(lab.server, source.TABLE, np.arange(size, size + inserts, dtype=np.int64))
     lab.server.step()
     return loads.plan(), table
 
 
-def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
-    """Give a table all rows that its source does not have, and mix them all."""
+def target_table(lab: Lab, plan: RunPlan, target: str, shape: str) -> str:
+    """The name of a plan's only table."""
+    name = plan.specs[0].sinks[0].table
+    return ".".join(name) if target == ICEBERG else f"delta.`{lab.folder}/delta_{shape}/{name[-1]}`"
+
+
+def fill(spark: SparkSession, table: str, size: int, shape: str, first: int = 0) -> None:
+    """Give a table all rows that its source does not have, and mix them all.
+
+    :param first: the lowest of as many keys as ``size`` says
+    """
     there = spark.table(table).localCheckpoint()
     values = {
         "id": "CAST(id AS INT)",
@@ -119,13 +133,16 @@ def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
         "due": "date_add(DATE '1970-01-01', CAST(id % 20000 AS INT))",
         "code": "lpad(CAST(id % 1000003 AS STRING), 8, '0')",
         "total": "id % 1000003 * 1000003",
+        "document": "repeat(array_join(transform(sequence(0, 7), n -> md5(concat(id, ' ', n))), ''), 16)",
     }
     if shape != MIRROR:
         low = there.select("_from_lsn").first()[0]
         values |= {"_from_lsn": f"'{low}'", "_unknown": "CAST(array() AS ARRAY<STRING>)"}
     names = there.columns
     types = {field.name: field.dataType.simpleString() for field in there.schema.fields}
-    others = spark.range(size).join(there.select(there["id"].cast("bigint").alias("id")), "id", "left_anti")
+    others = spark.range(first, first + size).join(
+        there.select(there["id"].cast("bigint").alias("id")), "id", "left_anti"
+    )
     rows = others.selectExpr(
         *(f"CAST({values.get(name, 'NULL')} AS {types[name]}) AS `{name}`" for name in names)
     ).unionByName(there)
@@ -137,27 +154,30 @@ def _fill(spark: SparkSession, table: str, size: int, shape: str) -> None:
         mixed.writeTo(table).option("distribution-mode", "none").overwrite(F.lit(True))
 
 
-def _snapshot(spark: SparkSession, table: str, target: str) -> int:
+def snapshot_of(spark: SparkSession, table: str, target: str) -> int:
+    """The number of a table's newest version."""
     if target == ICEBERG:
         return int(spark.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'").collect()[0][0])
     return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0]["version"])
 
 
-def _go_back(spark: SparkSession, table: str, target: str, snapshot: int) -> None:
+def go_back(spark: SparkSession, table: str, target: str, snapshot: int) -> None:
+    """Make a table what it was."""
     if target == ICEBERG:
         spark.sql(f"CALL lake.system.rollback_to_snapshot(table => '{table}', snapshot_id => {snapshot})")
     else:
         spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {snapshot}")
 
 
-def _fold_and_commit(receipt: Receipt) -> float:
+def fold_and_commit(receipt: Receipt) -> float:
+    """Seconds of the only table's fold and commit."""
     (table,) = receipt.tables
     if table.error:
         raise RuntimeError(str(table.error))
     return table.seconds["fold"] + table.seconds["commit"]
 
 
-def _differing(lab: Lab, table: str, target: str, snapshot: int) -> int:
+def differing(lab: Lab, table: str, target: str, snapshot: int) -> int:
     """How many rows differ from those of before, with the source's in the place of those that changed."""
     spark = lab.spark
     before = spark.read.option("versionAsOf", snapshot).table(table)
@@ -174,4 +194,8 @@ def _differing(lab: Lab, table: str, target: str, snapshot: int) -> int:
 
 
 def _not_in(rows: DataFrame, others: DataFrame) -> int:
-    return rows.exceptAll(others).count()
+    return _shortened(rows).exceptAll(_shortened(others)).count()
+
+
+def _shortened(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("document", F.md5("document")) if "document" in rows.columns else rows

@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.operators.credentials import (
     properties_file,
     property_of,
     redaction,
-    spark_defaults,
 )
+from airflow_provider_mssql_cdc.operators.installed import spark_defaults
 
 HOLDER = """
 import sys

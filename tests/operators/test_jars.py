@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SparkMissingError
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
-from airflow_provider_mssql_cdc.operators import jars, job_files
+from airflow_provider_mssql_cdc.operators import installed, jars, job_files
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
 ONE = jars.Package("cdc.tests:one:1.0")
@@ -209,7 +209,7 @@ def test_what_is_missing_is_named(repository, home, tmp_path, monkeypatch):
         jars.paths([jars.Package("cdc.tests:three:1.0")], ivy(repository, tmp_path))
     with pytest.raises(SparkMissingError, match="there is no spark3-submit on the PATH of this worker"):
         jars.paths([ONE], ivy(repository, tmp_path, binary="spark3-submit"))
-    assert str(jars.missing("spark3-submit", os.environ)) == str(jars.no_spark("spark3-submit"))
+    assert str(installed.missing("spark3-submit", os.environ)) == str(installed.no_spark("spark3-submit"))
     (tmp_path / "bin").mkdir()
     for name in ("bash", "dirname", "env", "python3", "sed", "uname"):
         if found := shutil.which(name):
@@ -220,7 +220,7 @@ def test_what_is_missing_is_named(repository, home, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", without["PATH"])
     with pytest.raises(SparkMissingError, match="Spark finds no Java on this worker"):
         jars.paths([ONE], ivy(repository, tmp_path, binary=binary))
-    assert str(jars.missing(binary, without)) == str(jars.no_java())
+    assert str(installed.missing(binary, without)) == str(installed.no_java())
 
 
 def test_a_folder_that_cannot_be_made_leaves_jars_to_spark(home, caplog):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SourceSpec
+from airflow_provider_mssql_cdc.operators import class_archive, jars
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
 SPEC = JobSpec("a1", SourceSpec("db:1", "shop", "jdbc:"), (), Cut.at(Lsn(bytes(9) + b"\1")), "/work")
@@ -22,6 +24,7 @@ def airflow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A worker that says nothing of Spark."""
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv(jars.FOLDER, str(tmp_path / "jars"))
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
 
 
@@ -97,13 +100,42 @@ def test_the_author_chooses_where_it_listens(tmp_path: Path, monkeypatch: pytest
 QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+@pytest.fixture
+def plain_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that says nothing to Java."""
+    for variable in class_archive.JAVA_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.usefixtures("plain_java")
 @pytest.mark.parametrize("where", [LOCAL, REMOTE])
 def test_the_driver_of_a_small_run_starts_quickly(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", where)
-    for variable in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"):
-        monkeypatch.delenv(variable, raising=False)
     assert QUICK in submitted(small=True)[0]
     assert QUICK not in submitted()[0]
+
+
+@pytest.mark.usefixtures("plain_java")
+@pytest.mark.parametrize("where", [LOCAL, REMOTE])
+def test_the_driver_starts_from_the_archive_that_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", where)
+    monkeypatch.setenv(jars.FOLDER, str(tmp_path / "a folder"))
+    place = class_archive.place("spark-submit", os.environ)
+    assert place is not None
+    place.parent.mkdir(mode=0o700)
+    archive = place.with_name(f"{place.name}-0.jsa")
+    archive.touch()
+    option = f'"-XX:SharedArchiveFile={archive}"'
+    assert f"spark.driver.extraJavaOptions={option}" in submitted()[0]
+    assert f"{QUICK} {option}" in submitted(small=True)[0]
+    theirs = submitted(small=True, conf={"spark.driver.defaultJavaOptions": "-Xss4m"})[0]
+    assert not any("SharedArchiveFile" in setting for setting in theirs)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", REMOTE)
+    there = {"deploy_mode": "cluster", "work_dir": "s3a://bucket/x"}
+    far = submitted(spec=dataclasses.replace(SPEC, work_dir=there["work_dir"]), **there)[0]
+    assert not any("SharedArchiveFile" in setting for setting in far)
 
 
 @pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from airflow_provider_mssql_cdc.operators import class_archive
 from tests.support.lake import catalog
 from tests.support.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 
@@ -68,16 +69,25 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the folders, and the configuration that every way to start Spark reads: it notes each start."""
     HOME.mkdir(parents=True, exist_ok=True)
     if _OWNER:
-        (ROOT / "spark").mkdir()
-        # what fetches jars starts no Spark
-        (ROOT / "spark" / "spark-env.sh").write_text(
-            f'case "$*" in *nothing.py*) ;; *) echo "$PPID" >> "{ROOT}/spark-starts" ;; esac\n'
-        )
-        (ROOT / "spark" / "spark-defaults.conf").write_text(
-            f"spark.driver.extraJavaOptions {LIGHT_JAVA} -Djava.io.tmpdir={ROOT}\nspark.local.dir {ROOT}\n"
+        quick = {
+            "spark.local.dir": ROOT,
             # for a few rows quicker than generating code, which the loads of tests/operators do
-            "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        }
+        for folder in ("spark", "empty"):
+            (ROOT / folder).mkdir()
+        archive = class_archive.found("spark-submit", os.environ)
+        (ROOT / "spark" / "spark-env.sh").write_text(
+            # what fetches jars starts no Spark
+            f'case "$*" in *nothing.py*) ;; *) echo "$PPID" >> "{ROOT}/spark-starts" ;; esac\n'
+            # what lies in this folder is not for the class path, where it would keep Java from the archive
+            f"SPARK_CONF_DIR={ROOT}/empty\n"
+            f'SPARK_SUBMIT_OPTS="$SPARK_SUBMIT_OPTS {" ".join(f"-D{k}={v}" for k, v in quick.items())}"\n'
+            + (f'JDK_JAVA_OPTIONS="$JDK_JAVA_OPTIONS {class_archive.option(archive)}"\n' if archive else "")
         )
+        settings = {"spark.driver.extraJavaOptions": f"{LIGHT_JAVA} -Djava.io.tmpdir={ROOT}", **quick}
+        (ROOT / "spark" / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -33,6 +33,23 @@ from tests.support.conformance.servers import Server
         pytest.param("SELECT 1 RETURN SELECT 2", [[(1,)]], id="return"),
         pytest.param("EXEC('SELECT 1 SELECT 2')", [[(1,)], [(2,)]], id="dynamic"),
         pytest.param("DECLARE @s nvarchar(50) = N'SELECT ' + '7' EXEC(@s)", [[(7,)]], id="dynamic-variable"),
+        pytest.param("EXEC('SET LOCK_TIMEOUT 5') SELECT @@LOCK_TIMEOUT", [[(-1,)]], id="set-in-a-string-lock-timeout"),
+        pytest.param(
+            "SET LOCK_TIMEOUT 7 EXEC sp_executesql N'SET LOCK_TIMEOUT 5 SELECT @@LOCK_TIMEOUT' SELECT @@LOCK_TIMEOUT",
+            [[(5,)], [(7,)]],
+            id="set-in-sp_executesql",
+        ),
+        pytest.param(
+            "EXEC('SET TRANSACTION ISOLATION LEVEL SERIALIZABLE') SELECT transaction_isolation_level"
+            " FROM sys.dm_exec_sessions WHERE session_id = @@SPID",
+            [[(2,)]],
+            id="set-in-a-string-isolation",
+        ),
+        pytest.param(
+            "EXEC('SET IMPLICIT_TRANSACTIONS ON') SELECT COUNT(*) FROM sys.tables WHERE name = 'no' SELECT @@TRANCOUNT",
+            [[(0,)], [(0,)]],
+            id="set-in-a-string-implicit-transactions",
+        ),
         pytest.param("EXEC sp_executesql N'SELECT @a + 1', N'@a int', @a = 4", [[(5,)]], id="sp_executesql"),
         pytest.param(
             "DECLARE @r int EXEC sp_executesql N'SET @o = @i * 2', N'@i int, @o int OUTPUT', 21, @r OUTPUT SELECT @r",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import decimal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -121,7 +122,8 @@ def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcom
 
 
 def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
-    """Run a batch with variables of its own.
+    """Run a batch with variables and SET options of its own: those of the caller hold again when it returns (docs, SET
+    statements).
 
     :raises SqlError: 217 where batches call each other too deeply
     """
@@ -129,7 +131,8 @@ def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlT
     if env.procedure_depth >= _DEEPEST:
         raise SqlError.of(217, _DEEPEST)
     outer, env.variables = env.variables, variables
-    settings = interpreter.settings.rowcount
+    settings, isolation = dataclasses.replace(interpreter.settings), env.isolation
+    timeout, identity = env.manager.lock_timeout, env.identity_insert_table
     env.forget()
     env.procedure_depth += 1
     try:
@@ -137,7 +140,8 @@ def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlT
     finally:
         env.variables = outer
         env.leave()
-        interpreter.settings.rowcount = settings
+        interpreter.settings, env.isolation = settings, isolation
+        env.manager.lock_timeout, env.identity_insert_table = timeout, identity
 
 
 def _arguments(interpreter: Interpreter, cursor: Cursor) -> list[Argument]:

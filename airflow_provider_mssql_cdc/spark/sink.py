@@ -133,11 +133,13 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        target_rows = self.target.rows(state)
         if todo.window is not None:
-            assert reading.staged is not None
-            write = self.rows.next(window, reading.staged, target_rows, state.gaps)
+            staged = reading.staged
+            assert staged is not None
+            target_rows = self.target.rows_of(state, lambda: self.rows.table.looked_up(staged, window))
+            write = self.rows.next(window, staged, target_rows, state.gaps)
         else:
+            target_rows = self.target.rows(state)
             witness = reading.witness(window.upto)
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
             begun = Beginning(window, reading.staged, reading.copy, anew, known_at)

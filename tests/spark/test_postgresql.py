@@ -3,11 +3,14 @@
 import contextlib
 import dataclasses
 import datetime
+import functools
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pyspark.sql import functions as F
@@ -27,6 +30,7 @@ from tests.spark.test_types import TYPES, expected
 from tests.support.logins import TARGET_PASSWORD, TARGET_USER
 from tests.support.spark.model import lsn, table_spec
 from tests.support.spark.origin import positions
+from tests.support.spark.rows import local
 from tests.support.spark.tables import COLUMNS, by_hand, changes, contents, frame, load, marker, merge
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -261,6 +265,91 @@ def test_a_merge_by_columns_of_each_type_that_may_be_null(new):
 
 
 # --- others, and what is lost
+
+
+class Explained(PostgresqlTable):
+    """Keeps the plans of the statements that merge."""
+
+    plans: ClassVar[list[str]] = []
+
+    def _merge(self, cursor, *given):
+        super()._merge(Explaining(cursor, self.plans), *given)
+
+
+class Explaining:
+    """A cursor that explains what it changes before it does."""
+
+    def __init__(self, cursor, plans):
+        self._cursor, self._plans = cursor, plans
+
+    def execute(self, statement, *values):
+        if statement.startswith(("DELETE", "UPDATE", "INSERT")):
+            plan = self._cursor.execute(f"EXPLAIN {statement}", *values).fetchall()
+            self._plans.append("\n".join(line for (line,) in plan))
+        return self._cursor.execute(statement, *values)
+
+
+def test_a_small_window_finds_its_keys_in_the_index(new):
+    target = new(kind=functools.partial(Explained, indexed=True))
+    target.create(COLUMNS)
+    load(target, 1, [(0, "first", 0)])
+    by_hand(target, f"INSERT INTO {target.sql_name} SELECT n, 'n', n % 1000 FROM generate_series(1, 100000) n")
+    Explained.plans.clear()
+    changed = [(7, "up", 7, "U", 1), (99_999, "up", 8, "U", 2), (5, None, None, "D", 3), (200_000, "new", 9, "I", 4)]
+    assert target.commit(target.state(), merge(changes(target, changed), ["id"]), marker(2))
+
+    assert [plan.split()[0] for plan in Explained.plans] == ["Delete", "Update", "Insert"]
+    for plan in Explained.plans:
+        assert re.search(r"Index (Only )?Scan using", plan), plan
+        assert f'Seq Scan on "{LONGEST}"' not in plan, plan
+    found = contents(target)
+    assert len(found) == 100_001
+    expected = {**{n: (n, "n", n % 1000) for n in range(1, 100_001)}, 0: (0, "first", 0), 7: (7, "up", 7)}
+    expected |= {99_999: (99_999, "up", 8), 200_000: (200_000, "new", 9)}
+    del expected[5]
+    assert sorted(found) == [expected[key] for key in sorted(expected)]
+
+
+def test_the_rows_of_few_keys_are_found_where_they_are(new, staged, postgresql, namespace):
+    target = new(kind=functools.partial(PostgresqlTable, indexed=True))
+    target.create(COLUMNS)
+    load(target, 1, [(n, f"it's {n}", n) for n in range(1000)])
+    state = target.state()
+    keys = local(target._session, [(5,), (7,), (5000,)], "id INT")
+
+    found = target.rows_of(state, lambda: keys)
+
+    assert sorted(map(tuple, found.collect())) == [(5, "it's 5", 5), (7, "it's 7", 7)]
+    (sent,) = staged()
+    assert target.commit(state, merge(changes(target, [(5, "new", 1, "U", 1)]), ["id"]), marker(2))
+    assert staged() == []
+    found = target.rows_of(target.state(), lambda: keys)
+    (other,) = staged()
+    assert other != sent
+    # as a crash of the server leaves an unlogged table
+    postgresql.sql(f'TRUNCATE "{namespace}"."{other}"')
+    with pytest.raises(Exception, match="division by zero"):
+        found.collect()
+    # an attempt that did not come to its commit leaves nothing for a day
+    assert sorted(map(tuple, target.rows_of(target.state(), lambda: keys).collect())) == [
+        (5, "new", 1),
+        (7, "it's 7", 7),
+    ]
+    assert len(staged()) == 1
+    assert not target.commit(state, merge(changes(target, [(5, "late", 1, "U", 1)]), ["id"]), marker(3))
+    assert staged() == []
+
+
+def test_the_rows_of_few_keys_that_may_be_null(new, staged):
+    name = COLUMNS[1].name
+    target = new(key=(name, "s"))
+    target.create(COLUMNS)
+    rows = [(1, None, 1), (2, "a", None), (3, "a", 1), (4, None, None), (5, "", 0), (6, "b", 1)]
+    load(target, 1, rows)
+    wanted = [(None, 1), ("a", None), (None, None), ("", 0), ("c", 1)]
+    keys = local(target._session, wanted, f"`{name.replace('`', '``')}` STRING, s SMALLINT")
+    found = target.rows_of(target.state(), lambda: keys).collect()
+    assert sorted(map(tuple, found)) == [row for row in rows if row[1:] in wanted]
 
 
 def test_a_table_that_was_dropped_is_missing_and_begins_anew(table):

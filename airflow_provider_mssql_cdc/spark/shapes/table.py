@@ -110,6 +110,14 @@ class TableRows:
             return known
         return by_keys_of(known, staged.rows(window), self.key, "left_semi", broadcast=self.few(staged, window))
 
+    def looked_up(self, staged: Staged, window: Window) -> DataFrame | None:
+        """The keys by which the window looks into a target: those that have events; None if it does not, or by too many
+        to be sent somewhere.
+        """
+        if not self.key or not (staged.count(window).unknown or self.unenforced_key) or not self.few(staged, window):
+            return None
+        return staged.rows(window).select(*map(column, self.key)).distinct()
+
     def few(self, staged: Staged, window: Window) -> bool:
         """Whether the keys of the window's events can be broadcast, so that a table need not be shuffled for them."""
         rows = staged.rows(window)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,6 +118,12 @@ class TargetTable(Protocol):
 
     def rows(self, state: State) -> DataFrame:
         """The rows that the table held then."""
+
+    def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
+        """The same, or only those with these keys, where the table finds them quickly.
+
+        :param keys: says them, each once; None where there are none, or too many to be sent there
+        """
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Make a change visible, with its marker, in one step, on condition that the table is still at this state.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Self
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
-from airflow_provider_mssql_cdc.spark.targets import Difference, Opening
+from airflow_provider_mssql_cdc.spark.targets import Difference, Opening, State
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, text
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,14 @@ class LakeTable(FileTable, abc.ABC):
     @abc.abstractmethod
     def exists(self) -> bool:
         """Whether the table exists."""
+
+    @abc.abstractmethod
+    def rows(self, state: State) -> DataFrame:
+        """The rows that the table held then."""
+
+    def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
+        """All of them: files have no index, and Spark joins what it looks up where they are read."""
+        return self.rows(state)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the table's properties, which it gets now or when it is made."""

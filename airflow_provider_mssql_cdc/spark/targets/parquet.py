@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,10 @@ class ParquetTable(FileTable):
         """The rows that the table held then."""
         manifests = [m for m in self._known() if m.number <= (state.snapshot or 0)]
         return _rows(self._session, self._path, manifests)
+
+    def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
+        """All of them: files have no index."""
+        return self.rows(state)
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         """Write files, and make the manifest that follows on ``state``, which only one writer can.

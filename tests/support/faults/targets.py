@@ -154,6 +154,9 @@ class TargetTable:
     def rows(self, state: State) -> Rows:
         return self.commits[state.snapshot].rows if state.snapshot is not None else Rows()
 
+    def rows_of(self, state: State, keys: object) -> Rows:
+        return self.rows(state)
+
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         self._world.here = self
         self._world.at("before the commit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -74,6 +74,9 @@ class LinesTable:
 
     def rows(self, state: State) -> DataFrame:
         return self._rows(state.snapshot or 0)
+
+    def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
+        return self.rows(state)
 
     def commit(self, state: State, write: Write, marker: Marker | None) -> bool:
         number, said = (state.snapshot or 0) + 1, self._said()

@@ -28,7 +28,9 @@ PREFIX = "mssql_cdc_staging_"
 
 _AGE = datetime.timedelta(days=1)
 _TIME = "%Y%m%d%H%M%S"
-_NUMBER = "_mssql_cdc_n"
+NUMBER = "_mssql_cdc_n"
+"""The column that numbers the rows from 0 on."""
+
 _SENTINEL = -1
 _BATCH = 5000
 
@@ -55,6 +57,11 @@ class Staging:
         """The name here of each of the target's columns."""
         return {name: f"c{number}" for number, name in enumerate(self.columns)}
 
+    @property
+    def proof(self) -> str:
+        """What fails a query in whose FROM it stands, where the server has lost the rows."""
+        return f"(SELECT 1 / count(*) AS there FROM {self.sql_name} WHERE {NUMBER} = {_SENTINEL}) proof"
+
     def value(self, name: str) -> str:
         """The value of one of the target's columns in SQL, where this table is called ``s``."""
         return self.columns[name].of_staged(f"s.{self.numbered[name]}")
@@ -65,10 +72,10 @@ class Staging:
         with self.database.transaction() as cursor:
             cursor.execute(
                 # a task that Spark runs again gives its rows the same numbers, so that none can come in twice
-                f"CREATE UNLOGGED TABLE {self.sql_name} ({_NUMBER} bigint PRIMARY KEY, {declared}, _op text)"
+                f"CREATE UNLOGGED TABLE {self.sql_name} ({NUMBER} bigint PRIMARY KEY, {declared}, _op text)"
             )
             # A crash of the server empties unlogged tables; that this row is still there proves that none came.
-            cursor.execute(f"INSERT INTO {self.sql_name} ({_NUMBER}) VALUES ({_SENTINEL})")
+            cursor.execute(f"INSERT INTO {self.sql_name} ({NUMBER}) VALUES ({_SENTINEL})")
 
     def fill(self, write: Write, *, key: Sequence[str], connections: int) -> None:
         """Write the rows.
@@ -77,7 +84,7 @@ class Staging:
         :param connections: JDBC connections open at once
         :raises TargetError: if PostgreSQL does not take them
         """
-        staged = [F.monotonically_increasing_id().alias(_NUMBER)]
+        staged = [F.monotonically_increasing_id().alias(NUMBER)]
         staged += [self.columns[name].write(column(name)).alias(number) for name, number in self.numbered.items()]
         if write.old is OldRows.OF_KEY:
             staged.append(F.col("_op"))
@@ -103,7 +110,7 @@ class Staging:
 
         :raises TargetUnavailableError: if the server has lost them
         """
-        cursor.execute(f"DELETE FROM {self.sql_name} WHERE {_NUMBER} = {_SENTINEL}")
+        cursor.execute(f"DELETE FROM {self.sql_name} WHERE {NUMBER} = {_SENTINEL}")
         if cursor.rowcount != 1:
             raise TargetUnavailableError(
                 f"{self.database.table}: the staged rows are gone: PostgreSQL crashed meanwhile, or a standby took its "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, Opening, State, Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
-from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging, drop_old, new_name
+from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import NUMBER, Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 
@@ -65,6 +65,7 @@ class PostgresqlTable:
         self._schema, self._table = self._name[-2:]
         self._database = Database(database, credentials, self.name)
         self._kept: KeptSchema | None = None
+        self._keys: Staging | None = None
 
     @classmethod
     def opened(cls, opening: Opening) -> PostgresqlTable:
@@ -219,13 +220,42 @@ class PostgresqlTable:
         PostgreSQL does not keep those of before. Where it has moved on since ``state``, ``commit`` refuses what was
         made of them.
         """
-        columns = self._columns()
+        return self._read(self._columns())
+
+    def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
+        """The rows with these keys, which are sent there first, so that PostgreSQL finds them in an index."""
+        columns, wanted = self._columns(), keys()
+        if wanted is None or not {*wanted.columns} <= columns.keys():
+            return self._read(columns)
+        self._drop_keys()
+        self._keys = sent = Staging(
+            self._database, self._schema, new_name(self._spec_id), {name: columns[name] for name in wanted.columns}
+        )
+        sent.create()
+        sent.fill(Write(wanted), key=self._key, connections=self._connections)
+        with self._database.transaction() as cursor:
+            cursor.execute(f"ANALYZE {sent.sql_name}")
+        # a key that is NULL is found in no index, and a table of others may have some
+        same = " AND ".join(
+            equality(f"t.{quoted(name)}", sent.value(name), type_.postgresql, nullable=not self._indexed)
+            for name, type_ in sent.columns.items()
+        )
+        return self._read(
+            columns, f", {sent.proof}, {sent.sql_name} s WHERE proof.there = 1 AND s.{NUMBER} >= 0 AND {same}"
+        )
+
+    def _read(self, columns: Mapping[str, ColumnType], of: str = "") -> DataFrame:
+        """Read the table.
+
+        :param of: what else stands after its name in the query
+        """
         numbered = [(f"c{number}", name, type_) for number, (name, type_) in enumerate(columns.items())]
-        selected = ", ".join(f"{type_.select.format(quoted(name))} AS {number}" for number, name, type_ in numbered)
+        places = {number: (f"t.{quoted(name)}", type_) for number, name, type_ in numbered}
+        selected = ", ".join(f"{type_.select.format(place)} AS {number}" for number, (place, type_) in places.items())
         reader = (
             self._session.read.format("jdbc")
             .options(**self._database.jdbc_options())
-            .option("dbtable", f"(SELECT {selected} FROM {self.sql_name}) q")
+            .option("dbtable", f"(SELECT {selected} FROM {self.sql_name} t{of}) q")
             .option("fetchsize", _FETCH)
             .option("customSchema", ", ".join(f"{number} {type_.read_type}" for number, _, type_ in numbered))
         )
@@ -254,6 +284,7 @@ class PostgresqlTable:
         finally:
             if not done:
                 staging.drop()
+            self._drop_keys()
         return done
 
     def changed_by(self) -> str:
@@ -267,6 +298,11 @@ class PostgresqlTable:
     def drop_leftovers(self) -> None:
         """Drop the staging tables of jobs that ended without tidying up."""
         drop_old(self._database, self._schema)
+
+    def _drop_keys(self) -> None:
+        if self._keys is not None:
+            self._keys.drop()
+            self._keys = None
 
     def _make(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> int | None:
         declared = ", ".join(f"{quoted(c.name)} {_declared(c)}" for c in columns)

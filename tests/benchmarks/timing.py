@@ -19,6 +19,11 @@ def alternate(candidates: Mapping[str, Callable[[], None]], rounds: int, warm_up
     return seconds
 
 
+def ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """How many times as much each of the second took as each of the first."""
+    return [b / a for a in first for b in second]
+
+
 def spread(values: Sequence[float], unit: str = "", digits: int = 2) -> str:
     """Median, minimum and maximum as text."""
     low, middle, high = min(values), statistics.median(values), max(values)

@@ -18,7 +18,17 @@ from airflow_provider_mssql_cdc.spark.job import run
 from tests.benchmarks import source
 from tests.benchmarks.lab import Lab, opened
 from tests.benchmarks.loads import Loads
-from tests.benchmarks.timing import report, spread
+from tests.benchmarks.timing import ratios, report, spread
+
+_REWRITE = "CALL lake.system.rewrite_data_files(table => '{name}', %s)"
+_ALL = "options => map('rewrite-all', 'true', 'max-file-group-size-bytes', '1000000000000')"
+LAYOUTS = {
+    "mixed": (),
+    "sorted": ("ALTER TABLE lake.{name} WRITE ORDERED BY id", _REWRITE % f"strategy => 'sort', {_ALL}"),
+    "bucket": ("ALTER TABLE lake.{name} ADD PARTITION FIELD bucket(16, id)", _REWRITE % _ALL),
+    "compacted": (_REWRITE % _ALL,),
+}
+"""What is done with a table before windows are loaded into it."""
 
 _FILES = 64
 _NEWEST = 0.01
@@ -34,6 +44,7 @@ def measure(
     *,
     newest: bool,
     documents: bool,
+    layout: str,
     conf: Mapping[str, str],
 ) -> None:
     """(h) One window of changes into tables of these sizes, in a warm session, each time from the same snapshot.
@@ -43,6 +54,7 @@ def measure(
     :param sizes: rows of each table
     :param newest: the changes are of the newest hundredth of the keys, instead of random ones
     :param documents: rows have a text of 4,096 characters, and all changes are updates that leave it out
+    :param layout: one of ``LAYOUTS``
     :param conf: further settings of Spark
     :param report_to: file that gets a list of the seconds as JSON
     """
@@ -51,7 +63,10 @@ def measure(
         with opened([target], "4g", conf) as lab:
             loads = lab.loads((source.TABLE,), target, shape)
             plan, table = prepare(lab, loads, size, changes, target, shape, newest=newest, documents=documents)
-            spark, snapshot = lab.spark, snapshot_of(lab.spark, table, target)
+            spark = lab.spark
+            for statement in LAYOUTS[layout]:
+                spark.sql(statement.format(name=table.removeprefix("lake.")))
+            snapshot = snapshot_of(spark, table, target)
             receipts = []
             for _ in range(rounds + 1):
                 go_back(spark, table, target, snapshot)
@@ -62,7 +77,8 @@ def measure(
         keys = f"keys of the newest {_NEWEST:.0%}" if newest else "random keys"
         report(
             f"(h) {changes:,} changes, {keys}, into a {shape} of {size:,} rows in {target}"
-            + (", each with a text of 4,096 characters that no change has" if documents else ""),
+            + (", each with a text of 4,096 characters that no change has" if documents else "")
+            + ("" if layout == "mixed" else f", {layout}"),
             {
                 "fold and commit, seconds": spread(seconds),
                 "whole job, seconds": spread(whole),
@@ -72,8 +88,8 @@ def measure(
         found.append({"rows": size, "changes": changes, "seconds": seconds, "job_seconds": whole})
     first = found[0]["seconds"]
     for later in found[1:]:
-        ratios = [b / a for a, b in zip(sorted(first), sorted(later["seconds"]), strict=True)]
-        report(f"(h) {later['rows']:,} rows beside {found[0]['rows']:,}", {"times": spread(ratios)})
+        times = spread(ratios(first, later["seconds"]))
+        report(f"(h) {later['rows']:,} rows beside {found[0]['rows']:,}", {"times, each beside each": times})
     if report_to is not None:
         report_to.write_text(json.dumps(found, indent=1))
 

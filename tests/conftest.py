@@ -35,6 +35,8 @@ if _OWNER:
 ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 
+_NO_FOLDER = str(ROOT / "no folder of settings")
+
 LIGHT_JAVA = (
     # where data are few most of the CPU goes into compiling and loading classes: compile once, lightly, keep what is
     # compiled (the code cache of level 1 alone is small), and trust the jars
@@ -75,19 +77,23 @@ def pytest_configure(config: pytest.Config) -> None:
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         }
-        for folder in ("spark", "empty"):
-            (ROOT / folder).mkdir()
-        archive = class_archive.found("spark-submit", os.environ)
+        (ROOT / "spark").mkdir()
+        archive = own_archive()
         (ROOT / "spark" / "spark-env.sh").write_text(
             # what fetches jars starts no Spark
             f'case "$*" in *nothing.py*) ;; *) echo "$PPID" >> "{ROOT}/spark-starts" ;; esac\n'
             # what lies in this folder is not for the class path, where it would keep Java from the archive
-            f"SPARK_CONF_DIR={ROOT}/empty\n"
+            f"SPARK_CONF_DIR='{_NO_FOLDER}'\n"
             f'SPARK_SUBMIT_OPTS="$SPARK_SUBMIT_OPTS {" ".join(f"-D{k}={v}" for k, v in quick.items())}"\n'
             + (f'JDK_JAVA_OPTIONS="$JDK_JAVA_OPTIONS {class_archive.option(archive)}"\n' if archive else "")
         )
         settings = {"spark.driver.extraJavaOptions": f"{LIGHT_JAVA} -Djava.io.tmpdir={ROOT}", **quick}
         (ROOT / "spark" / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
+
+
+def own_archive() -> Path | None:
+    """The archive of classes from which Spark starts here; None where there is none."""
+    return class_archive.found("spark-submit", {**os.environ, "SPARK_CONF_DIR": _NO_FOLDER})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -40,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     from airflow_provider_mssql_cdc.operators import class_archive, jars
 
     started = time.monotonic()
+    # as with Ctrl-C, what was started ends, and what was written goes
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         driver = class_archive.driver(_BINARY, os.environ)
         place = class_archive.place(_BINARY, os.environ)
@@ -58,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
             archive = class_archive.make(driver, classes, place)
     except (MsSqlCdcError, OSError) as error:
         raise CommandError(" ".join(str(error).split())) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
     size = archive.stat().st_size / 2**20
     print(f"{archive}: {size:.0f} MiB. Loads of this user on this worker use it. ({time.monotonic() - started:.0f} s)")
     return EXIT_OK
@@ -143,7 +148,9 @@ def _submit(spec: JobSpec, server: Sandbox, folder: Path) -> list[str]:
         **needs.conf,
         **jars.spark_settings([*needs.packages, formats.JDBC_DRIVER]),
         "spark.master": "local[2]",
-        "spark.driver.extraJavaOptions": f"{class_archive.QUICK_START} -XX:DumpLoadedClassList={classes}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (class_archive.QUICK_START, class_archive.in_setting(f"-XX:DumpLoadedClassList={classes}"))
+        ),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder.parent / "lake"),

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from airflow_provider_mssql_cdc.core.exceptions import SparkMissingError
 from airflow_provider_mssql_cdc.operators import installed, jars
 
 _COMMAND = re.compile(r"^Spark Command: (.+?) -cp (.+?) -(?:X|D|c)", re.MULTILINE)
-_SUFFIX = ".jsa"
+_SUFFIX, _UNFINISHED = ".jsa", ".classes."
 
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """The environment variables from which Java, or Spark's scripts, take options."""
@@ -52,17 +53,22 @@ def found(binary: str, environment: Mapping[str, str]) -> Path | None:
     :param binary: spark-submit
     :param environment: of spark-submit
     """
-    stem = place(binary, environment)
-    # who can write there can run code as this user
-    if stem is None or not stem.parent.is_dir() or not installed.is_ours(stem.parent):
+    try:
+        stem = place(binary, environment)
+        # who can write there can run code as this user
+        if stem is None or not stem.parent.is_dir() or not installed.is_ours(stem.parent):
+            return None
+        return next((each for each in stem.parent.glob(f"{stem.name}-*{_SUFFIX}") if _is_whole(each)), None)
+    except (OSError, RuntimeError):
+        # no home, or a folder that cannot be looked into: it goes without
         return None
-    return next((each for each in stem.parent.glob(f"{stem.name}-*{_SUFFIX}") if _is_whole(each)), None)
 
 
 def place(binary: str, environment: Mapping[str, str]) -> Path | None:
     """Where the archive of this worker's Java and Spark lies, without the end of its name; None where one is missing.
 
-    The name goes by the build of Java, and by the names and sizes of Spark's jars; it ends with the archive's own size.
+    The name goes by Java's build, by the names and sizes of Spark's jars, and by the folders on Spark's class path. It
+    ends with the archive's own size.
     """
     java, spark = installed.java(environment), installed.spark_home(binary, environment)
     if java is None or spark is None:
@@ -72,7 +78,11 @@ def place(binary: str, environment: Mapping[str, str]) -> Path | None:
         sizes = sorted((jar.name, jar.stat().st_size) for jar in (spark / "jars").iterdir())
     except OSError:
         return None
-    decisive = json.dumps([str(java), build, str(spark.resolve()), sizes])
+    conf = environment.get("SPARK_CONF_DIR") or str(spark / "conf")
+    folders = [conf, *(environment.get(name, "") for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))]
+    # Java leaves out what is not there
+    there = [folder for folder in folders if folder and Path(folder).is_dir()]
+    decisive = json.dumps([str(java), build, str(spark.resolve()), sizes, there])
     return jars.folder() / f"classes-{hashlib.sha256(decisive.encode()).hexdigest()[:16]}"
 
 
@@ -87,7 +97,12 @@ def option(archive: Path, *, quoted: bool = True) -> str:
     :param quoted: for a setting of Spark, which takes a list of options apart
     """
     text = f"-XX:SharedArchiveFile={archive}"
-    return f'"{text}"' if quoted and re.search(r"\s", text) else text
+    return in_setting(text) if quoted else text
+
+
+def in_setting(option: str) -> str:
+    """An option of Java as a setting of Spark has it, which takes a list of them apart at blanks."""
+    return f'"{option}"' if re.search(r"\s", option) else option
 
 
 def driver(binary: str, environment: Mapping[str, str]) -> Driver:
@@ -115,8 +130,8 @@ def driver(binary: str, environment: Mapping[str, str]) -> Driver:
     if folders:
         raise SparkMissingError(
             f"Spark's class path has the folder {folders[0]}, and Java makes no archive beside a folder with files.",
-            advice="Give Spark its settings by the DAG or the connection, and leave that folder empty (SPARK_CONF_DIR "
-            "names another one); or go without the archive.",
+            advice="Give Spark its settings by the DAG or the connection, and let SPARK_CONF_DIR, HADOOP_CONF_DIR and "
+            "YARN_CONF_DIR name no such folder, for this command and for loads; or go without the archive.",
         )
     return Driver(command[1], command[2])
 
@@ -124,11 +139,15 @@ def driver(binary: str, environment: Mapping[str, str]) -> Driver:
 def make(driver: Driver, classes: Sequence[str], place: Path) -> Path:
     """Make an archive, and put it in its place when it is whole and Java takes it; those that were there go.
 
+    Whoever calls this holds the lock of the place.
+
     :param classes: lines of Java's list of classes (``-XX:DumpLoadedClassList``)
     :param place: as ``place`` says
     :raises SparkMissingError: if Java does not make it
     """
-    with tempfile.TemporaryDirectory(prefix=".classes.", dir=place.parent) as name:
+    for leftover in place.parent.glob(f"{_UNFINISHED}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=place.parent) as name:
         listed, fresh = Path(name, "classes"), Path(name, "classes.jsa")
         listed.write_text("".join(f"{line}\n" for line in classes), encoding="utf-8")
         done = _java(

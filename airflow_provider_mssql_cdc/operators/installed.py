@@ -69,9 +69,22 @@ def spark_defaults(binary: str, environment: Mapping[str, str]) -> Path | None:
     :param binary: spark-submit, beside which Spark is without SPARK_HOME
     :param environment: of spark-submit
     """
+    return _configuration("spark-defaults.conf", binary, environment)
+
+
+def spark_env(binary: str, environment: Mapping[str, str]) -> Path | None:
+    """The script that sets more of the environment when Spark starts.
+
+    :param binary: spark-submit, beside which Spark is without SPARK_HOME
+    :param environment: of spark-submit
+    """
+    return _configuration("spark-env.sh", binary, environment)
+
+
+def _configuration(name: str, binary: str, environment: Mapping[str, str]) -> Path | None:
     home = spark_home(binary, environment)
     folder = environment.get("SPARK_CONF_DIR") or (home and home / "conf")
-    return path if folder and (path := Path(folder, "spark-defaults.conf")).is_file() else None
+    return path if folder and (path := Path(folder, name)).is_file() else None
 
 
 def is_ours(folder: Path) -> bool:

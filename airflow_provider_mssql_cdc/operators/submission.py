@@ -368,9 +368,15 @@ class LoadSubmission(SparkSubmitOperator):
 
 def _chooses_java(call: Call) -> bool:
     """Whether somebody sets options of the driver's JVM: a second choice of a garbage collector would end it."""
-    return any(map(call.setting, jars.JAVA_OPTIONS)) or any(
-        "-XX" in call.environment.get(n, "") for n in class_archive.JAVA_VARIABLES
-    )
+    if any(map(call.setting, jars.JAVA_OPTIONS)):
+        return True
+    # a file that is named with @ has options, too
+    given = [call.environment.get(name, "") for name in class_archive.JAVA_VARIABLES]
+    if any("-XX" in options or "@" in options for options in given):
+        return True
+    script = installed.spark_env(call.connection["spark_binary"], call.environment)
+    text = script.read_text(encoding="utf-8", errors="replace") if script else ""
+    return any(name in text for name in class_archive.JAVA_VARIABLES)
 
 
 def _task_run(context: Context) -> TaskRun | None:

@@ -136,7 +136,7 @@ class Sink:
         if todo.window is not None:
             staged = reading.staged
             assert staged is not None
-            target_rows = self.target.rows_of(state, lambda: self.rows.table.looked_up(staged, window))
+            target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
             write = self.rows.next(window, staged, target_rows, state.gaps)
         else:
             target_rows = self.target.rows(state)

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.operators import class_archive, jars
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the jars, and the archive, that there are, and a Spark with an empty folder of settings."""
+    """A folder with the jars, and the archive, that there are, and a Spark without a folder of settings."""
     folder = tmp_path / "jars"
     folder.mkdir(mode=0o700)
     there = jars.folder()
@@ -21,7 +21,6 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if (each.is_dir() and not each.name.startswith(".")) or each.suffix == ".jsa":
             (folder / each.name).symlink_to(each)
     monkeypatch.setenv(jars.FOLDER, str(folder))
-    (tmp_path / "conf").mkdir()
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
     return folder
 
@@ -45,6 +44,7 @@ def test_the_classes_of_a_load_are_kept_once(kept: Path, capsys: pytest.CaptureF
 def test_a_folder_of_settings_is_told_before_anything_is_made(
     kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "log4j2.properties").touch()
     assert main(["warm"]) == 2
     said = capsys.readouterr()

@@ -27,16 +27,21 @@ def driver(environment: dict[str, str]) -> class_archive.Driver:
 
 
 @pytest.fixture(scope="module")
-def made(driver: class_archive.Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of the few classes by which Spark says its version."""
-    folder = tmp_path_factory.mktemp("archive")
-    listed = folder / "listed"
-    assert version(driver, f"-XX:DumpLoadedClassList={listed}").returncode == 0
-    place = folder / "a folder" / "classes-0123"
+def listed(driver: class_archive.Driver, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The few classes by which Spark says its version."""
+    path = tmp_path_factory.mktemp("listed") / "classes"
+    assert version(driver, f"-XX:DumpLoadedClassList={path}").returncode == 0
+    return path.read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def made(driver: class_archive.Driver, listed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive of them."""
+    place = tmp_path_factory.mktemp("archive") / "a folder" / "classes-0123"
     place.parent.mkdir()
     place.with_name("classes-0123-7.jsa").touch()
     place.with_name("classes-4567-7.jsa").touch()
-    return class_archive.make(driver, listed.read_text().splitlines(), place)
+    return class_archive.make(driver, listed, place)
 
 
 def version(driver: class_archive.Driver, *options: str) -> subprocess.CompletedProcess[str]:
@@ -66,7 +71,9 @@ def test_java_goes_on_without_an_archive_that_does_not_fit(
     assert version(other, class_archive.option(made, quoted=False)).returncode == 0
 
 
-def test_what_java_cannot_make_is_told_and_leaves_nothing(driver: class_archive.Driver, tmp_path: Path) -> None:
+def test_what_java_cannot_make_is_told_and_leaves_nothing(
+    driver: class_archive.Driver, listed: list[str], tmp_path: Path
+) -> None:
     place = tmp_path / "archive" / "classes"
     place.parent.mkdir()
     folder = tmp_path / "conf"
@@ -74,7 +81,7 @@ def test_what_java_cannot_make_is_told_and_leaves_nothing(driver: class_archive.
     (folder / "spark-env.sh").touch()
     unfit = class_archive.Driver(driver.java, f"{folder}:{driver.class_path}")
     with pytest.raises(SparkMissingError, match="Java could not make the archive of classes: ") as told:
-        class_archive.make(unfit, ["java/lang/Object"], place)
+        class_archive.make(unfit, listed, place)
     assert "Loads go on without it" in str(told.value)
     assert [*place.parent.iterdir()] == []
 
@@ -115,6 +122,7 @@ def test_an_archive_is_of_one_build_of_java_and_of_sparks_jars(worker: dict[str,
         lambda: (tmp_path / "java" / "release").write_text("17.0.16"),
         lambda: (tmp_path / "spark" / "jars" / "a.jar").write_text("longer"),
         lambda: (tmp_path / "spark" / "jars" / "b.jar").touch(),
+        lambda: (tmp_path / "spark" / "conf").mkdir(),
         lambda: (tmp_path / "java").rename(tmp_path / "java21"),
     ):
         change()
@@ -123,7 +131,7 @@ def test_an_archive_is_of_one_build_of_java_and_of_sparks_jars(worker: dict[str,
         assert archive is not None
         assert archive.parent == tmp_path / "kept"
         seen.add(archive)
-    assert len(seen) == 5
+    assert len(seen) == 6
 
 
 def test_an_archive_is_used_where_nobody_else_can_write(worker: dict[str, str]) -> None:
@@ -136,6 +144,16 @@ def test_an_archive_is_used_where_nobody_else_can_write(worker: dict[str, str]) 
     archive.write_text("whole")
     assert class_archive.found(BINARY, worker) == archive
     place.parent.chmod(0o777)
+    assert class_archive.found(BINARY, worker) is None
+
+
+def test_a_worker_without_a_home_goes_without(worker: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(jars.FOLDER)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
     assert class_archive.found(BINARY, worker) is None
 
 

@@ -127,6 +127,21 @@ def test_a_run_with_a_copy_is_not_small(group: Group) -> None:
     assert (len(plan.specs), plan.small) == (2, False)
 
 
+class Uncounted(CdcSource):
+    """The source, whose change rows cannot be counted."""
+
+    def has_at_most(self, *_: Any) -> bool:
+        raise SqlServerError("deadlock", number=1205)
+
+
+def test_changes_that_cannot_be_counted_are_no_small_run(group: Group) -> None:
+    group.loaded(A, B)
+    group.change("INSERT INTO dbo.a (id) VALUES (107)")
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(small_window=1000), None, (Uncounted(hook),))
+    assert ([str(spec.name) for spec in plan.specs], plan.failures, plan.small) == (["dbo.a"], {}, False)
+
+
 def test_an_instance_that_was_just_enabled_keeps_nobody_from_reading_the_other_one(group: Group) -> None:
     group.loaded(B)
     group.source.sql(

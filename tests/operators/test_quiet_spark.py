@@ -157,6 +157,16 @@ def test_a_second_garbage_collector_would_end_the_jvm(monkeypatch: pytest.Monkey
     assert QUICK not in submitted(small=True)[0]
 
 
+@pytest.mark.usefixtures("plain_java")
+def test_what_sparks_own_script_says_to_java_is_not_known_here(tmp_path: Path) -> None:
+    assert QUICK in submitted(small=True)[0]
+    (tmp_path / "spark-env.sh").write_text('export SPARK_SUBMIT_OPTS="-XX:+UseG1GC"\n')
+    assert QUICK not in submitted(small=True)[0]
+    (tmp_path / "spark-env.sh").write_text("export SPARK_LOCAL_DIRS=/scratch\n")
+    assert QUICK in submitted(small=True)[0]
+    assert QUICK not in submitted(small=True, env_vars={"JDK_JAVA_OPTIONS": "@options"})[0]
+
+
 def test_a_driver_on_another_machine_starts_as_it_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", REMOTE)
     there = "s3a://bucket/x"

@@ -103,6 +103,44 @@ def test_what_not_every_reader_knows_can_be_left_off(spark, tmp_path):
     assert made == {"usual": {"deletionVectors", "columnMapping"}, "off": set()}
 
 
+def test_readers_of_changes_and_of_row_numbers_see_what_a_window_did(spark, tmp_path):
+    feeds = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+    target = DeltaTable(table_session(spark), (f"file://{tmp_path}", "t"), "spec", properties=feeds)
+    ddl = "id INT, name STRING"
+    target.create((TargetColumn("id", "INT", "{}"), TargetColumn("name", "STRING", "{}")))
+    rows = local(target._session, [(n, f"n{n}") for n in range(1, 7)], ddl)
+    assert target.commit(target.state(), Write(rows), marker(1))
+    before = row_numbers(target)
+    given = [(1, None, "D", 1), (2, "two", "U", 2), (3, "three", "U", 3), (8, "new", "I", 4), (9, None, "D", 5)]
+    rows = local(target._session, given, f"{ddl}, _op STRING, _n INT")
+
+    assert target.commit(target.state(), merge(rows, ["id"]), marker(2))
+
+    assert contents(target) == [(2, "two"), (3, "three"), (4, "n4"), (5, "n5"), (6, "n6"), (8, "new")]
+    after = row_numbers(target)
+    assert {id_: after[id_] for id_ in (2, 3, 4, 5, 6)} == {id_: before[id_] for id_ in (2, 3, 4, 5, 6)}
+    assert after[8] not in before.values()
+    version = target.state().snapshot
+    # a reader names the first and the last version; what comes after the window changed no row
+    feed = sql(target, f"SELECT id, name, _change_type, _commit_version FROM table_changes('{{}}', 2, {version})")
+    loaded = min(row["_commit_version"] for row in feed)
+    assert sorted((row["_change_type"], row["id"], row["name"]) for row in feed) == [
+        ("delete", 1, "n1"),
+        ("insert", 8, "new"),
+        ("update_postimage", 2, "two"),
+        ("update_postimage", 3, "three"),
+        ("update_preimage", 2, "n2"),
+        ("update_preimage", 3, "n3"),
+    ]
+    assert {row["_commit_version"] for row in feed} == {loaded}
+
+
+def row_numbers(target):
+    found = target._session.table(target.sql_name).select("id", "_metadata.row_id").collect()
+    assert len({row["row_id"] for row in found}) == len(found)
+    return {row["id"]: row["row_id"] for row in found}
+
+
 def test_the_properties_remember_a_marker_that_the_log_forgets(table):
     load(table(), 1, [(1, "a", 1)])
     load(table(), 2, [(2, "b", 2)])

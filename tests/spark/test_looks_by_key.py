@@ -4,14 +4,17 @@ import re
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.marker import LAYOUT
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.targets import Write
 from tests.support.spark import model
 from tests.support.spark.drawn import (
     DDL,
     WITHOUT_LOBS,
     before,
     draw,
+    history_of,
     mirror_of,
     staged_as,
     staged_events,
@@ -67,6 +70,26 @@ def test_a_mirror_reads_key_and_lobs_of_what_cdc_left_out(spark, tmp_path, targe
 
     assert found
     assert set(found) == {("doc", "h", "id", "old text")}
+
+
+@pytest.mark.parametrize("form", ["narrow", "wide"])
+def test_a_history_reads_its_images_of_the_keys_that_have_events(spark, tmp_path, target, form):
+    captures, low, high = draw(SEED)
+    session = table_session(spark)
+    earlier, staged = staged_events(session, tmp_path / "earlier", captures, 0, low)
+    history = history_of(form=form)
+    rows = history.laid_out(Write(history.rows(earlier, staged, None)), LAYOUT).rows
+    names = [column.name for column in history.columns()]
+    ddl = ", ".join(f"`{column.name}` {column.type}" for column in history.columns())
+    held = target(session, [tuple(row[name] for name in names) for row in rows.collect()], ddl)
+    window, staged = staged_events(session, tmp_path / "now", captures, low, high)
+    assert staged.count(window).unknown
+
+    found = looked_up(session, target, lambda: history.next(window, staged, held, ()))
+
+    assert found
+    if form == "narrow":
+        assert set(found) == {("_lsn", "_op", "_seq", "_unknown", "doc", "h", "id", "old text")}
 
 
 def test_versions_that_end_are_read_with_all_that_they_keep(spark, tmp_path, target):

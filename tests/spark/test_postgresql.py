@@ -15,6 +15,7 @@ from typing import ClassVar
 import pytest
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError, TargetUnavailableError
@@ -200,6 +201,30 @@ def check_events(house, low):
     ]
     assert sorted(found, key=repr) == events
     return events
+
+
+def test_a_wide_history_whose_key_has_the_name_of_one_of_its_own_columns(house):
+    """A record says in a column ``type`` what happened; here the source's key is called so."""
+    house.sql("CREATE TABLE dbo.kinds (type varchar(10) NOT NULL PRIMARY KEY, n int NULL, doc text NULL)")
+    house.sql("INSERT INTO dbo.kinds VALUES ('insert', 1, 'never told')")
+    house.enable("dbo.kinds")
+    at = None
+    for change in (
+        "UPDATE dbo.kinds SET n = 1",
+        "INSERT INTO dbo.kinds VALUES ('update', 2, 'told')",
+        # CDC leaves a text out of a delete
+        "DELETE FROM dbo.kinds",
+    ):
+        house.sql(change)
+        house.wait_captured()
+        table = house.table("dbo.kinds", ["history"], at=at, history=HistoryOptions(form="wide"))
+        at = positions(ok(house.load(table)))
+
+    told = [row for row in house.lake("dbo.kinds", "history") if row["type"] == "delete"]
+    assert sorted((row["before_type"], row["before_n"], row["before_doc"], row["_unknown"]) for row in told) == [
+        ("insert", 1, None, ["before_doc"]),
+        ("update", 2, "told", []),
+    ]
 
 
 # --- values

@@ -134,6 +134,17 @@ class SinkRows(ABC):
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
 
+    def looked_up(self, window: Window, staged: Staged) -> DataFrame | None:
+        """The keys by which a window looks into the target; None if it does not, by too many, or by other columns."""
+        names = {column.name for column in self.data_columns}
+        if not self.looks_up(window, staged) or not {*self.table.key} <= names:
+            return None
+        return self.table.few_keys(staged, window)
+
+    def looks_up(self, window: Window, staged: Staged) -> bool:
+        """Whether a window needs rows of the target: where CDC left a large value out of some event."""
+        return bool(staged.count(window).unknown)
+
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """What the sink lacks once a copy has closed a gap.
 

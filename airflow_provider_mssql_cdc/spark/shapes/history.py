@@ -88,7 +88,7 @@ class History(SinkRows):
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events."""
-        return Write(self.rows(window, staged, self._known_of(window, staged, target_rows, gaps)))
+        return Write(self.rows(window, staged, self.known(window, target_rows, gaps, staged)))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""
@@ -115,7 +115,7 @@ class History(SinkRows):
 
     def missing(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events that the history does not hold."""
-        events = self._identified(self.rows(window, staged, self._known_of(window, staged, target_rows, gaps)))
+        events = self._identified(self.rows(window, staged, self.known(window, target_rows, gaps, staged)))
         there = self._identified(target_rows).where(within(window))
         present = there.select(*(F.col(name).alias(TEMPORARY + name) for name in self.identity))
         same = F.lit(True)
@@ -167,16 +167,22 @@ class History(SinkRows):
         left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))
         return by_keys_of(events, left_out, self.table.key, "left_anti")
 
-    def known(self, window: Window, target_rows: DataFrame, gaps: Sequence[Gap] = ()) -> DataFrame | None:
+    def known(
+        self, window: Window, target_rows: DataFrame, gaps: Sequence[Gap] = (), staged: Staged | None = None
+    ) -> DataFrame | None:
         """What the history knows of each key as it was before a window; None where it cannot know.
 
         :param gaps: what it lacks: images of before one say nothing of what comes after it
+        :param staged: the keys that have events, where CDC left a LOB out of some; None for all keys
         """
         if not self.table.key or not self.sink.history.has_latest:
             return None
         rows = images(self.table, target_rows) if self.is_wide else target_rows
         if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
             rows = rows.where(F.col(self.table.position) >= since.sort_key)
+        if staged is not None:
+            # before they are grouped, which would exchange the whole history
+            rows = self.table.known_of(rows, staged, window)
         return self.latest(window, rows)
 
     def latest(self, window: Window, events: DataFrame) -> DataFrame:
@@ -186,13 +192,6 @@ class History(SinkRows):
         order = F.struct(self.table.position, F.coalesce("_seq", F.lit(0)))
         latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
         return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
-
-    def _known_of(
-        self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]
-    ) -> DataFrame | None:
-        """What the history knows of the keys that have events, where CDC left a LOB out of some."""
-        known = self.known(window, target_rows, gaps)
-        return None if known is None else self.table.known_of(known, staged, window)
 
     def _identified(self, rows: DataFrame) -> DataFrame:
         return identified(self.table, rows) if self.is_wide else rows

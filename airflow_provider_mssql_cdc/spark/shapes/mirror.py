@@ -63,6 +63,10 @@ class Mirror(SinkRows):
             of_target=self.table.unenforced_key is not None,
         )
 
+    def looks_up(self, window: Window, staged: Staged) -> bool:
+        """Also where nobody enforces the key: several rows may have it."""
+        return self.table.unenforced_key is not None or super().looks_up(window, staged)
+
     def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
         """Nothing: all rows were replaced."""
         return ()

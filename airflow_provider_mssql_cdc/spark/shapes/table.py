@@ -110,11 +110,9 @@ class TableRows:
             return known
         return by_keys_of(known, staged.rows(window), self.key, "left_semi", broadcast=self.few(staged, window))
 
-    def looked_up(self, staged: Staged, window: Window) -> DataFrame | None:
-        """The keys by which the window looks into a target: those that have events; None if it does not, or by too many
-        to be sent somewhere.
-        """
-        if not self.key or not (staged.count(window).unknown or self.unenforced_key) or not self.few(staged, window):
+    def few_keys(self, staged: Staged, window: Window) -> DataFrame | None:
+        """The keys that have events, each once; None if they are too many to be sent somewhere."""
+        if not self.key or not self.few(staged, window):
             return None
         return staged.rows(window).select(*map(column, self.key)).distinct()
 

@@ -67,7 +67,12 @@ def computed(write: Write, columns: Sequence[str]) -> Iterator[Changes]:
             F.count("*").alias("rows"),
             F.count_if(~is_delete()).alias("puts"),
             F.coalesce(F.sum(_size(rows.schema.fields)), F.lit(0)).alias("size"),
-            *(bound(column(f.name)).alias(f"{n}{i}") for i, f in enumerate(key) for n, bound in _BOUNDS.items()),
+            *(
+                bound(column(field.name)).alias(f"{name}{place}")
+                for place, field in enumerate(key)
+                if isinstance(field.dataType, _WITH_RANGE)
+                for name, bound in _BOUNDS.items()
+            ),
         ).collect()[0]
         size = found["size"] + found["rows"] * _WIDTH * len(rows.columns)
         within = tuple(filter(None, (_range(field, place, found) for place, field in enumerate(key))))
@@ -75,6 +80,9 @@ def computed(write: Write, columns: Sequence[str]) -> Iterator[Changes]:
     finally:
         rows.unpersist()
 
+
+_WITH_RANGE = (IntegralType, DecimalType, DateType, StringType, BinaryType)
+"""Types of keys whose order Iceberg's file statistics keep as Spark does."""
 
 _BOUNDS: dict[str, Callable[[Column], Column]] = {
     "min": F.min,
@@ -95,8 +103,10 @@ def _size(fields: Sequence[StructField]) -> Column:
 
 
 def _range(field: StructField, place: int, found: Row) -> str | None:
-    """The condition that a key column lies between the least and the greatest of the changes; None without an order
-    that Iceberg's file statistics keep as Spark does."""
+    """The condition that a key column lies between the least and the greatest of the changes; None where there is no
+    order, or no value."""
+    if not isinstance(field.dataType, _WITH_RANGE):
+        return None
     least, most = (_literal(found[f"{bound}{place}"], field.dataType) for bound in ("min", "max"))
     if least is None or most is None:
         return None

@@ -49,6 +49,7 @@ BRANCH = "mssql_cdc_"
 _BRANCH_AGE = datetime.timedelta(days=1)
 _TIME = "%Y%m%d%H%M%S"
 
+_WRITE_AUDIT_PUBLISH = ("spark.wap.id", "spark.wap.branch")
 _REF_ATTEMPTS = 8
 _COMMIT_FAILED = "CommitFailedException"
 
@@ -117,7 +118,8 @@ class IcebergTable(LakeTable):
         for snapshot in _ancestors(current, snapshots):
             found = snapshots[snapshot]["marker"]
             if snapshots[snapshot]["part"] is not None:
-                raise self._half_a_window(snapshots[snapshot]["parent_id"], snapshots)
+                doubt = self._half_a_window(snapshots[snapshot]["parent_id"], snapshots)
+                return State(True, current, None, is_empty=False, doubt=doubt)
             if found is not None:
                 if written and current is not None and self.rows_at(current).isEmpty():
                     return State(True, current, None, is_empty=True)
@@ -236,6 +238,9 @@ class IcebergTable(LakeTable):
     def _open(self) -> None:
         # Another job's commit must be seen at once.
         self._session.conf.set(f"spark.sql.catalog.{self._name[0]}.cache-enabled", "false")
+        # The load has a branch of its own; with these its commits would stay aside (docs: Iceberg, write.wap.enabled).
+        for name in _WRITE_AUDIT_PUBLISH:
+            self._session.conf.unset(name)
 
     @contextlib.contextmanager
     def _branch(self, state: State) -> Iterator[str | None]:
@@ -303,6 +308,11 @@ class IcebergTable(LakeTable):
             raise CommitConflictError(
                 f"{self.name}: branch {branch}, on which this load has written, was dropped by others.",
                 advice=f"Run the task again, and leave branches alone whose names begin with {BRANCH}: they expire.",
+            )
+        if ours == state.snapshot:
+            raise TargetError(
+                f"{self.name}: nothing that this load wrote is on its branch {branch}.",
+                advice="See what keeps commits of Spark aside, such as write.wap.enabled with spark.wap.id.",
             )
         if ours in _ancestors(now, snapshots):
             return True, ours

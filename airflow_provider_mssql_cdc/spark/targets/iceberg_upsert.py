@@ -81,10 +81,9 @@ class Upsert:
 
     def append(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
         """Append rows, in a commit with these properties."""
-        if self.session.conf.get("spark.sql.adaptive.enabled") == "true":
-            # of a table without partitions each task would write a file of its own, however small
-            rows = rows.hint("rebalance")
-        written_to(self.branch, rows, properties).append()
+        # of a table without partitions each task would write a file of its own, however small
+        with settings(self.session, {"spark.sql.adaptive.enabled": "true"}):
+            written_to(self.branch, rows.hint("rebalance"), properties).append()
 
     def _updated(self, key: Sequence[str], snapshot: int) -> DataFrame | None:
         """The keys in the files that the update has added, which are all that were there; None if they cannot be read.

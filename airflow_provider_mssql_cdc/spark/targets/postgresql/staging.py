@@ -59,8 +59,10 @@ class Staging:
 
     @property
     def proof(self) -> str:
-        """What fails a query in whose FROM it stands, where the server has lost the rows."""
-        return f"(SELECT 1 / count(*) AS there FROM {self.sql_name} WHERE {NUMBER} = {_SENTINEL}) proof"
+        """A condition, which PostgreSQL checks before all others since it names no column: it fails the query where the
+        server has lost the rows.
+        """
+        return f"1 / (SELECT count(*) FROM {self.sql_name} WHERE {NUMBER} = {_SENTINEL}) = 1"
 
     def value(self, name: str) -> str:
         """The value of one of the target's columns in SQL, where this table is called ``s``."""

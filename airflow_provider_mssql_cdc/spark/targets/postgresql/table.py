@@ -225,7 +225,7 @@ class PostgresqlTable:
     def rows_of(self, state: State, keys: Callable[[], DataFrame | None]) -> DataFrame:
         """The rows with these keys, which are sent there first, so that PostgreSQL finds them in an index."""
         columns, wanted = self._columns(), keys()
-        if wanted is None or not {*wanted.columns} <= columns.keys():
+        if wanted is None:
             return self._read(columns)
         self._drop_keys()
         self._keys = sent = Staging(
@@ -240,9 +240,7 @@ class PostgresqlTable:
             equality(f"t.{quoted(name)}", sent.value(name), type_.postgresql, nullable=not self._indexed)
             for name, type_ in sent.columns.items()
         )
-        return self._read(
-            columns, f", {sent.proof}, {sent.sql_name} s WHERE proof.there = 1 AND s.{NUMBER} >= 0 AND {same}"
-        )
+        return self._read(columns, f", {sent.sql_name} s WHERE {sent.proof} AND s.{NUMBER} >= 0 AND {same}")
 
     def _read(self, columns: Mapping[str, ColumnType], of: str = "") -> DataFrame:
         """Read the table.
@@ -272,12 +270,11 @@ class PostgresqlTable:
             table
         :raises TargetError: if PostgreSQL cannot hold the rows, among others
         """
-        columns = self._columns()
-        if not columns:
-            return False
+        columns, done = self._columns(), False
         staging = Staging(self._database, self._schema, new_name(self._spec_id), columns)
-        done = False
         try:
+            if not columns:
+                return False
             staging.create()
             staging.fill(write, key=self._key, connections=self._connections)
             done = self._apply(staging, state, write, marker)

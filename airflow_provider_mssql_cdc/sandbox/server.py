@@ -72,7 +72,7 @@ class Sandbox:
         if not user or password == "":
             raise ValueError("user and password must not be empty")
         self.host, self.user = host, user
-        self.password = password if password is not None else secrets.token_urlsafe(16)
+        self.password = password if password is not None else secrets.token_hex(16)
         self.database = database
         self._agent_running = agent_running
         self._now: datetime.datetime | None = None

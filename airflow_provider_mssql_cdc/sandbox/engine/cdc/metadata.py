@@ -97,10 +97,10 @@ def _bracketed(names: list[str]) -> str | None:
     return ", ".join("[" + name.replace("]", "]]") + "]" for name in names) or None
 
 
-def get_captured_columns(instance: CaptureInstance, ordinal_name: str) -> Relation:
+def get_captured_columns(instance: CaptureInstance) -> Relation:
     """What sp_cdc_get_captured_columns returns."""
     description = _SOURCE + (
-        f"column_name sysname, column_id int, {ordinal_name} int, data_type sysname, character_maximum_length int, "
+        "column_name sysname, column_id int, column_ordinal int, data_type sysname, character_maximum_length int, "
         "numeric_precision tinyint, numeric_precision_radix smallint, numeric_scale int, datetime_precision smallint"
     )
     rows = [

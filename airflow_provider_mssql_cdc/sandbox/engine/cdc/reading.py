@@ -183,7 +183,7 @@ class ChangeReader(CdcState):
         :raises SqlError: 22901, 22963, 22981
         """
         instance = self._described(capture_instance, "sp_cdc_get_captured_columns")
-        return metadata.get_captured_columns(instance, self.switches.captured_columns_ordinal_name)
+        return metadata.get_captured_columns(instance)
 
     def get_ddl_history(self, capture_instance: str | None) -> Relation:
         """sys.sp_cdc_get_ddl_history

@@ -27,7 +27,6 @@ class Switches:
     :param columns_before_range_error: whether a SELECT of a function with a bad range sends its columns before 313
     :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
     :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
-    :param captured_columns_ordinal_name: name of the sixth column of sp_cdc_get_captured_columns
     :param help_repeats_index_columns: whether sp_cdc_help_change_data_capture shows the index columns of the row
         before where an instance has no index (measured on 2025)
     :param default_maxtrans: @maxtrans of a new capture job; 500, or 10000 on 2025
@@ -49,7 +48,6 @@ class Switches:
     columns_before_range_error: bool = False
     min_lsn_null_until_captured: bool = False
     net_changes_by_default: bool = True
-    captured_columns_ordinal_name: str = "ordinal_position"
     help_repeats_index_columns: bool = False
     default_maxtrans: int = 500
     default_scan_maxscans: int = 10

@@ -6,7 +6,6 @@ import datetime
 
 import pytest
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
@@ -165,7 +164,7 @@ def test_get_captured_columns() -> None:
     world.db.enable_table(table("t", kinds, schema="sales"))
     columns, rows = world.db.get_captured_columns("sales_T")
     assert [each.name for each in columns] == [
-        "source_schema", "source_table", "capture_instance", "column_name", "column_id", "ordinal_position",
+        "source_schema", "source_table", "capture_instance", "column_name", "column_id", "column_ordinal",
         "data_type", "character_maximum_length", "numeric_precision", "numeric_precision_radix", "numeric_scale",
         "datetime_precision",
     ]  # fmt: skip
@@ -181,12 +180,6 @@ def test_get_captured_columns() -> None:
         ("y", 8, 8, "datetime", None, None, None, None, 3),
         ("z", 9, 9, "uniqueidentifier", None, None, None, None, None),
     ]
-
-
-def test_the_ordinals_name_is_a_switch() -> None:
-    world = World(Switches(captured_columns_ordinal_name="column_ordinal"))
-    world.db.enable_table(T)
-    assert world.db.get_captured_columns("dbo_t")[0][5].name == "column_ordinal"
 
 
 @pytest.mark.parametrize(("name", "number"), [("nobody", 22981), ("", 22963), (None, 22963)])

@@ -172,7 +172,7 @@ def read_and_load(rows: int, rounds: int) -> None:
             receipts = []
             taken: dict[str, list[float]] = {"ours": [], "hand": [], "sandbox": []}
             middle = server.execute(
-                "SELECT CONVERT(varchar(22), MAX(l), 1) AS m FROM (SELECT TOP (50) PERCENT [__$start_lsn] AS l FROM"
+                f"SELECT CONVERT(varchar(22), MAX(l), 1) AS m FROM (SELECT TOP ({rows // 2}) [__$start_lsn] AS l FROM"
                 f" {table.feed.change_table} WHERE [__$start_lsn] > {window.after} ORDER BY [__$start_lsn]) t"
             )[0]["m"][0]
             lsns = [str(window.after), str(middle), str(window.upto)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def memory(sizes: list[int], changes: int, heap: str) -> None:
     """
     for size in sizes:
         with opened([ICEBERG], "4g") as lab:
-            lab = Lab(lab.server, Path(lab.folder), lab.spark, heap, None)
+            lab = dataclasses.replace(lab, heap=heap)
             loads = lab.loads((source.TABLE,), ICEBERG, MIRROR)
             keys = changes // 2
             source.create(lab.server, keys, key="id, code")

@@ -248,8 +248,9 @@ class PostgresqlTable:
         :param of: what else stands after its name in the query
         """
         numbered = [(f"c{number}", name, type_) for number, (name, type_) in enumerate(columns.items())]
-        places = {number: (f"t.{quoted(name)}", type_) for number, name, type_ in numbered}
-        selected = ", ".join(f"{type_.select.format(place)} AS {number}" for number, (place, type_) in places.items())
+        selected = ", ".join(
+            f"{type_.select.format('t.' + quoted(name))} AS {number}" for number, name, type_ in numbered
+        )
         reader = (
             self._session.read.format("jdbc")
             .options(**self._database.jdbc_options())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from airflow_provider_mssql_cdc.operators import class_archive
+from tests.support import harsh
 from tests.support.lake import catalog
 from tests.support.logins import SALT, SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 
@@ -34,6 +37,9 @@ if _OWNER:
     os.environ["MSSQL_CDC_TEST_ROOT"] = tempfile.mkdtemp(prefix="mssql_cdc_tests-")
 ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+
+# Each run draws anew what its harsh servers do; this repeats it.
+os.environ.setdefault("MSSQL_CDC_TEST_SEED", str(secrets.randbelow(1_000_000)))
 
 _NO_FOLDER = str(ROOT / "no folder of settings")
 
@@ -118,6 +124,21 @@ def spark_starts() -> int:
     """How many times Spark was started so far, in all processes of this run."""
     notes = ROOT / "spark-starts"
     return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+
+@pytest.fixture(autouse=True)
+def _draws(request: pytest.FixtureRequest) -> None:
+    """Harsh servers draw for each test anew, so that it fails alone as it did among others."""
+    harsh.begin(request.node.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say of a failed test how to draw the same again."""
+    report = yield
+    if report.failed and harsh.any_is_running():
+        report.sections.append(("harsh servers", f"MSSQL_CDC_TEST_SEED={harsh.SEED} repeats what they drew"))
+    return report
 
 
 @pytest.fixture(scope="session")

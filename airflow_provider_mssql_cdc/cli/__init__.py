@@ -89,6 +89,17 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     sandbox.add_argument(
         "--version", choices=["2019", "2022", "2025"], default="2022", help="of SQL Server (default: 2022)"
     )
+    sandbox.add_argument(
+        "--harsh",
+        action="store_true",
+        help="do what SQL Server only may do, such as sending rows in another order where a query asks for none",
+    )
+    sandbox.add_argument(
+        "--harsh-seed",
+        metavar="N",
+        type=int,
+        help="of what --harsh draws (default: a new one, printed with the address)",
+    )
     sandbox.add_argument("--seed", choices=["shop"], help="create and fill the tables of the demo, with CDC enabled")
     sandbox.add_argument("--rows", type=_positive, default=100_000, help="rows of --seed (default: 100000)")
 

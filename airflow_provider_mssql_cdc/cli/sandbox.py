@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         database=arguments.database,
         version=arguments.version,
         capture_interval=arguments.capture_interval,
+        harsh=arguments.harsh,
+        seed=arguments.harsh_seed,
     ) as sandbox:
         if arguments.seed == "shop":
             from airflow_provider_mssql_cdc.cli.demo import shop
@@ -71,4 +73,5 @@ def _address(sandbox: Sandbox, database: str) -> dict[str, str | int]:
         "password": sandbox.password,
         "database": database,
         "connection": sandbox.connection_uri(database),
+        **({"harsh_seed": sandbox.harshness.seed} if sandbox.harshness.points else {}),
     }

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import secrets
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, SecurityPolicy
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
@@ -51,7 +52,11 @@ class Sandbox:
     :param version: of SQL Server: 2019, 2022 or 2025
     :param clock: the server's local time, naive; UTC by default
     :param utc_offset: of the local time, in minutes
+    :param harsh: do what SQL Server only may do where a loader's mistake could hide, as the seed draws it: all of
+        ``harshness.Point``, or the points that are given
+    :param seed: of what is drawn; made up if None
     :ivar faults: what goes wrong for its clients
+    :ivar harshness: the seed and its draws
     """
 
     def __init__(
@@ -68,6 +73,8 @@ class Sandbox:
         version: str | int = "2022",
         clock: Callable[[], datetime.datetime] | None = None,
         utc_offset: int = 0,
+        harsh: bool | Collection[Point] = False,
+        seed: int | None = None,
     ) -> None:
         if not user or password == "":
             raise ValueError("user and password must not be empty")
@@ -77,7 +84,11 @@ class Sandbox:
         self._agent_running = agent_running
         self._now: datetime.datetime | None = None
         self._clock = clock or _utc_now
-        self.instance = Instance(user, self.password, self._time, capture_interval, str(version), utc_offset)
+        points = (tuple(Point) if harsh else ()) if isinstance(harsh, bool) else harsh
+        self.harshness = Harshness(secrets.randbelow(1_000_000) if seed is None else seed, points)
+        self.instance = Instance(
+            user, self.password, self._time, capture_interval, str(version), utc_offset, self.harshness
+        )
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
         if database is not None:

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_mssql_cdc.cli.demo import shop
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.support.airflow.deployment import Deployment
+from tests.support.harsh import harsh_sandbox
 from tests.support.lake import add_catalog
 
 DAGS = Path(__file__).parents[2] / "dags"
@@ -55,7 +56,7 @@ def test_a_deferral_a_watcher_and_a_backfill(tmp_path, spark):
     today = now.date()
     if (now + 20 * MINUTE).date() != today:
         pytest.skip("midnight (UTC) is near: yesterday would become another day meanwhile")
-    with Sandbox(database="shop", clock=clock) as server:
+    with harsh_sandbox(database="shop", clock=clock) as server:
         shop.build(server, "shop", 300)
         # one table of each schema does; every further one takes its time in each of the loads
         for table in ("orders", "order_items"):

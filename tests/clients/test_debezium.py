@@ -9,6 +9,7 @@ from py4j.java_gateway import JavaGateway
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.support.clients.debezium import Debezium, Event, gateway
+from tests.support.harsh import harsh_sandbox
 from tests.support.sandbox.kinds import compiled_queries
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("debezium"), pytest.mark.timeout(600)]
@@ -32,7 +33,7 @@ def jvm():
 
 @pytest.fixture
 def server():
-    with Sandbox(database="shop", capture_interval=0.05) as server:
+    with harsh_sandbox(database="shop", capture_interval=0.05) as server:
         server.execute(TABLES)
         server.execute("EXEC sys.sp_cdc_enable_db")
         for table in ("customers", "lines"):

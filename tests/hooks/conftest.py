@@ -11,6 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 
 REAL_SERVER = "MSSQL_CDC_TEST_CONN"
@@ -20,7 +21,7 @@ REAL_SERVER = "MSSQL_CDC_TEST_CONN"
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
     """A running sandbox."""
-    with Sandbox(host="127.0.0.1", port=0) as server:
+    with harsh_sandbox(host="127.0.0.1", port=0) as server:
         yield server
 
 

@@ -26,6 +26,7 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcEventTrigger
 from tests.conftest import spark_starts
+from tests.support.harsh import harsh_sandbox
 from tests.support.lake import add_catalog, catalog
 
 CANARY = "C4nary-pass\\word é="
@@ -36,7 +37,6 @@ SHOP = {"tables": ["lab.*"], "target": "iceberg://lake/shop", "shapes": ["mirror
 
 DAG_FILE = """
 from airflow.sdk import DAG
-from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
 with DAG({dag_id!r}, schedule=None) as dag:
     MsSqlCdcLoadOperator(task_id="load", conn_id="spark_default", **{arguments!r})
@@ -97,7 +97,7 @@ def hashed(text: str) -> str:
 def world(airflow_db, tmp_path_factory, spark):
     folder = tmp_path_factory.mktemp("load")
     (folder / "events").mkdir()
-    with Sandbox(database="shop", password=CANARY, capture_interval=0.1) as server:
+    with harsh_sandbox(database="shop", password=CANARY, capture_interval=0.1) as server:
         patch = pytest.MonkeyPatch()
         connection = {
             "conn_type": "mssql",

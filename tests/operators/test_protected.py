@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.exceptions import MaskedError
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A, B, Group
 
@@ -22,7 +23,7 @@ DATABASE = "my.shop"
 @pytest.fixture(params=["2019", "2022"])
 def still(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A server on which nothing runs by itself."""
-    with Sandbox(version=request.param, database=None, agent_running=False) as server:
+    with harsh_sandbox(version=request.param, database=None, agent_running=False) as server:
         yield server
 
 

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A, B, Group
 
@@ -55,7 +55,7 @@ class Week:
 def week() -> Iterator[Week]:
     """Two tables with an event of Monday."""
     week = Week()
-    with Sandbox(database=None, clock=week) as server:
+    with harsh_sandbox(database=None, clock=week) as server:
         address = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
         source = Source(address, "week")
         week.group = Group(source, "history")
@@ -176,7 +176,7 @@ def test_what_lies_before_the_oldest_mapping_is_a_gap(week: Week, days: tuple[in
 
 @pytest.mark.parametrize(("version", "offset"), [("2022", 120), ("2019", 0)])
 def test_a_clock_that_may_not_be_utc_needs_a_zone(version: str, offset: int) -> None:
-    with Sandbox(database=None, version=version, utc_offset=offset) as server:
+    with harsh_sandbox(database=None, version=version, utc_offset=offset) as server:
         address = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
         source = Source(address, "elsewhere")
         group = Group(source, "history")

@@ -31,10 +31,10 @@ from airflow_provider_mssql_cdc.hooks.parameters import LOAD_ONLY
 from airflow_provider_mssql_cdc.hooks.watch import Watch, WatchRequest
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
 from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger
 from airflow_provider_mssql_cdc.triggers.polling import utc_now
+from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import CONN_ID, TARGET, Source
 from tests.support.operators.group import A, B, Group
 
@@ -443,7 +443,7 @@ def test_no_table_at_all_ends_it(shop: Source) -> None:
 def test_a_capture_that_is_late_is_told_when_it_begins_and_once_per_max_lag(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Sandbox(agent_running=False) as still:
+    with harsh_sandbox(agent_running=False) as still:
         server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
         database = Source(server, "still")
         database.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY)")
@@ -519,7 +519,7 @@ def test_each_process_of_a_rescheduled_wait_says_only_what_is_new(
 def test_a_rescheduled_wait_tells_once_per_max_lag_that_the_capture_is_late(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Sandbox(agent_running=False) as still:
+    with harsh_sandbox(agent_running=False) as still:
         server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
         database = Source(server, "still")
         for statement in (
@@ -547,7 +547,7 @@ def test_a_rescheduled_wait_tells_once_per_max_lag_that_the_capture_is_late(
 
 
 def test_a_scan_that_failed_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sandbox(agent_running=False) as still:
+    with harsh_sandbox(agent_running=False) as still:
         server = {"host": still.host, "port": still.port, "user": still.user, "password": still.password}
         database = Source(server, "still")
         for statement in (

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from tests.support.harsh import harsh_sandbox
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER, TARGET_PASSWORD, TARGET_USER
 from tests.support.spark import postgres
 from tests.support.spark.origin import Origin
@@ -19,7 +19,7 @@ def namespace():
 @pytest.fixture(scope="session")
 def sandbox():
     """One server for all databases."""
-    with Sandbox(user=SPARK_USER, password=SPARK_PASSWORD, capture_interval=0.1) as server:
+    with harsh_sandbox(user=SPARK_USER, password=SPARK_PASSWORD, capture_interval=0.1) as server:
         yield server
 
 

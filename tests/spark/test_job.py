@@ -19,7 +19,6 @@ from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.job import describe, run
@@ -30,6 +29,7 @@ from airflow_provider_mssql_cdc.spark.sources.cdc import capture
 from airflow_provider_mssql_cdc.spark.sources.cdc import table as captured_table
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_slices
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress, read_state
+from tests.support.harsh import harsh_sandbox
 from tests.support.lake import catalog
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER
 from tests.support.spark.origin import Origin, positions
@@ -856,7 +856,7 @@ def test_another_instance_that_begins_too_late_leaves_a_gap(orders):
 
 def test_the_captures_progress_is_that_of_the_newest_commit_where_the_clock_was_set_back(spark, tmp_path, namespace):
     clock = [datetime.datetime(2026, 10, 25, 2, 59, 59)]
-    with Sandbox(user=SPARK_USER, password=SPARK_PASSWORD, clock=lambda: clock[0]) as server:
+    with harsh_sandbox(user=SPARK_USER, password=SPARK_PASSWORD, clock=lambda: clock[0]) as server:
         origin = Origin(spark, server, tmp_path, namespace)
         origin.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
         origin.enable("dbo.t")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 
@@ -111,6 +112,7 @@ class Instance:
     :param clock: the server's local time, naive
     :param version: a key of ``VERSIONS``
     :param utc_offset: of the local time, in minutes
+    :param harshness: a kind server's if None
     """
 
     def __init__(
@@ -121,12 +123,14 @@ class Instance:
         capture_interval: float | None,
         version: str = "2022",
         utc_offset: int = 0,
+        harshness: Harshness | None = None,
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
         if version not in VERSIONS:
             raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
         self.clock, self.utc_offset, self.version = clock, utc_offset, VERSIONS[version]
-        self.storage = Storage(clock, self.version.switches)
+        self.harshness = Harshness() if harshness is None else harshness
+        self.storage = Storage(clock, self.version.switches, self.harshness)
         self.agent = Agent(clock=clock, capture_interval=capture_interval, open_session=self._open_job_session)
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()

@@ -13,6 +13,7 @@ import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.locks import Locks
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
@@ -131,6 +132,7 @@ class Database:
             clock=storage.clock,
             new_object_id=storage.new_object_id,
             switches=storage.switches,
+            harshness=storage.harshness,
         )
         self._last_rowversion = 2000
         self._row_id = 0
@@ -202,10 +204,11 @@ class Storage:
 
     :param clock: the server's local time, naive
     :param switches: how CDC behaves in new databases
+    :param harshness: what is drawn for them
     """
 
-    def __init__(self, clock: Callable[[], datetime.datetime], switches: Switches) -> None:
-        self.clock, self.switches = clock, switches
+    def __init__(self, clock: Callable[[], datetime.datetime], switches: Switches, harshness: Harshness) -> None:
+        self.clock, self.switches, self.harshness = clock, switches, harshness
         # each session has a thread of its own; for small statements, waiting for workers costs more than the work
         self._connection = duckdb.connect(config={"threads": 1})
         create_macros(self._connection)

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
 from airflow_provider_mssql_cdc.sandbox.engine.macros import RAISED
@@ -85,6 +86,7 @@ class Environment:
         self._views: dict[tuple[str, str, str], Relation] = {}
         self._empty: dict[pa.Schema, str] = {}
         self._batches: list[pa.RecordBatchReader] = []
+        self._mixing: int | None = None
 
     # Names
 
@@ -288,6 +290,14 @@ class Environment:
         self._later[name] = lambda: table(columns, rows.read(EVERYTHING))
         return name
 
+    @property
+    def mixing(self) -> int:
+        """A number of this statement's that mixes rows which no ORDER BY puts in order; 0 leaves them as they lie."""
+        if self._mixing is None:
+            source = self.instance.harshness.drawn(Point.ORDER)
+            self._mixing = 0 if source is None else source.choice((0, source.randrange(1, 1 << 30)))
+        return self._mixing
+
     def new_name(self) -> str:
         """A name for rows of this statement."""
         return f"r{next(self._names)}"
@@ -397,6 +407,7 @@ class Environment:
         self._sizes.clear()
         self._later.clear()
         self._views.clear()
+        self._mixing = None
 
     # Writing
 

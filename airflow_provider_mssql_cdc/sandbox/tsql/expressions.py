@@ -280,6 +280,8 @@ def _string_agg(ctx: Context, scope: Scope, call: exp.Expr, order: list[exp.Expr
     try:
         value, separator = (scalar(ctx, scope, each) for each in call.expressions)
         items = ", ".join(ordered(scalar(ctx, scope, item.this), item) for item in order)
+        if not items and ctx.env.mixing:
+            items = f"hash({ctx.env.mixing}, {value.sql})"
     finally:
         scope.groups = groups
     return aggregates.string_agg(value, separator, items)

@@ -28,7 +28,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
-from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, result_columns, typed
+from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, mixed, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Context, Expr, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
@@ -299,6 +299,8 @@ class Interpreter:
             batches = gathered(limited(query.direct.read(EVERYTHING), most))
         else:
             batches = gathered(self.env.read(f"SELECT * FROM ({query.sql}) LIMIT {most}" if most else query.sql))
+        if not query.sorted and self.env.mixing:
+            batches = mixed(batches, self.env.mixing)
         try:
             first = next(batches, None)  # most errors show here, before the client is told of columns
         except (pa.ArrowException, OSError) as error:

@@ -127,13 +127,29 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
         sql = _distinct(sql, columns)
         if order:
             order = _order_by_output(node, columns)
+    limits = bool(order) or limit is not None
+    if limits and ctx.env.mixing:
+        # where the order leaves a choice, any is as good
+        order = ", ".join(filter(None, (order, _mixed(ctx, [f"k{i}" for i in range(1, len(columns) + 1)]))))
     sql += (f" ORDER BY {order}" if order else "") + _limited(limit, offset)
     rows = None
     if not (group or having or node.args.get("distinct") or scope.written):
         ascending = [expr for expr, item in sorting if not item.args.get("desc")]
-        if len(ascending) == len(sorting):
+        if len(ascending) == len(sorting) and not (limits and ctx.env.mixing and not _is_total(clause, ascending)):
             rows = direct(ctx, scope, node, Parts(clause, where, columns, ascending, limit, offset))
-    return Query(sql, columns, rows, base)
+    return Query(sql, columns, rows, base, bool(sorting))
+
+
+def _mixed(ctx: Context, names: list[str]) -> str:
+    return f"hash({', '.join((str(ctx.env.mixing), *names))})"
+
+
+def _is_total(clause: FromClause, order: list[Expr]) -> bool:
+    """Whether no two rows are equal in what they are sorted by: the whole key of what is read."""
+    alias, relation = next(iter(clause.relations.items()), ("", None))
+    key = {f"{alias}.{name}" for name in relation.rows.key} if relation is not None and relation.rows else set()
+    numbers = {text for expr in order if expr.numbering for part in expr.numbering for text in part}
+    return bool(key) and key <= {expr.sql for expr in order} | numbers
 
 
 def _base(node: exp.Expr, clause: FromClause, columns: list[tuple[str, Expr]]) -> tuple[str, Relation]:
@@ -289,7 +305,8 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
         sql = _combine(node, texts, columns)
     order = _order_by_output(node, columns) if node.args.get("order") else ""
     sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + _limited(*_limit(ctx, node))
-    return Query(sql, [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)])
+    shown = [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)]
+    return Query(sql, shown, sorted=bool(order))
 
 
 def _parts(node: exp.Expr, everything: bool) -> list[exp.Expr]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
@@ -44,6 +45,25 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held, rows = [], 0
     if held:
         yield pa.concat_batches(held)
+
+
+def mixed(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in another order: those of each batch mixed, and each two batches the other way around.
+
+    :param number: by which they are mixed
+    """
+    held = None
+    for batch in batches:
+        order = np.random.default_rng(number).permutation(batch.num_rows)
+        taken = batch.take(pa.array(order))
+        if held is None:
+            held = taken
+        else:
+            yield taken
+            yield held
+            held = None
+    if held is not None:
+        yield held
 
 
 def table(columns: list[tuple[Column, str]], batches: Iterable[pa.RecordBatch]) -> pa.Table:

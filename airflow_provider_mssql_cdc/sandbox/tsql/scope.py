@@ -129,12 +129,14 @@ class Query:
 
     :param direct: its rows, where they can be read as they lie
     :param base: the table whose rows they are, where that is asked for; they carry its columns too
+    :param sorted: it has an ORDER BY
     """
 
     sql: str
     columns: list[tuple[str, Expr]]
     direct: Rows | None = None
     base: Relation | None = None
+    sorted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

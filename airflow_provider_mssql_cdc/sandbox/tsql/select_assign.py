@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
-from airflow_provider_mssql_cdc.sandbox.tsql.results import plain
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.results import mixed, plain
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Query, Scope
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
@@ -32,12 +33,20 @@ def assign_rows(interpreter: Interpreter, tree: exp.Expr) -> int:
     shaped = tree.copy()
     shaped.set("expressions", [exp.alias_(item.expression.copy(), f"v{n}") for n, item in enumerate(items)])
     query = interpreter.reading(lambda: compile_query(interpreter.context(), Scope(), shaped))
-    rows = interpreter.reading(lambda: interpreter.env.fetch(query.sql))
+    rows = _read(interpreter, query)
     for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
         if rows.num_rows:
             value = plain(rows.column(position)[rows.num_rows - 1].as_py())
             interpreter.assign(item.this.name, value, expr)
     return int(rows.num_rows)
+
+
+def _read(interpreter: Interpreter, query: Query) -> pa.Table:
+    env = interpreter.env
+    rows = interpreter.reading(lambda: env.fetch(query.sql))
+    if query.sorted or not env.mixing:
+        return rows
+    return pa.Table.from_batches(mixed(rows.combine_chunks().to_batches(), env.mixing), rows.schema)
 
 
 def _accumulate(interpreter: Interpreter, tree: exp.Expr) -> int:
@@ -53,7 +62,7 @@ def _accumulate(interpreter: Interpreter, tree: exp.Expr) -> int:
     picked = [exp.alias_(column.copy(), f"c{n}") for n, column in enumerate(columns.values())]
     shaped.set("expressions", picked or [exp.alias_(exp.Literal.number(1), "one")])
     query = interpreter.reading(lambda: compile_query(interpreter.context(), Scope(), shaped))
-    rows = interpreter.reading(lambda: env.fetch(query.sql))
+    rows = _read(interpreter, query)
     replaced = [
         (item.this.name, item.expression.transform(lambda node: _as_variable(node, names))) for item in tree.expressions
     ]

@@ -33,6 +33,7 @@ class CdcDatabase(ChangeReader):
     :param clock: the server's local time, naive
     :param new_object_id: object ids for change tables
     :param switches: the behaviours that are not known for certain
+    :param harshness: what is drawn for it; a kind server's if None
     """
 
     # Enabling and disabling

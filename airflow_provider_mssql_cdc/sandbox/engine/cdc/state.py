@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 
@@ -91,9 +92,11 @@ class CdcState:
         clock: Callable[[], datetime.datetime],
         new_object_id: Callable[[], int],
         switches: Switches | None = None,
+        harshness: Harshness | None = None,
     ) -> None:
         self.name, self.database_id = name, database_id
         self.switches = Switches() if switches is None else switches
+        self.harshness = Harshness() if harshness is None else harshness
         self.runner: JobRunner | None = None
         self.enabled = False
         self.fault: Callable[[], bool] = lambda: False

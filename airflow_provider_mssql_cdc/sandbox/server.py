@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, SecurityPolicy
+from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
@@ -51,6 +52,8 @@ class Sandbox:
     :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
     :param version: of SQL Server: 2019, 2022 or 2025
     :param clock: the server's local time, naive; UTC by default
+    :param clock_rate: seconds of the server's clock in one second: above 1 the clock runs fast, and with it all that
+        waits for it; not together with a clock of one's own
     :param utc_offset: of the local time, in minutes
     :param harsh: do what SQL Server only may do where a loader's mistake could hide, as the seed draws it: all of
         ``harshness.Point``, or the points that are given
@@ -72,22 +75,25 @@ class Sandbox:
         encryption: Literal["off", "on"] = "off",
         version: str | int = "2022",
         clock: Callable[[], datetime.datetime] | None = None,
+        clock_rate: float = 1.0,
         utc_offset: int = 0,
         harsh: bool | Collection[Point] = False,
         seed: int | None = None,
     ) -> None:
         if not user or password == "":
             raise ValueError("user and password must not be empty")
+        if clock_rate <= 0 or (clock is not None and clock_rate != 1):
+            raise ValueError("clock_rate is above 0, and 1 for a clock of one's own")
         self.host, self.user = host, user
         self.password = password if password is not None else secrets.token_hex(16)
         self.database = database
         self._agent_running = agent_running
         self._now: datetime.datetime | None = None
-        self._clock = clock or _utc_now
+        self._clock = clock or _clock_of(clock_rate)
         points = (tuple(Point) if harsh else ()) if isinstance(harsh, bool) else harsh
         self.harshness = Harshness(secrets.randbelow(1_000_000) if seed is None else seed, points)
         self.instance = Instance(
-            user, self.password, self._time, capture_interval, str(version), utc_offset, self.harshness
+            user, self.password, self._time, capture_interval, str(version), utc_offset, self.harshness, clock_rate
         )
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
@@ -123,6 +129,11 @@ class Sandbox:
     def capture(self) -> Agent:
         """SQL Server Agent: ``stop`` and ``start`` it, or ``hold`` and ``release`` the jobs that it runs by itself."""
         return self.instance.agent
+
+    @property
+    def visibility(self) -> Visibility:
+        """When the rows of commits can be seen: ``hold`` and ``release`` them."""
+        return self.instance.storage.visibility
 
     @property
     def authority_path(self) -> str:
@@ -278,6 +289,14 @@ def _collected(outcomes: Any) -> list[pa.Table]:
     if error is not None:
         raise error
     return tables
+
+
+def _clock_of(rate: float) -> Callable[[], datetime.datetime]:
+    """A clock that shows UTC at first, and so many seconds more with each second."""
+    if rate == 1:
+        return _utc_now
+    begun = _utc_now()
+    return lambda: begun + (_utc_now() - begun) * rate
 
 
 def _utc_now() -> datetime.datetime:

@@ -33,7 +33,7 @@ def jvm():
 
 @pytest.fixture
 def server():
-    with harsh_sandbox(database="shop", capture_interval=0.05) as server:
+    with harsh_sandbox(database="shop") as server:
         server.execute(TABLES)
         server.execute("EXEC sys.sp_cdc_enable_db")
         for table in ("customers", "lines"):

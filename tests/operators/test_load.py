@@ -97,7 +97,7 @@ def hashed(text: str) -> str:
 def world(airflow_db, tmp_path_factory, spark):
     folder = tmp_path_factory.mktemp("load")
     (folder / "events").mkdir()
-    with harsh_sandbox(database="shop", password=CANARY, capture_interval=0.1) as server:
+    with harsh_sandbox(database="shop", password=CANARY) as server:
         patch = pytest.MonkeyPatch()
         connection = {
             "conn_type": "mssql",

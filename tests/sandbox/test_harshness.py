@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -116,6 +118,79 @@ def test_draws_of_a_point_do_not_depend_on_its_neighbours() -> None:
         if point is not Point.ORDER:
             beside.strikes(point)
     assert [alone.strikes(Point.ORDER) for _ in range(50)] == [beside.strikes(Point.ORDER) for _ in range(50)]
+
+
+def change_rows(server: Sandbox) -> list[tuple[object, ...]]:
+    return rows_of(server, "SELECT [__$operation], id FROM cdc.dbo_t_CT WHERE id >= 1000 ORDER BY id, [__$operation]")
+
+
+def test_a_commit_is_captured_before_its_rows_are_seen(mssql_sandbox: Sandbox) -> None:  # noqa: F811
+    filled(mssql_sandbox)
+    mssql_sandbox.execute("CREATE TABLE dbo.other (id int)")
+    before = rows_of(mssql_sandbox, "SELECT * FROM dbo.t ORDER BY id")
+    mssql_sandbox.visibility.hold()
+    writer = threading.Thread(target=mssql_sandbox.execute, args=("INSERT INTO dbo.t VALUES (1000, 500, 'late')",))
+    writer.start()
+    while not mssql_sandbox.step():
+        pass
+    newest = "SELECT sys.fn_cdc_get_max_lsn() AS high, MAX([__$start_lsn]) AS captured FROM cdc.dbo_t_CT"
+    ((high, captured),) = rows_of(mssql_sandbox, newest)
+    assert high == captured
+    assert change_rows(mssql_sandbox) == [(2, 1000)]
+    assert rows_of(mssql_sandbox, "SELECT * FROM dbo.t ORDER BY id") == before
+    # others go on meanwhile, and are seen first
+    mssql_sandbox.execute("INSERT INTO dbo.other VALUES (1)")
+    assert rows_of(mssql_sandbox, "SELECT id FROM dbo.other") == [(1,)]
+    mssql_sandbox.visibility.release()
+    writer.join()
+    assert rows_of(mssql_sandbox, "SELECT * FROM dbo.t ORDER BY id") == [*before, (1000, 500, "late")]
+
+
+def test_commits_that_are_seen_late_are_all_there_in_the_end() -> None:
+    with Sandbox(harsh=[Point.COMMIT], seed=5, clock_rate=100, capture_interval=None) as server:
+        for name in ("a", "b"):
+            server.execute(f"CREATE TABLE dbo.{name} (id int PRIMARY KEY, v int)")
+        server.execute("EXEC sys.sp_cdc_enable_db")
+        for name in ("a", "b"):
+            server.execute(f"EXEC sys.sp_cdc_enable_table 'dbo', '{name}', @role_name = NULL")
+
+        def write(name: str) -> None:
+            for i in range(60):
+                server.execute(f"INSERT INTO dbo.{name} VALUES ({i}, 0)")
+                if i % 3 == 0:
+                    server.execute(f"UPDATE dbo.{name} SET v = v + 1 WHERE id <= {i}")
+
+        writers = [threading.Thread(target=write, args=(name,)) for name in ("a", "b")]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        server.step()
+        expected = [(i, 20 - (i + 2) // 3) for i in range(60)]
+        for name in ("a", "b"):
+            assert rows_of(server, f"SELECT id, v FROM dbo.{name} ORDER BY id") == expected
+            after = (
+                "SELECT id, v FROM (SELECT id, v, ROW_NUMBER() OVER (PARTITION BY id ORDER BY [__$start_lsn] DESC) AS n"
+                f" FROM cdc.dbo_{name}_CT WHERE [__$operation] IN (2, 4)) AS r WHERE n = 1 ORDER BY id"
+            )
+            assert rows_of(server, after) == expected
+
+
+def test_a_fast_clock_takes_the_jobs_along() -> None:
+    with Sandbox(clock_rate=200, capture_interval=None) as server:
+        server.execute(
+            "CREATE TABLE dbo.s (i int PRIMARY KEY) EXEC sys.sp_cdc_enable_db"
+            " EXEC sys.sp_cdc_enable_table 'dbo', 's', @role_name = NULL"
+        )
+        started = server.execute("SELECT GETDATE() AS now")[0].to_pylist()[0]["now"]
+        server.execute("INSERT INTO dbo.s VALUES (1)")
+        while not server.execute("SELECT * FROM cdc.dbo_s_CT")[0].num_rows:
+            pass
+        # dummy rows come five minutes of that clock after the last commit
+        while len(server.execute("SELECT * FROM cdc.lsn_time_mapping")[0]) < 3:
+            pass
+        now = server.execute("SELECT GETDATE() AS now")[0].to_pylist()[0]["now"]
+        assert now - started > datetime.timedelta(minutes=5)
 
 
 @pytest.mark.mssql_sandbox(harsh=True, seed=7)

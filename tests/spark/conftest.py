@@ -19,7 +19,7 @@ def namespace():
 @pytest.fixture(scope="session")
 def sandbox():
     """One server for all databases."""
-    with harsh_sandbox(user=SPARK_USER, password=SPARK_PASSWORD, capture_interval=0.1) as server:
+    with harsh_sandbox(user=SPARK_USER, password=SPARK_PASSWORD) as server:
         yield server
 
 

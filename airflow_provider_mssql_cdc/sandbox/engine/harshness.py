@@ -14,6 +14,7 @@ class Point(Enum):
     """One behaviour that SQL Server has at times, and that can hide a loader's mistake where a test never meets it."""
 
     ORDER = "rows come in another order where a query asks for none"
+    COMMIT = "the capture reads a commit before its rows can be seen by row versions"
 
 
 class Harshness:

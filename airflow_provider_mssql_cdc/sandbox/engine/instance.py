@@ -113,6 +113,7 @@ class Instance:
     :param version: a key of ``VERSIONS``
     :param utc_offset: of the local time, in minutes
     :param harshness: a kind server's if None
+    :param clock_rate: seconds of the clock in one second, which counts for all that waits
     """
 
     def __init__(
@@ -124,14 +125,20 @@ class Instance:
         version: str = "2022",
         utc_offset: int = 0,
         harshness: Harshness | None = None,
+        clock_rate: float = 1.0,
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
         if version not in VERSIONS:
             raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
         self.clock, self.utc_offset, self.version = clock, utc_offset, VERSIONS[version]
         self.harshness = Harshness() if harshness is None else harshness
-        self.storage = Storage(clock, self.version.switches, self.harshness)
-        self.agent = Agent(clock=clock, capture_interval=capture_interval, open_session=self._open_job_session)
+        self.storage = Storage(clock, self.version.switches, self.harshness, clock_rate)
+        self.agent = Agent(
+            clock=clock,
+            clock_rate=clock_rate,
+            capture_interval=capture_interval,
+            open_session=self._open_job_session,
+        )
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()
         self.logins: dict[str, Principal] = {user.casefold(): Principal(user, password, True)}

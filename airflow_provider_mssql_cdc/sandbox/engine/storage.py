@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.locks import Locks
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 ROW_ID = "_rid"
@@ -108,7 +109,7 @@ class Counters:
 class Database:
     """One SQL Server database.
 
-    :ivar committing: held while a transaction commits, so that rows become visible in the order of the log
+    :ivar committing: held while a transaction writes its commit to the log, and while its rows become visible
     :ivar version: how many transactions have written to it
     """
 
@@ -123,7 +124,7 @@ class Database:
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
         self.single_user = False
         self.snapshot_isolation = False
-        self.read_committed_snapshot = False
+        self.read_committed_snapshot = name not in SYSTEM_DATABASES
         self.delayed_durability = "DISABLED"
         self.recovery_model = "SIMPLE" if name in ("master", "tempdb", "msdb") else "FULL"
         self.cdc = CdcDatabase(
@@ -205,10 +206,14 @@ class Storage:
     :param clock: the server's local time, naive
     :param switches: how CDC behaves in new databases
     :param harshness: what is drawn for them
+    :param rate: seconds of the server's clock in one second
     """
 
-    def __init__(self, clock: Callable[[], datetime.datetime], switches: Switches, harshness: Harshness) -> None:
+    def __init__(
+        self, clock: Callable[[], datetime.datetime], switches: Switches, harshness: Harshness, rate: float
+    ) -> None:
         self.clock, self.switches, self.harshness = clock, switches, harshness
+        self.visibility = Visibility(harshness, rate)
         # each session has a thread of its own; for small statements, waiting for workers costs more than the work
         self._connection = duckdb.connect(config={"threads": 1})
         create_macros(self._connection)

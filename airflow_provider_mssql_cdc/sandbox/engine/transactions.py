@@ -117,6 +117,7 @@ class TransactionManager:
 
         :param single: it consists of one write, which DuckDB commits by itself
         """
+        single = single and not self.storage.visibility.may_be_late
         self.open = OpenTransaction(self.storage.clock(), self.temporary, single=single)
 
     def snapshot(self) -> None:
@@ -148,8 +149,7 @@ class TransactionManager:
         self.enter(database, alone=True)
 
     def _release(self, transaction: OpenTransaction) -> None:
-        if transaction.database is not None and transaction.committing:
-            transaction.database.committing.release()
+        self._end_to_commit(transaction)
         for database in {transaction.database, *transaction.read}:
             if database is not None:
                 database.locks.release(self)
@@ -246,6 +246,11 @@ class TransactionManager:
             transaction.database.committing.acquire()
             transaction.committing = True
 
+    def _end_to_commit(self, transaction: OpenTransaction) -> None:
+        if transaction.database is not None and transaction.committing:
+            transaction.database.committing.release()
+            transaction.committing = False
+
     def _run(self, operation: Operation) -> None:
         if operation.rows is None:
             for statement in filter(None, operation.sql.split(";\n")):
@@ -295,25 +300,47 @@ class TransactionManager:
         return False
 
     def commit(self) -> None:
-        """Make everything visible; the log has the transactions in the order in which that happens."""
+        """Write the commit to the log, and make everything visible, at once or some time later."""
         transaction = self.open
         assert transaction is not None
         self.open = None
         database = transaction.database
+        logged = False
         try:
             self._start_to_commit(transaction)
+            if self._is_seen_late(transaction):
+                assert database is not None
+                assert transaction.begin is not None
+                self._log(transaction, database, transaction.begin)
+                logged = True
+                self._end_to_commit(transaction)
+                self.storage.visibility.wait()
+                self._start_to_commit(transaction)
             if transaction.in_duckdb:
                 self.connection.execute("COMMIT")
             if database is not None and transaction.catalog is not None:
                 database.catalog = transaction.catalog
                 database.version += bool(transaction.operations)
-                if transaction.begin is not None:
+                if transaction.begin is not None and not logged:
                     self._log(transaction, database, transaction.begin)
                 for operation in transaction.operations:
                     if operation.on_commit is not None:
                         operation.on_commit()
         finally:
             self._release(transaction)
+
+    def _is_seen_late(self, transaction: OpenTransaction) -> bool:
+        """Whether the capture may read the commit before the rows are seen; DDL waits for nobody to see it."""
+        database = transaction.database
+        return (
+            self.storage.visibility.may_be_late
+            and database is not None
+            and database.read_committed_snapshot
+            and transaction.in_duckdb
+            and transaction.begin is not None
+            and transaction.catalog is database.catalog
+            and None not in transaction.tables
+        )
 
     def _log(self, transaction: OpenTransaction, database: Database, begin: int) -> None:
         records = [

@@ -66,6 +66,7 @@ class Agent:
     :param clock: the server's local time, naive
     :param open_session: opens a session for the capture job of a database; its number, and what closes it
     :ivar cdc_used: whether msdb.dbo.cdc_jobs is there: since the first job of any database
+    :param clock_rate: seconds of that clock in one second
     :param capture_interval: seconds between two cycles of a capture job; None takes the job's polling interval
     """
 
@@ -73,12 +74,14 @@ class Agent:
         self,
         *,
         clock: Callable[[], datetime.datetime],
+        clock_rate: float = 1.0,
         capture_interval: float | None = None,
         open_session: Callable[[str], tuple[int, Callable[[], None]]] = lambda database: (0, lambda: None),
     ) -> None:
         self.services_visible = True
         self.cdc_used = False
         self._clock, self._interval, self._open_session = clock, capture_interval, open_session
+        self._rate = clock_rate
         self._lock = threading.RLock()
         self._databases: dict[str, _Attached] = {}
         self._sessions: list[datetime.datetime] = []
@@ -270,7 +273,7 @@ class Agent:
                 if not capture.job.continuous:
                     break
                 if not backlog:
-                    capture.wake.wait(capture.interval)
+                    capture.wake.wait(capture.interval / self._rate)
                     capture.wake.clear()
         finally:
             capture.close_session()
@@ -299,7 +302,7 @@ class Agent:
     def _schedule(self, stopped: threading.Event) -> None:
         """Run the cleanup jobs daily at 02:00, as SQL Server schedules them."""
         due = _next_cleanup(self._clock())
-        while not stopped.wait(min(_LONGEST_WAIT, max(0.0, (due - self._clock()).total_seconds()))):
+        while not stopped.wait(min(_LONGEST_WAIT, max(0.0, (due - self._clock()).total_seconds() / self._rate))):
             if self._clock() < due:
                 continue
             due = _next_cleanup(self._clock())

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
 from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
+from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_columns, read_progress, read_state
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -96,7 +97,7 @@ class CapturedTable:
     def copy(self, folder: str, timeout: float) -> Copy:
         """Copy the rows, and wait until the capture has passed the end of that."""
         before = self.state()
-        low = self.low(before)
+        low = copy_low(self._jdbc, self._feed, before.readable_from, self.low(before), timeout)
         files = copy_rows(
             self._jdbc,
             self._table,

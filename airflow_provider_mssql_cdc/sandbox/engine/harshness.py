@@ -14,7 +14,9 @@ class Point(Enum):
     """One behaviour that SQL Server has at times, and that can hide a loader's mistake where a test never meets it."""
 
     ORDER = "rows come in another order where a query asks for none"
-    COMMIT = "the capture reads a commit before its rows can be seen by row versions"
+    COMMIT = "the capture reads a commit before its rows can be seen"
+    ISOLATION = "a new database reads by locks, by row versions, or allows snapshot transactions"
+    PIECES = "a reader with locks reads fewer rows at a moment"
 
 
 class Harshness:

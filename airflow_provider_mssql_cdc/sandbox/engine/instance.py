@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 
 SERVER_NAME = "SANDBOX"
+_PIECE_ROWS = 16_384
 # Each pair of parentheses takes about twenty calls of the parser. Python calls lie on the heap; what few of them go
 # through C stay far below the 8 MiB of a thread's stack.
 _DEEPEST_CALLS = 5000
@@ -114,6 +115,8 @@ class Instance:
     :param utc_offset: of the local time, in minutes
     :param harshness: a kind server's if None
     :param clock_rate: seconds of the clock in one second, which counts for all that waits
+    :ivar piece_rows: how many rows a reader with locks reads at one moment
+    :ivar between_pieces: called after each piece but the last, with the table's name and the number of pieces read
     """
 
     def __init__(
@@ -139,6 +142,8 @@ class Instance:
             capture_interval=capture_interval,
             open_session=self._open_job_session,
         )
+        self.piece_rows = _PIECE_ROWS
+        self.between_pieces: Callable[[str, int], None] = lambda table, pieces: None
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}
         self.started = clock()
         self.logins: dict[str, Principal] = {user.casefold(): Principal(user, password, True)}

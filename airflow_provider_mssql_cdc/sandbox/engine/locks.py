@@ -1,26 +1,37 @@
-"""Who may write to a database: one transaction per table at a time, or one alone; and who waits for whom."""
+"""Who may write to a database, what readers keep locked until they end, and who waits for whom.
+
+One transaction writes to a table at a time, or one to the whole database. Readers keep rows, or whole tables; there are
+no locks of key ranges, and none grow into larger ones.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 _LOOK = 0.2  # seconds after which who waits looks whether it was cancelled
 
 
-class Locks:
-    """The locks of one database, from a transaction's first write to its end.
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
 
-    Readers that keep what they read locked hinder only who takes that away.
+
+class Locks:
+    """The locks of one database, until the transactions end that have them.
+
+    Readers of change tables hinder only who takes these away.
     """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._whole: object | None = None
         self._tables: dict[int, object] = {}
+        self._closed: set[int] = set()  # tables that their writer has for itself
+        self._kept_tables: dict[object, set[int]] = {}
+        self._kept_rows: dict[object, dict[int, set[int]]] = {}
         self._readers: set[object] = set()
         self._waiting: dict[object, Callable[[], set[object]]] = {}
         self._wait_for_whole: set[object] = set()
@@ -29,6 +40,70 @@ class Locks:
         """Note a reader that keeps its locks until it releases them."""
         with self._condition:
             self._readers.add(reader)
+
+    @property
+    def alone(self) -> object | None:
+        """Who has the whole database."""
+        return self._whole
+
+    def writer(self, table: int) -> object | None:
+        """Who may write to a table now."""
+        return self._whole or self._tables.get(table)
+
+    def is_closed(self, table: int) -> bool:
+        """Whether the writer of a table keeps readers by locks out, too."""
+        return table in self._closed
+
+    def close(self, owner: object, table: int) -> None:
+        """Keep readers by locks out of a table that the owner may write to (TABLOCKX)."""
+        with self._condition:
+            if self.writer(table) is owner:
+                self._closed.add(table)
+
+    def keep_table(self, owner: object, table: int, timeout: float | None, cancelled: Callable[[], bool]) -> None:
+        """Wait for the writer of a table, and let nobody else write to it.
+
+        :raises SqlError: 1222, 1205, 3617
+        """
+        with self._condition:
+            self._wait(owner, lambda: {self.writer(table)} - {None, owner}, _deadline(timeout), cancelled)
+            self._kept_tables.setdefault(owner, set()).add(table)
+
+    def keep_rows(self, owner: object, table: int, rows: Collection[int]) -> None:
+        """Let nobody else change or delete rows.
+
+        :param rows: their row identifiers
+        """
+        with self._condition:
+            self._kept_rows.setdefault(owner, {}).setdefault(table, set()).update(rows)
+
+    def wait_for_readers(
+        self, owner: object, table: int, rows: Collection[int], timeout: float | None, cancelled: Callable[[], bool]
+    ) -> None:
+        """Wait until nobody else keeps one of some rows.
+
+        :raises SqlError: 1222, 1205, 3617
+        """
+        if self._kept_rows:
+            self.wait(owner, lambda: self._keepers(table, rows) - {owner}, timeout, cancelled)
+
+    def _keepers(self, table: int, rows: Collection[int]) -> set[object]:
+        return {each for each, kept in self._kept_rows.items() if not kept.get(table, set()).isdisjoint(rows)}
+
+    def wait(
+        self,
+        owner: object,
+        in_the_way: Callable[[], set[object]],
+        timeout: float | None,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        """Wait until nobody is in the way.
+
+        :param timeout: seconds, None for ever
+        :raises SqlError: 1222, 1205, 3617
+        """
+        with self._condition:
+            self._wait(owner, in_the_way, _deadline(timeout), cancelled)
 
     def acquire(
         self,
@@ -46,7 +121,7 @@ class Locks:
         :param alone: an owner that has the whole database waits for the readers, too
         :raises SqlError: 1222 when the time is over; 1205 for who would wait for one that waits for it
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = _deadline(timeout)
         with self._condition:
             had_whole = self._whole is owner
             if table is None:
@@ -69,8 +144,11 @@ class Locks:
 
     def _in_the_way(self, owner: object, table: int | None) -> set[object]:
         found = {self._whole}
+        keeping = {each for each, tables in self._kept_tables.items() if table is None or table in tables}
+        found |= keeping
         if table is None:
             found.update(self._tables.values())
+            found.update(self._kept_rows)
         else:
             found.add(self._tables.get(table))
             if owner not in self._readers and owner not in self._tables.values():
@@ -114,7 +192,10 @@ class Locks:
         """Give up all that the owner has."""
         with self._condition:
             self._readers.discard(owner)
+            self._kept_tables.pop(owner, None)
+            self._kept_rows.pop(owner, None)
             if self._whole is owner:
                 self._whole = None
             self._tables = {table: each for table, each in self._tables.items() if each is not owner}
+            self._closed &= self._tables.keys()
             self._condition.notify_all()

@@ -57,15 +57,15 @@ class RowWriter:
         if not rows.num_rows:
             return 0
         ids = self._database.new_row_ids(rows.num_rows)
-        record = self._record(None, rows)
+        images = RowImages(self._table, None, rows)
         names = ", ".join([*(f"c{column.column_id}" for column in self._table.columns), ROW_ID])
         if rows.num_rows <= _FEW:
             lines = ", ".join(f"({values}, {i})" for values, i in zip(self._literals(rows), ids, strict=True))
-            self._manager.apply(Operation(f"INSERT INTO {self._name} ({names}) VALUES {lines}", None, record))
+            self._apply(f"INSERT INTO {self._name} ({names}) VALUES {lines}", None, images)
         else:
             stage = staged(self._table, rows, pa.array(ids, pa.int64()))
             sql = f"INSERT INTO {self._name} ({names}) SELECT {names} FROM {STAGE}"
-            self._manager.apply(Operation(sql, stage, record))
+            self._apply(sql, stage, images)
         return int(rows.num_rows)
 
     def _literals(self, rows: pa.Table) -> list[str]:
@@ -78,13 +78,14 @@ class RowWriter:
 
     def delete(self, ids: pa.Array, before: pa.Table) -> int:
         """Delete rows by their row identifiers; ``before`` holds their values."""
-        record = self._record(before, None)
+        images = RowImages(self._table, before)
+        self._manager.wait_for_readers(self._database, self._table.object_id, ids.to_pylist())
         if 0 < before.num_rows <= _FEW:
             listed = ", ".join(str(number) for number in ids.to_pylist())
-            self._manager.apply(Operation(f"DELETE FROM {self._name} WHERE {ROW_ID} IN ({listed})", None, record))
+            self._apply(f"DELETE FROM {self._name} WHERE {ROW_ID} IN ({listed})", None, images)
         elif before.num_rows:
             sql = f"DELETE FROM {self._name} WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM {STAGE})"
-            self._manager.apply(Operation(sql, pa.table({ROW_ID: ids}), record))
+            self._apply(sql, pa.table({ROW_ID: ids}), images)
         return int(before.num_rows)
 
     def update(self, ids: pa.Array, before: pa.Table, after: pa.Table, changed: set[str]) -> int:
@@ -98,7 +99,8 @@ class RowWriter:
         self._check(after, "UPDATE")
         touched = tuple(index for index in self._table.indexes if any(c.casefold() in changed for c in index.columns))
         self._check_keys(after, ids, touched)
-        record = self._record(before, after, frozenset(changed))
+        images = RowImages(self._table, before, after, frozenset(changed))
+        self._manager.wait_for_readers(self._database, self._table.object_id, ids.to_pylist())
         if before.num_rows == 1:
             values = ", ".join(
                 f"c{column.column_id} = {literal(after.column(column.name)[0].as_py(), column.type)}"
@@ -106,20 +108,18 @@ class RowWriter:
                 if column.name.casefold() in changed
             )
             sql = f"UPDATE {self._name} SET {values} WHERE {ROW_ID} = {ids[0].as_py()}"
-            self._manager.apply(Operation(sql, None, record))
+            self._apply(sql, None, images)
             return 1
         stage = staged(self._table, after, ids)
         sets = ", ".join(f"{c} = n.{c}" for c in (physical(self._table, name) for name in sorted(changed)))
         sql = f"UPDATE {self._name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
-        self._manager.apply(Operation(sql, stage, record))
+        self._apply(sql, stage, images)
         return int(before.num_rows)
 
-    def _record(
-        self, before: pa.Table | None, after: pa.Table | None, assigned: frozenset[str] = frozenset()
-    ) -> RowImages | None:
-        """The images for the log, which a table has while it is tracked: not of what was written before."""
-        tracked = self._database.cdc.is_tracked(self._table.object_id)
-        return RowImages(self._table, before, after, assigned) if tracked else None
+    def _apply(self, sql: str, rows: pa.Table | None, images: RowImages) -> None:
+        # the log has the images of what is written while the table is tracked, not of what was written before
+        record = images if self._database.cdc.is_tracked(self._table.object_id) else None
+        self._manager.apply(Operation(sql, rows, record, images))
 
     def _check(self, rows: pa.Table, verb: str) -> None:
         for column in self._table.columns:

@@ -13,7 +13,7 @@ import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.locks import Locks
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
@@ -22,6 +22,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 ROW_ID = "_rid"
+# READ_COMMITTED_SNAPSHOT and ALLOW_SNAPSHOT_ISOLATION
+_ISOLATIONS = ((False, False), (True, False), (False, True))
 SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb")
 
 
@@ -123,8 +125,10 @@ class Database:
         self.version = 0
         self.recovery_fork_guid = str(uuid.uuid4()).upper()
         self.single_user = False
-        self.snapshot_isolation = False
-        self.read_committed_snapshot = name not in SYSTEM_DATABASES
+        drawn = None if name in SYSTEM_DATABASES else storage.harshness.drawn(Point.ISOLATION)
+        by_versions, by_snapshots = (True, False) if drawn is None else drawn.choice(_ISOLATIONS)
+        self.snapshot_isolation = by_snapshots
+        self.read_committed_snapshot = by_versions and name not in SYSTEM_DATABASES
         self.delayed_durability = "DISABLED"
         self.recovery_model = "SIMPLE" if name in ("master", "tempdb", "msdb") else "FULL"
         self.cdc = CdcDatabase(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ class Operation:
     """One write as DuckDB ran it, so that it can be run again; and what it means to the log.
 
     :param rows: registered as ``staged_rows`` while the statement runs
+    :param touched: the rows that it writes, where it is not DDL
     :param on_commit: what happens outside DuckDB when the transaction commits
     :param on_undo: takes back what has happened outside DuckDB at once
     :ivar position: of the record in the log; None where the capture would not read it
@@ -34,6 +35,7 @@ class Operation:
     sql: str
     rows: pa.Table | None = None
     record: RowImages | TableAltered | None = None
+    touched: RowImages | None = None
     on_commit: Callable[[], None] | None = None
     on_undo: Callable[[], None] | None = None
     position: int | None = None
@@ -66,7 +68,7 @@ class OpenTransaction:
     :param seen: by the names of databases in DuckDB, the version that DuckDB's transaction sees of them
     :param registered: what was made readable in DuckDB's transaction, which loses it when it is rolled back
     :param committing: whether it keeps others from committing
-    :param read: databases of whose change tables it keeps locks
+    :param read: databases in which it keeps what it read locked
     """
 
     begin_time: datetime.datetime
@@ -121,7 +123,7 @@ class TransactionManager:
         self.open = OpenTransaction(self.storage.clock(), self.temporary, single=single)
 
     def snapshot(self) -> None:
-        """Read everything in this transaction as of now (SNAPSHOT, REPEATABLE READ, SERIALIZABLE)."""
+        """Read everything in this transaction as of now (SNAPSHOT)."""
         transaction = self.open
         assert transaction is not None
         if transaction.frozen:
@@ -140,6 +142,71 @@ class TransactionManager:
         assert self.open is not None
         self.open.read.add(database)
         database.locks.share(self)
+
+    def keep_table(self, database: Database, table: int) -> None:
+        """Let nobody write to a table until the transaction ends; without one, wait for who does.
+
+        :param table: its object id
+        :raises SqlError: 1222, 1205
+        """
+        if self.open is None:
+            self.wait_for_writer(database, table, lambda transaction: True)
+            return
+        self.open.read.add(database)
+        database.locks.keep_table(self, table, self.lock_timeout, self.cancelled)
+
+    def keep_rows(self, database: Database, table: int, rows: Collection[int]) -> None:
+        """Let nobody change rows that this transaction has read, until it ends.
+
+        :param rows: their row identifiers
+        """
+        assert self.open is not None
+        self.open.read.add(database)
+        database.locks.keep_rows(self, table, rows)
+
+    def wait_for_readers(self, database: Database, table: int, rows: Collection[int]) -> None:
+        """Wait for transactions that keep rows locked which this one is about to change.
+
+        :raises SqlError: 1222, 1205
+        """
+        database.locks.wait_for_readers(self, table, rows, self.lock_timeout, self.cancelled)
+
+    def wait_for_writer(self, database: Database, table: int, is_in_the_way: Callable[[OpenTransaction], bool]) -> None:
+        """Wait for the transaction that writes to a table, until it ends or is not in the way.
+
+        :param table: its object id
+        :param is_in_the_way: asked of the open transaction; one that commits is in the way as long as it has its locks
+        :raises SqlError: 1222, 1205
+        """
+        locks = database.locks
+
+        def in_the_way() -> set[object]:
+            writer = locks.writer(table)
+            if not isinstance(writer, TransactionManager) or writer is self:
+                return set()
+            transaction = writer.open
+            return {writer} if transaction is None or is_in_the_way(transaction) else set()
+
+        if locks.writer(table) not in (None, self):
+            locks.wait(self, in_the_way, self.lock_timeout, self.cancelled)
+
+    def wait_for_ddl(self, database: Database, changes: Callable[[Catalog], bool]) -> None:
+        """Wait for a transaction whose DDL is not committed.
+
+        :param changes: whether what is read is another in that transaction's catalogue
+        :raises SqlError: 1222, 1205
+        """
+        locks = database.locks
+
+        def in_the_way() -> set[object]:
+            other = locks.alone
+            if not isinstance(other, TransactionManager) or other is self:
+                return set()
+            catalog = None if other.open is None else other.open.catalog
+            return {other} if catalog is not None and catalog is not database.catalog and changes(catalog) else set()
+
+        if in_the_way():
+            locks.wait(self, in_the_way, self.lock_timeout, self.cancelled)
 
     def enter_alone(self, database: Database) -> None:
         """Be ready to take something away that others may have read.
@@ -335,7 +402,6 @@ class TransactionManager:
         return (
             self.storage.visibility.may_be_late
             and database is not None
-            and database.read_committed_snapshot
             and transaction.in_duckdb
             and transaction.begin is not None
             and transaction.catalog is database.catalog

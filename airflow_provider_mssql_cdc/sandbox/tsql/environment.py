@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import re
 import threading
@@ -23,12 +24,19 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DAT
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import (
+    PieceReader,
+    Reads,
+    Wanted,
+    how,
+    lock_table,
+    not_committed,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Expr, Range, Relation, Rows
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import TABLE
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-_SNAPSHOTS = (IsolationLevel.SNAPSHOT, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE)
 _MOST_EMPTY = 256
 _FEW_ROWS = 16
 # what DuckDB says of a number that is too large; any other failed conversion is one that the sandbox did not foresee
@@ -169,7 +177,7 @@ class Environment:
             return self.instance.storage.database("tempdb"), local.entry
         if parts[1].casefold() in ("sys", "information_schema", "cdc"):
             raise SqlError.of(259)
-        found, alone = self.table(parts), bool(self.trancount) and self.isolation in _SNAPSHOTS
+        found, alone = self.table(parts), bool(self.trancount) and self.isolation is IsolationLevel.SNAPSHOT
         while found is not None:
             self.manager.enter(found[0], None if alone else found[1].table.object_id)
             known, found = found[1].table.object_id, self.table(parts)
@@ -234,10 +242,13 @@ class Environment:
 
     # Reading
 
-    def relation(self, parts: tuple[str, str, str], bounds: Range, right: str = "SELECT") -> Relation:
+    def relation(
+        self, parts: tuple[str, str, str], bounds: Range, right: str = "SELECT", wanted: Wanted | None = None
+    ) -> Relation:
         """A table, view or change table to read from.
 
         :param right: what the session needs on a user table
+        :param wanted: what the statement says of it; None where it reads by row versions
         """
         database, schema = self.database_named(parts[0]), parts[1] or "dbo"
         full = ".".join(filter(None, parts))
@@ -253,6 +264,9 @@ class Environment:
             if not self.may_select(database, "cdc", parts[2]):
                 raise self._denied("SELECT", parts[2], database, "cdc")
             return found
+        self.manager.wait_for_ddl(
+            database, lambda catalog: catalog.find(schema, parts[2]) is not database.catalog.find(schema, parts[2])
+        )
         entry = self.catalog(database).find(schema, parts[2])
         if entry is not None:
             if not self.permitted(database, right, entry.table.schema, entry.table.name):
@@ -260,9 +274,11 @@ class Environment:
             if entry.table.has_column_set:
                 raise unsupported("rows of a table with a column set")
             self.manager.see(database, entry.table.object_id)
-            return self._stored(stored_name(database, entry), entry, database.name)
+            stored = self._stored(stored_name(database, entry), entry, database.name)
+            return stored if wanted is None else self._read_as(wanted, database, entry, stored)
         key = (database.name, schema.casefold(), parts[2].casefold())
         if key not in self._views:
+            self.manager.wait_for_ddl(database, lambda catalog: True)
             view = views.find(self, database, schema, parts[2])
             if view is None:
                 raise self._unknown(database, parts, schema)
@@ -270,6 +286,25 @@ class Environment:
                 raise self._denied("SELECT", parts[2], database, schema)
             self._views[key] = self.arrow_relation(*view)
         return self._views[key]
+
+    def _read_as(self, wanted: Wanted, database: Database, entry: TableEntry, stored: Relation) -> Relation:
+        """A user table by the session's isolation level, the database's options and the hints."""
+        number = entry.table.object_id
+        reads = how(self, database, wanted.hints)
+        if reads is Reads.LOCKS or wanted.hints:
+            lock_table(self, database, number, wanted.hints)
+        if reads is Reads.VERSIONS or database.locks.writer(number) is self.manager:
+            return stored
+        if reads is Reads.NOT_COMMITTED:
+            rows = not_committed(self, database, entry)
+            return stored if rows is None else dataclasses.replace(stored, source=self.register(rows))
+        keeps = bool(self.trancount) and (
+            self.isolation is IsolationLevel.REPEATABLE_READ or "repeatableread" in wanted.hints
+        )
+        pieces = PieceReader(self, database, entry, wanted, keeps)
+        name = self.new_name()
+        self._later[name] = pieces.read
+        return dataclasses.replace(stored, source=name, pieces=pieces)
 
     def _stored(self, source: str, entry: TableEntry, database: str) -> Relation:
         columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
@@ -360,7 +395,7 @@ class Environment:
         allowed = database.snapshot_isolation or database.name in SYSTEM_DATABASES
         if self.isolation is IsolationLevel.SNAPSHOT and not allowed:
             raise SqlError.of(3952, database.name)
-        if self.trancount and self.isolation in _SNAPSHOTS:
+        if self.trancount and self.isolation is IsolationLevel.SNAPSHOT:
             self.manager.snapshot()
 
     def fetch(self, sql: str, schema: pa.Schema | None = None) -> pa.Table:

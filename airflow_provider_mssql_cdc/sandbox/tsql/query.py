@@ -106,6 +106,11 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
         clause = from_clause(ctx, scope, node.args["from_"].this, joins, where_clause, _pushed(node, bounds))
     conditions = conjuncts(node.args["where"].this) if node.args.get("where") else []
     where = [(condition, predicate(ctx, scope, condition)) for condition in conditions]
+    if len(clause.relations) == 1:
+        ((alias, relation),) = clause.relations.items()
+        for condition, text in where if relation.pieces is not None else ():
+            assert relation.pieces is not None
+            relation.pieces.narrow(alias, condition, text)
     group = _group(ctx, scope, node.args.get("group"))
     columns = projections(ctx, scope, node)
     having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""

@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+    from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader
 
 NOT_CONSTANT = object()
 
@@ -174,6 +175,7 @@ class Relation:
     :param rows: its rows, where they can be read as they lie
     :param hidden: DuckDB name of the row identifier of a base table
     :param parts: database, schema and name of a base table
+    :param pieces: what reads it, where that is done with locks
     """
 
     source: str
@@ -181,6 +183,7 @@ class Relation:
     rows: Rows | None = None
     hidden: str = ""
     parts: tuple[str, str, str] = ("", "", "")
+    pieces: PieceReader | None = None
 
     @property
     def name(self) -> str:

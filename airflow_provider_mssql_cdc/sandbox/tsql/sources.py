@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
+from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import Wanted
 from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
     EVERYTHING,
@@ -174,7 +175,8 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if common is not None:
         return _derived(ctx, scope, node, alias, common(bounds), clause)
     bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
-    relation = ctx.env.relation(parts, bound, ctx.right)
+    wanted = None if scope.written else Wanted.of(node)
+    relation = ctx.env.relation(parts, bound, ctx.right, wanted)
     return _place(scope, node, relation, alias, name, clause)
 
 

@@ -1,0 +1,278 @@
+"""User tables as readers meet them that do not read by row versions: with locks, or with what is not committed.
+
+docs (SET TRANSACTION ISOLATION LEVEL, table hints): READ COMMITTED without READ_COMMITTED_SNAPSHOT waits for rows that
+others have changed and not committed. Each row is seen at its own moment, so that a row which moves in the index that
+is read is met twice or never (memory).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
+from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, staged, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, OpenTransaction
+from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+
+if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+
+_LAST, _PIECE = "last_row", "piece"
+_DIRTY = frozenset(("nolock", "readuncommitted"))
+_CLOSING = frozenset(("tablockx",))
+_WHOLE = frozenset(("tablock", "holdlock", "serializable"))
+_FOR_UPDATE = frozenset(("updlock", "xlock"))
+_FEWEST_DRAWN = 4
+
+
+class Reads(Enum):
+    """How a statement reads a user table."""
+
+    VERSIONS = auto()  # all at one moment, without waiting
+    NOT_COMMITTED = auto()
+    LOCKS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a statement says of a table that it reads.
+
+    :param hints: in lower case
+    :param columns: names in lower case of those that the statement names; None for all
+    """
+
+    hints: frozenset[str] = frozenset()
+    columns: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, node: exp.Table) -> Wanted:
+        """What stands in a FROM clause, and in the statement around it."""
+        hints = {hint.name.lower() for group in node.args.get("hints") or [] for hint in group.expressions}
+        statement = node.root()
+        stars = (star for star in statement.find_all(exp.Star) if not isinstance(star.parent, exp.Count))
+        if any(True for _ in stars):
+            return cls(frozenset(hints))
+        return cls(frozenset(hints), frozenset(column.name.lower() for column in statement.find_all(exp.Column)))
+
+
+def how(env: Environment, database: Database, hints: frozenset[str]) -> Reads:
+    """How a table of a database is read.
+
+    :raises Unsupported: for rows that are skipped where they are locked
+    """
+    if "readpast" in hints:
+        raise unsupported("the table hint READPAST on a user table")
+    if hints & _DIRTY or env.isolation is IsolationLevel.READ_UNCOMMITTED:
+        return Reads.NOT_COMMITTED
+    if env.isolation is IsolationLevel.SNAPSHOT:
+        return Reads.VERSIONS
+    by_versions = env.isolation is IsolationLevel.READ_COMMITTED and database.read_committed_snapshot
+    locking = {"readcommittedlock", "repeatableread", *_WHOLE, *_CLOSING, *_FOR_UPDATE}
+    return Reads.VERSIONS if by_versions and not hints & locking else Reads.LOCKS
+
+
+def lock_table(env: Environment, database: Database, table: int, hints: frozenset[str]) -> None:
+    """Take the lock of a whole table that hints or the isolation level ask for.
+
+    :raises SqlError: 1222, 1205
+    """
+    manager = env.manager
+    if hints & (_CLOSING | _FOR_UPDATE):
+        if manager.open is None:
+            manager.wait_for_writer(database, table, lambda transaction: True)
+            return
+        manager.enter(database, table)
+        if hints & _CLOSING:
+            database.locks.close(manager, table)
+    elif hints & _WHOLE or (env.trancount and env.isolation is IsolationLevel.SERIALIZABLE):
+        lasting = hints - {"tablock"} & _WHOLE or env.isolation in (
+            IsolationLevel.SERIALIZABLE,
+            IsolationLevel.REPEATABLE_READ,
+        )
+        if env.trancount and lasting:
+            manager.keep_table(database, table)
+        else:
+            manager.wait_for_writer(database, table, lambda transaction: True)
+
+
+def not_committed(env: Environment, database: Database, entry: TableEntry) -> pa.Table | None:
+    """A table's rows with what an open transaction has done to them; None where there is none."""
+    writer = database.locks.writer(entry.table.object_id)
+    transaction: OpenTransaction | None = getattr(writer, "open", None)
+    if writer is None or writer is env.manager or transaction is None:
+        return None
+    name = stored_name(database, entry)
+    with env.instance.storage.connect() as connection:
+        connection.execute(f"CREATE TEMP TABLE {_PIECE} AS SELECT * FROM {name}")
+        for operation in [each for each in transaction.operations if each.touched is not None and name in each.sql]:
+            if operation.rows is not None:
+                connection.register(STAGE, operation.rows)
+            connection.execute(operation.sql.replace(name, f"temp.{_PIECE}"))
+        rows = connection.sql(f"SELECT * FROM temp.{_PIECE}").to_arrow_table()
+        connection.execute(f"DROP TABLE temp.{_PIECE}")
+    return rows
+
+
+@dataclass(slots=True)
+class PieceReader:
+    """Reads a table in pieces of an index, each of them with the newest commits, and waits for who writes in it.
+
+    :param keeps: the rows stay locked until the transaction ends (REPEATABLE READ)
+    :ivar seek: conditions on the index's first column, in DuckDB's words: rows that do not fulfil them are not met
+    """
+
+    env: Environment
+    database: Database
+    entry: TableEntry
+    wanted: Wanted
+    keeps: bool
+    seek: list[str] = field(default_factory=list)
+
+    def narrow(self, alias: str, condition: exp.Expr, text: str) -> None:
+        """Meet only rows that a condition of the WHERE clause allows, where an index leads to them.
+
+        :param alias: of the table in DuckDB
+        :param text: the condition for DuckDB
+        """
+        index = self.entry.table.primary_key if self._clustered is None else self._clustered
+        if index is None or not isinstance(
+            condition, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In
+        ):
+            return
+        names = {column.name.casefold() for column in condition.find_all(exp.Column)}
+        if names == {index.columns[0].casefold()} and not any(True for _ in condition.find_all(exp.Select)):
+            self.seek.append(text.replace(f"{alias}.", ""))
+
+    @property
+    def _clustered(self) -> IndexDef | None:
+        return next((index for index in self.entry.table.indexes if index.clustered), None)
+
+    @property
+    def _order(self) -> list[str]:
+        """The key of the index that is read: the narrowest that has all that is wanted."""
+        table, clustered = self.entry.table, self._clustered
+        key = clustered.columns if clustered is not None else ()
+        if self.wanted.columns is None or self.seek:
+            return list(key)
+        wanted = {name for name in self.wanted.columns if table.column(name) is not None}
+        covering = [
+            index
+            for index in table.indexes
+            if index is not clustered
+            and not index.disabled
+            and wanted <= {name.casefold() for name in (*index.columns, *key)}
+        ]
+        if not covering:
+            return list(key)
+        return [*min(covering, key=lambda index: len(index.columns)).columns, *key]
+
+    def read(self) -> pa.Table:
+        """The rows, under their names in DuckDB, with their row identifiers.
+
+        :raises SqlError: 1222, 1205
+        """
+        table, order = self.entry.table, self._order
+        if self.database.locks.writer(table.object_id) is self.env.manager:
+            source = stored_name(self.database, self.entry)
+            return self.env.manager.connection.sql(f"SELECT * FROM {source}").to_arrow_table()
+        names = list(dict.fromkeys(physical(table, name) for name in order))
+        size, found = self._size(), []
+        with self.env.instance.storage.connect() as connection:
+            last: pa.Table | None = None
+            while True:
+                piece = self._piece(connection, table, names, last, size)
+                found.append(piece)
+                if piece.num_rows < size:
+                    break
+                last = piece.slice(piece.num_rows - 1)
+                self.env.instance.between_pieces(table.name, len(found))
+        rows = pa.concat_tables(found)
+        if self.keeps and rows.num_rows:
+            self.env.manager.keep_rows(self.database, table.object_id, rows.column(ROW_ID).to_pylist())
+        return rows
+
+    def _size(self) -> int:
+        size = self.env.instance.piece_rows
+        drawn = self.env.instance.harshness.drawn(Point.PIECES)
+        return size if drawn is None else max(_FEWEST_DRAWN, size >> drawn.randrange(4))
+
+    def _piece(
+        self, connection: duckdb.DuckDBPyConnection, table: TableDef, names: list[str], last: pa.Table | None, size: int
+    ) -> pa.Table:
+        """The next rows, with no others' changes that are not committed among them."""
+        index = self._clustered
+        is_unique = index is not None and (index.unique or index.primary_key)
+        key, number = ", ".join(names if is_unique else [*names, ROW_ID]), table.object_id
+        conditions = list(self.seek)
+        if last is not None:
+            connection.register(_LAST, last)
+            conditions.append(f"ROW({key}) > (SELECT ROW({key}) FROM {_LAST})")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        limit = f" ORDER BY ROW({key}) LIMIT {size}"
+        locks, source = self.database.locks, stored_name(self.database, self.entry)
+        while True:
+            writer = locks.writer(number)
+            begun = getattr(writer, "open", None)
+            piece = connection.sql(f"SELECT * FROM {source}{where}{limit}").to_arrow_table()
+            if writer is None:
+                return piece
+            ends = (last, piece.slice(piece.num_rows - 1) if piece.num_rows == size else None)
+            meets = functools.partial(self._meets, connection, names, ends)
+            # who has committed meanwhile may have changed what was read
+            stays = begun is not None and locks.writer(number) is writer and getattr(writer, "open", None) is begun
+            if stays and begun is not None and not meets(begun):
+                return piece
+            self.env.manager.wait_for_writer(self.database, number, meets)
+
+    def _meets(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        names: list[str],
+        ends: tuple[pa.Table | None, pa.Table | None],
+        transaction: OpenTransaction,
+    ) -> bool:
+        """Whether a transaction has changed a row between two others, or the table is closed."""
+        number = self.entry.table.object_id
+        if self.database.locks.is_closed(number):
+            return True
+        touched = [
+            each.touched
+            for each in list(transaction.operations)
+            if each.touched is not None and each.touched.table.object_id == number
+        ]
+        return any(self._are_between(connection, names, ends, images) for images in _images(touched))
+
+    def _are_between(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        names: list[str],
+        ends: tuple[pa.Table | None, pa.Table | None],
+        images: pa.Table,
+    ) -> bool:
+        conditions = list(self.seek)
+        connection.register(STAGE, images)
+        for name, end, sign in ((_LAST, ends[0], ">="), (_PIECE, ends[1], "<=")):
+            if end is not None and names:
+                connection.register(name, end)
+                key = ", ".join(names)
+                conditions.append(f"ROW({key}) {sign} (SELECT ROW({key}) FROM {name})")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return bool(connection.execute(f"SELECT 1 FROM {STAGE}{where} LIMIT 1").fetchall())
+
+
+def _images(touched: Iterable[RowImages | None]) -> Iterable[pa.Table]:
+    for images in touched:
+        if images is not None:
+            yield from (staged(images.table, rows, None) for rows in (images.before, images.after) if rows is not None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -37,9 +36,6 @@ if _OWNER:
     os.environ["MSSQL_CDC_TEST_ROOT"] = tempfile.mkdtemp(prefix="mssql_cdc_tests-")
 ROOT = Path(os.environ["MSSQL_CDC_TEST_ROOT"])
 HOME = ROOT / f"airflow-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
-
-# Each run draws anew what its harsh servers do; this repeats it.
-os.environ.setdefault("MSSQL_CDC_TEST_SEED", str(secrets.randbelow(1_000_000)))
 
 _NO_FOLDER = str(ROOT / "no folder of settings")
 

@@ -204,11 +204,11 @@ def test_each_kind_holds_what_the_source_says_though_runs_meet(
         else:
             assert first[kind].after.events["copied"] == 0
     work(orders)
-    held, before = [], histories.tables()
+    held, before, cut = [], histories.tables(), orders.max_lsn()
     # one run has committed its first history, and is about to commit the next, when another one takes the rest
     stop = Stop(monkeypatch, dataclasses.replace(ABOUT_TO_COMMIT[format_], call=2))
-    with stop.meanwhile(lambda: held.extend(orders.load(*before, tables_at_once=1).tables)):
-        second = histories.load()
+    with stop.meanwhile(lambda: held.extend(orders.load(*before, tables_at_once=1, upto=cut).tables)):
+        second = histories.load(upto=cut)
     upto = histories.at[kinds[0]][0]
     rest = len(kinds) - 1
     assert [table.error for table in held] == [None] * len(kinds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import weakref
 from typing import Any
 
@@ -11,8 +12,10 @@ from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 CLOCK_RATE = 50
 """Seconds of the servers' clocks in one second: what takes ten seconds there takes a fifth of one."""
 
-SEED = int(os.environ.get("MSSQL_CDC_TEST_SEED", "0"))
+SEED = int(os.environ.setdefault("MSSQL_CDC_TEST_SEED", str(secrets.randbelow(1_000_000))))
+"""Drawn by the process that starts the others; setting the variable repeats a run."""
 
+_test = ""
 _servers: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 
 
@@ -23,12 +26,15 @@ def harsh_sandbox(**options: Any) -> Sandbox:
     """
     fast = {} if "clock" in options else {"clock_rate": CLOCK_RATE, "capture_interval": None}
     server = Sandbox(**{"harsh": True, "seed": SEED, **fast, **options})
+    server.harshness.begin(_test)
     _servers.add(server)
     return server
 
 
 def begin(test: str) -> None:
-    """Let all servers draw anew, for a test."""
+    """Let all servers draw anew, for a test; and those that are started in it."""
+    global _test
+    _test = test
     for server in _servers:
         server.harshness.begin(test)
 

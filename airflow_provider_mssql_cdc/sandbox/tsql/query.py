@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from typing import Any
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ _SELECT_PARTS = (
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_",
     "options",
 )  # fmt: skip
+_COLUMN = re.compile(r"s\d+\.\w+")
 _HARMLESS_OPTIONS = ("RECOMPILE", "MAXDOP", "LOOP JOIN", "HASH JOIN", "MERGE JOIN", "FAST", "KEEP PLAN", "ORDER GROUP")
 
 
@@ -135,7 +137,10 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     limits = bool(order) or limit is not None
     if limits and ctx.env.mixing:
         # where the order leaves a choice, any is as good
-        order = ", ".join(filter(None, (order, _mixed(ctx, [f"k{i}" for i in range(1, len(columns) + 1)]))))
+        distinct = bool(node.args.get("distinct"))
+        # what is computed may be another value each time
+        names = [f"k{i}" for i, (_, expr) in enumerate(columns, 1) if distinct or _COLUMN.fullmatch(expr.sql)]
+        order = ", ".join(filter(None, (order, _mixed(ctx, names))))
     sql += (f" ORDER BY {order}" if order else "") + _limited(limit, offset)
     rows = None
     if not (group or having or node.args.get("distinct") or scope.written):

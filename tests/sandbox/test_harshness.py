@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import threading
 from collections.abc import Iterator
@@ -191,6 +192,78 @@ def test_a_fast_clock_takes_the_jobs_along() -> None:
             pass
         now = server.execute("SELECT GETDATE() AS now")[0].to_pylist()[0]["now"]
         assert now - started > datetime.timedelta(minutes=5)
+
+
+def test_a_backlog_takes_a_polling_interval_for_each_cycle() -> None:
+    with Sandbox(clock_rate=50, capture_interval=None, agent_running=False) as server:
+        server.execute(
+            "CREATE TABLE dbo.s (i int PRIMARY KEY) EXEC sys.sp_cdc_enable_db"
+            " EXEC sys.sp_cdc_enable_table 'dbo', 's', @role_name = NULL"
+            " EXEC sys.sp_cdc_change_job 'capture', @maxtrans = 5, @maxscans = 2, @pollinginterval = 5"
+        )
+        for i in range(60):
+            server.execute(f"INSERT INTO dbo.s VALUES ({i})")
+        server.capture.start()
+        while server.execute("SELECT * FROM cdc.dbo_s_CT")[0].num_rows < 60:
+            pass
+        times = (
+            "SELECT MIN(start_time) AS a, MAX(start_time) AS b FROM sys.dm_cdc_log_scan_sessions WHERE tran_count > 0"
+        )
+        ((first, last),) = rows_of(server, f"{times} AND session_id > 0")
+        # six cycles of ten transactions: five intervals of five seconds by the server's clock
+        assert last - first >= datetime.timedelta(seconds=25)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("count", [True, False])
+def test_scans_that_are_held_back_deliver_nothing(mssql_sandbox: Sandbox, count: bool) -> None:  # noqa: F811
+    server = filled(mssql_sandbox)
+    server.cdc().switches = dataclasses.replace(server.cdc().switches, held_back_scans_are_empty=count)
+    empty = "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
+    replica = "SELECT replica_id FROM sys.databases WHERE name = 'shop'"
+    server.step()
+    assert rows_of(server, replica) == [(None,)]
+    server.cdc().hold_back()
+    server.execute("INSERT INTO dbo.t VALUES (1000, 500, 'x')")
+    (before,) = rows_of(server, empty)
+    newest = server.cdc().max_lsn()
+    assert server.step() == 0
+    assert change_rows(server) == []
+    assert server.cdc().max_lsn() == newest
+    assert rows_of(server, empty) == [(before[0] + count,)]  # type: ignore[operator]
+    ((found,),) = rows_of(server, replica)
+    assert found is not None
+    server.cdc().deliver()
+    assert server.step() == 1
+    assert change_rows(server) == [(2, 1000)]
+
+
+def test_nothing_is_mapped_before_something_is_captured_or_minutes_are_over() -> None:
+    clock = [datetime.datetime(2026, 1, 1, 12)]
+    with Sandbox(harsh=[Point.QUIET], seed=1, clock=lambda: clock[0], agent_running=False) as server:
+        server.execute("EXEC sys.sp_cdc_enable_db")
+        found = []
+        for minutes in (0, 4, 5, 9, 10):
+            clock[0] = datetime.datetime(2026, 1, 1, 12, minutes)
+            server.step()
+            found.append(len(rows_of(server, "SELECT * FROM cdc.lsn_time_mapping")))
+        assert found == [0, 0, 1, 1, 2]
+
+
+def test_the_capture_scans_between_two_reads_of_one_statement() -> None:
+    newest = "SELECT a.n - b.n AS d FROM (SELECT COUNT(*) AS n FROM cdc.dbo_t_CT) AS a"
+    newest += " CROSS JOIN (SELECT COUNT(*) AS n FROM cdc.dbo_t_CT) AS b"
+    differences = set()
+    with Sandbox(harsh=[Point.SCAN], seed=4, capture_interval=3600) as server:
+        server.execute("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT OFF")
+        filled(server)
+        for n in range(20):
+            server.execute(f"INSERT INTO dbo.t VALUES ({1000 + n}, 0, 'x')")
+            differences.add(rows_of(server, newest)[0][0] == 0)
+        server.execute("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON")
+        for n in range(20):
+            server.execute(f"INSERT INTO dbo.t VALUES ({2000 + n}, 0, 'x')")
+            assert rows_of(server, newest) == [(0,)]
+    assert differences == {True, False}
 
 
 @pytest.mark.mssql_sandbox(harsh=True, seed=7)

@@ -29,7 +29,8 @@ def _databases(env: Environment, database: Database) -> Relation:
         "is_read_committed_snapshot_on bit, recovery_model tinyint, recovery_model_desc nvarchar(60), "
         "is_fulltext_enabled bit, is_trustworthy_on bit, is_published bit!, is_subscribed bit!, is_distributor bit!, "
         "log_reuse_wait tinyint, log_reuse_wait_desc nvarchar(60), is_cdc_enabled bit!, is_encrypted bit, "
-        "containment tinyint, delayed_durability int, delayed_durability_desc nvarchar(60)"
+        "containment tinyint, delayed_durability int, delayed_durability_desc nvarchar(60), "
+        "replica_id uniqueidentifier, group_database_id uniqueidentifier"
     )
     data, level = [], env.instance.version.compatibility_level
     for each in sorted(env.instance.storage.databases.values(), key=lambda d: d.database_id):
@@ -42,6 +43,7 @@ def _databases(env: Environment, database: Database) -> Relation:
                 _RECOVERY_MODELS.index(each.recovery_model) + 1, each.recovery_model,
                 False, False, False, False, False, *((6, "REPLICATION") if each.cdc.backlog else (0, "NOTHING")),
                 each.cdc.enabled, False, 0, _DURABILITIES.index(each.delayed_durability), each.delayed_durability,
+                *([each.recovery_fork_guid] * 2 if each.cdc.in_availability_group else (None, None)),
             ]
         )  # fmt: skip
     return relation(spec, data)

@@ -16,6 +16,8 @@ class Point(Enum):
     ORDER = "rows come in another order where a query asks for none"
     COMMIT = "the capture reads a commit before its rows can be seen"
     ISOLATION = "a new database reads by locks, by row versions, or allows snapshot transactions"
+    QUIET = "nothing is mapped until something is captured, or for minutes; min LSN is NULL until then"
+    SCAN = "the capture scans between two reads of one statement"
     PIECES = "a reader with locks reads fewer rows at a moment"
 
 

@@ -258,6 +258,9 @@ class Environment:
         if schema.casefold() not in ("sys", "information_schema"):
             self._see_snapshot(database)
         if schema.casefold() == "cdc":
+            by_versions = how(self, database, frozenset() if wanted is None else wanted.hints) is Reads.VERSIONS
+            if not by_versions and self.instance.harshness.strikes(Point.SCAN):
+                self.instance.agent.interject(database.cdc)
             found = changes.change_relation(self, database, parts[2], bounds, full)
             if self.trancount and self.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
                 self.manager.keep_locked(database)

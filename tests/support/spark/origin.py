@@ -53,12 +53,18 @@ class Origin:
 
     def scan(self) -> Lsn:
         """Capture what is committed; the new cut."""
-        self.sandbox.step(self.database)
+        self._step()
         return self.max_lsn()
+
+    def _step(self) -> None:
+        """One scan; where nothing was ever mapped, it finds nothing for so long that it maps an LSN nevertheless."""
+        cdc = self.sandbox.cdc(self.database)
+        if not self.sandbox.capture.step(cdc) and cdc.max_lsn() is None:
+            self.sandbox.capture.step(cdc, dummy=True)
 
     def wait_captured(self) -> None:
         """Let one scan pass after what was committed: scans are serial, so this one has seen it."""
-        self.sandbox.step(self.database)
+        self._step()
 
     @property
     def recovery_fork(self) -> str:

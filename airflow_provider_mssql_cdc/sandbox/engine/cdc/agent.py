@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import threading
@@ -172,6 +173,18 @@ class Agent:
         with attached.turn:
             return database.scan(None if job is None else job.maxtrans * job.maxscans, dummy=dummy)
 
+    def interject(self, database: CdcDatabase) -> None:
+        """One scan by the capture job of a database, if it runs: as between two reads of one statement."""
+        attached = self._attached(database)
+        if attached.capture is None or self._held or not attached.turn.acquire(blocking=False):
+            return
+        try:
+            with contextlib.suppress(SqlError):
+                job = attached.capture.job
+                database.scan(job.maxtrans, session_id=attached.capture.session_id)
+        finally:
+            attached.turn.release()
+
     # Jobs
 
     def start_job(self, database: CdcDatabase, job_type: str | None = jobs.CAPTURE) -> list[Message]:
@@ -269,12 +282,12 @@ class Agent:
     def _run(self, attached: _Attached, capture: _Capture) -> None:
         try:
             while not capture.ending:
-                backlog = self._cycle(attached, capture)
+                self._cycle(attached, capture)
                 if not capture.job.continuous:
                     break
-                if not backlog:
-                    capture.wake.wait(capture.interval / self._rate)
-                    capture.wake.clear()
+                # however much the log still holds (docs: sys.sp_cdc_change_job, @pollinginterval)
+                capture.wake.wait(capture.interval / self._rate)
+                capture.wake.clear()
         finally:
             capture.close_session()
             with self._lock:
@@ -283,21 +296,20 @@ class Agent:
                 if activity is not None:
                     activity.stop = to_datetime(self._clock())
 
-    def _cycle(self, attached: _Attached, capture: _Capture) -> bool:
-        """One cycle of a capture job; returns whether the log may hold more."""
+    def _cycle(self, attached: _Attached, capture: _Capture) -> None:
+        """One cycle of a capture job: as many scans as it may make, while the log holds more."""
         job = capture.job
         with attached.turn:
             if self._held:
-                return False
+                return
             try:
-                limits, most = (job.maxtrans, job.maxscans), job.maxtrans * job.maxscans
-                return attached.database.sp_cdc_scan(*limits, session_id=capture.session_id, by_job=True) >= most
+                limits = job.maxtrans, job.maxscans
+                attached.database.sp_cdc_scan(*limits, session_id=capture.session_id, by_job=True)
             except SqlError as reason:
                 # It stands in dm_cdc_errors; everything behind the change waits for the next cycle.
                 log.debug(f"{job.name}: error {reason.number}: {reason.text}")
             except Exception:
                 log.exception(f"{job.name}: the scan failed")
-            return False
 
     def _schedule(self, stopped: threading.Event) -> None:
         """Run the cleanup jobs daily at 02:00, as SQL Server schedules them."""

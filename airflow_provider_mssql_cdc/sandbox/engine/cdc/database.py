@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import log_records
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
@@ -49,6 +50,7 @@ class CdcDatabase(ChangeReader):
             if self.enabled:
                 return [Message.notice(22905, self.name, procedure="sp_cdc_enable_db")]
             self.enabled = True
+            self._enabled_at = to_datetime(self._clock())
             return []
 
     def disable(self) -> list[Message]:
@@ -236,6 +238,11 @@ class CdcDatabase(ChangeReader):
             start = to_datetime(self._clock())
             taken = list(islice(self._pending, max_transactions))
             instances = self.instances
+        if taken and self.held_back:
+            if self.switches.held_back_scans_are_empty:
+                with self._lock:
+                    self._scans.add(ScanSession(0, start, to_datetime(self._clock()), empty_scan_count=1))
+            return 0
         if not taken:
             self._note_idle(start, dummy)
             return 0
@@ -255,12 +262,19 @@ class CdcDatabase(ChangeReader):
         with self._lock:
             now = to_datetime(self._clock())
             newest = self._mapping.newest
-            due = newest is None or now - newest.tran_end_time >= self.switches.dummy_interval
+            last = self._first_idle(now) if newest is None else newest.tran_end_time
+            due = now - last >= self.switches.dummy_interval
             # What was committed since the scan looked comes first.
             if (due or dummy) and not self._pending:
                 row = dummy_row(lsn.encode(self._log.commit()), now, self.switches.dummy_tran_id)
                 self._mapping.extend([row])
             self._scans.add(ScanSession(0, start, now, empty_scan_count=1))
+
+    def _first_idle(self, now: datetime.datetime) -> datetime.datetime:
+        """Since when a database waits for its first row of the mapping, as the capture sees it."""
+        if Point.QUIET in self.harshness.points:
+            return self._enabled_at
+        return now - self.switches.dummy_interval
 
     def _publish(self, session: ScanSession, taken: list[LoggedTransaction], result: ScanResult) -> None:
         with self._lock:

@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 
@@ -81,6 +81,7 @@ class CdcState:
     while state is read or changed; they are taken in this order.
 
     :ivar fault: whether the scan that asks is to fail
+    :ivar held_back: scans deliver nothing, as while a replica of its availability group is down
     :ivar _reader_session: the session of the last scan
     """
 
@@ -95,16 +96,30 @@ class CdcState:
         harshness: Harshness | None = None,
     ) -> None:
         self.name, self.database_id = name, database_id
-        self.switches = Switches() if switches is None else switches
         self.harshness = Harshness() if harshness is None else harshness
+        chosen = Switches() if switches is None else switches
+        if self.harshness.strikes(Point.QUIET):
+            chosen = replace(chosen, min_lsn_null_until_captured=True)
+        self.switches = chosen
         self.runner: JobRunner | None = None
         self.enabled = False
+        self.held_back = False
+        self.in_availability_group = False
         self.fault: Callable[[], bool] = lambda: False
         self._clock, self._new_object_id = clock, new_object_id
+        self._enabled_at = clock()
         self._reader_session = 0
         self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
         self._clear()
+
+    def hold_back(self) -> None:
+        """Let scans deliver nothing from now on, as in an availability group while a replica is down."""
+        self.in_availability_group = self.held_back = True
+
+    def deliver(self) -> None:
+        """Let scans deliver again."""
+        self.held_back = False
 
     def _clear(self) -> None:
         self._instances: dict[str, CaptureInstance] = {}

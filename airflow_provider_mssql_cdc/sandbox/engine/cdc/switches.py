@@ -26,6 +26,8 @@ class Switches:
         they refuse a replicated one (15051, 3724)
     :param columns_before_range_error: whether a SELECT of a function with a bad range sends its columns before 313
     :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
+    :param held_back_scans_are_empty: whether scans that may not deliver yet, in an availability group whose replica is
+        down, count as empty ones
     :param net_changes_by_default: whether @supports_net_changes = NULL means 1 on a table with a key (docs: yes)
     :param help_repeats_index_columns: whether sp_cdc_help_change_data_capture shows the index columns of the row
         before where an instance has no index (measured on 2025)
@@ -47,6 +49,7 @@ class Switches:
     tracked_tables_stay: bool = False
     columns_before_range_error: bool = False
     min_lsn_null_until_captured: bool = False
+    held_back_scans_are_empty: bool = True
     net_changes_by_default: bool = True
     help_repeats_index_columns: bool = False
     default_maxtrans: int = 500

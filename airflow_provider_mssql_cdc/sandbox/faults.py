@@ -1,4 +1,4 @@
-"""Faults that a test asks for: connections that end, waits, deadlocks, and a capture that fails."""
+"""Faults that a test asks for: connections that end, waits, deadlocks, and a capture or cleanup that fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fault:
     :ivar count: how often it has struck
     """
 
-    kind: Literal["drop", "delay", "deadlock", "capture"]
+    kind: Literal["drop", "delay", "deadlock", "capture", "cleanup"]
     matching: Matching = ""
     times: int | None = None
     rows: int = 0
@@ -104,6 +104,21 @@ class Faults:
         """
         fault = Fault("capture", times=times)
         self._cdc(database).fault = fault.strikes
+        return fault
+
+    def cleanup(self, database: str | None = None, *, step: int = 2, times: int | None = None) -> Fault:
+        """Let a step of the runs of the cleanup job and of sys.sp_cdc_cleanup_change_table fail, which ends the run.
+
+        The first step raises the low-water marks; each of the next ones deletes as many rows of one change table as
+        the threshold allows; the last one deletes rows of lsn_time_mapping. What was done before the step stays, and
+        the next run does the rest.
+
+        :param database: None for the sandbox's default database
+        :param step: which of them, from 1; runs that have fewer steps go well
+        :param times: how many runs fail, None for all until the fault is ended
+        """
+        fault = Fault("cleanup", times=times)
+        self._cdc(database).cleanup_fault = lambda number: number == step and fault.strikes()
         return fault
 
     def _add(self, fault: Fault) -> Fault:

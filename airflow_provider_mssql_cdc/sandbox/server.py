@@ -192,12 +192,15 @@ class Sandbox:
         """One log scan now, also while the capture is held; how many transactions it took."""
         return self.instance.agent.step(self._database(database).cdc)
 
-    def cleanup(self, database: str | None = None) -> None:
+    def cleanup(self, database: str | None = None, *, between: Callable[[], None] = lambda: None) -> None:
         """One run of the cleanup job now, also while it is held: what is older than its retention goes.
 
+        On a harsh server the run may stop on its way; the next one does the rest.
+
+        :param between: called between two steps of the run, for what clients do meanwhile; see ``Faults.cleanup``
         :raises SqlError: 22910, 22997 without CDC or without the job
         """
-        self._database(database).cdc.cleanup_retention()
+        self._database(database).cdc.cleanup_retention(between=between)
 
     def _database(self, name: str | None) -> Database:
         return self.instance.storage.database(name or self.database or "master")

@@ -110,6 +110,34 @@ def test_a3_12_small_threshold_cleans_all_the_same(four: Database) -> None:
     assert four.changes("id") == [(4,)]
 
 
+def test_a3_12_rows_that_cannot_be_deleted_stay_below_the_mark(server: Server, four: Database) -> None:
+    """A failure is reported at severity 10 and changes nothing of the mark (docs)."""
+    embedded = server.only_embedded("its deletes do not fail")
+    commits = four.commits()
+    with embedded.sandbox.faults.cleanup(four.name, step=3) as fault:
+        call = _cleanup(four, commits[3]).replace("EXEC", "DECLARE @r int, @f bit EXEC @r =")
+        assert four.run(f"{call}, 1, @f OUTPUT SELECT @r, @f") == [(1, True)]
+        assert any("dbo_t_CT" in each.text and each.severity <= 10 for each in four.messages)
+        assert fault.count == 1
+    assert four.min_lsn() == commits[3]
+    assert four.changes("id") == [(2,), (3,), (4,)]
+    assert four.mapping()[:4] == commits
+    assert four.number(
+        f"SELECT * FROM cdc.fn_cdc_get_all_changes_dbo_t({literal(commits[2])}, {literal(commits[3])}, 'all')"
+    ) == 313  # fmt: skip
+    # docs: NULL tries again
+    call = _cleanup(four, None).replace("EXEC", "DECLARE @r int, @f bit EXEC @r =")
+    assert four.run(f"{call}, 1, @f OUTPUT SELECT @r, @f") == [(0, False)]
+    assert four.changes("id") == [(4,)]
+    assert four.mapping()[0] == commits[3]
+
+
+def test_a3_12_rollback_of_a_cleanup(four: Database) -> None:
+    before = four.changes(), four.min_lsn(), four.mapping()
+    four.run(f"BEGIN TRAN {_cleanup(four, four.commits()[3])}, 1 ROLLBACK")
+    assert (four.changes(), four.min_lsn(), four.mapping()) == before
+
+
 def test_a3_12_mark_moves_down_to_commits_of_the_same_time(server: Server, t: Database) -> None:
     embedded = server.only_embedded("its clock cannot be held")
     for batch in _insert(1):
@@ -182,6 +210,34 @@ def test_34_every_instance_gets_the_mark_and_none_is_lowered(server: Server, t: 
     assert t.changes("id") == [(2,), (3,)]
     assert t.min_lsn("second") == second
     assert t.changes("id, c", "second") == [(3, 3)]
+
+
+def test_34_the_job_works_in_steps(server: Server, t: Database) -> None:
+    embedded = server.only_embedded("nobody can act between its steps")
+    t.track("t", capture_instance="second")
+    t.run("EXEC sys.sp_cdc_change_job 'cleanup', @threshold = 2")
+    t.commit("INSERT INTO dbo.t VALUES (1, 'x', 1), (2, 'x', 1), (3, 'x', 1)")
+    embedded.advance(days=4)
+    t.commit(*_insert(4))
+    embedded.advance(days=4)
+    t.commit(*_insert(5))
+    commits, seen = t.commits(), []
+
+    def look() -> None:
+        rows = [[number for (number,) in t.changes("id", name)] for name in ("dbo_t", "second")]
+        seen.append((t.min_lsn(), t.min_lsn("second"), *rows, t.mapping()[0]))
+
+    embedded.sandbox.cleanup(t.name, between=look)
+    look()
+    marks, everything = (commits[1], commits[1]), [1, 2, 3, 4, 5]
+    assert seen == [
+        (*marks, everything, everything, commits[0]),
+        (*marks, [3, 4, 5], everything, commits[0]),
+        (*marks, [4, 5], everything, commits[0]),
+        (*marks, [4, 5], [3, 4, 5], commits[0]),
+        (*marks, [4, 5], [4, 5], commits[0]),
+        (*marks, [4, 5], [4, 5], commits[1]),
+    ]
 
 
 def test_34_retention_can_be_set(server: Server, t: Database) -> None:

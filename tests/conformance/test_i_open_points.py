@@ -40,6 +40,19 @@ def test_i2_command_ids_of_a_key_update(t: Database, shared: bool, commands: lis
     assert [row[1:] for row in rows if row[0] > start] == commands
 
 
+@pytest.mark.parametrize(("across", "t_ids", "u_ids"), [(True, [1, 4], [2, 3]), (False, [1, 2], [1, 2])])
+def test_16_command_ids_of_several_tables(t: Database, across: bool, t_ids: list[int], u_ids: list[int]) -> None:
+    _switch(t, command_ids_count_across_tables=across)
+    t.run("CREATE TABLE dbo.u (id int PRIMARY KEY)")
+    t.track("u")
+    t.commit(
+        "BEGIN TRAN INSERT INTO dbo.t VALUES (1, 'x', 1) INSERT INTO dbo.u VALUES (1), (2)"
+        " INSERT INTO dbo.t VALUES (2, 'x', 1) COMMIT"
+    )
+    assert t.changes("__$command_id") == [(each,) for each in t_ids]
+    assert t.changes("__$command_id", "dbo_u") == [(each,) for each in u_ids]
+
+
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("kind", ["all", "net"])
 def test_i3_a_bad_range_is_an_error_whatever_comes_before(t: Database, first: bool, kind: str) -> None:

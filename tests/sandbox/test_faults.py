@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pymssql
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.faults import Fault
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
 ROWS = 20_000
@@ -189,3 +191,29 @@ def test_the_capture_job_goes_on_after_a_failed_scan() -> None:
             while not server.execute("SELECT i FROM cdc.dbo_c_CT")[0].num_rows:
                 pass
             assert fault.count == 3
+
+
+def test_a_cleanup_fails_at_a_step() -> None:
+    with Sandbox(agent_running=False) as server:
+        server.execute(
+            "CREATE TABLE dbo.s (i int PRIMARY KEY) EXEC sys.sp_cdc_enable_db"
+            " EXEC sys.sp_cdc_enable_table 'dbo', 's', @role_name = NULL"
+            " EXEC sys.sp_cdc_change_job 'cleanup', @threshold = 1"
+        )
+        for day in range(1, 6):
+            server.set_time(datetime.datetime(2024, 1, 2 * day))
+            server.execute(f"INSERT INTO dbo.s VALUES ({day})")
+            server.step()
+
+        def left() -> list[int]:
+            return server.execute("SELECT i FROM cdc.dbo_s_CT ORDER BY i")[0]["i"].to_pylist()
+
+        with server.faults.cleanup(step=3, times=1) as fault:
+            server.cleanup()
+            assert (fault.count, left()) == (1, [2, 3, 4, 5])
+            assert len(server.execute("SELECT * FROM cdc.lsn_time_mapping")[0]) == 5
+            server.cleanup()
+        assert (fault.count, left()) == (1, [3, 4, 5])
+        with server.faults.cleanup(step=1), pytest.raises(SqlError, match="Low-water marks"):
+            server.cleanup()
+        assert len(server.execute("SELECT * FROM cdc.lsn_time_mapping")[0]) == 3

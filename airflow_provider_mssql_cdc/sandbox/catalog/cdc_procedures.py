@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result
@@ -15,13 +15,14 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
-from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnValue, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnStatus, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
+_T = TypeVar("_T")
 _METADATA = -1  # the lock that stands for the tables of CDC; no table has this object id
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
@@ -51,25 +52,30 @@ def _with_lock(
     return messages
 
 
-def _with_metadata(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> Any:
+def _with_metadata(
+    interpreter: Interpreter, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]
+) -> _T:
     """Run a change of jobs or of low-water marks, which waits for no writer; a rollback takes it back.
 
-    :param action: returns what takes it back
+    :param action: returns what it found, and what takes it back
     """
 
-    def run() -> None:
+    def run() -> _T:
         manager = interpreter.env.manager
         manager.enter(database, _METADATA)
-        manager.apply(Operation("", on_undo=action()))
+        result, undo = action()
+        manager.apply(Operation("", on_undo=undo))
+        return result
 
-    interpreter.atomically(run)
+    result: _T = interpreter.atomically(run)
+    return result
 
 
 def _job_change(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> None:
-    def change() -> Callable[[], None]:
+    def change() -> tuple[None, Callable[[], None]]:
         before = database.cdc.keep()
         action()
-        return lambda: database.cdc.put_back(before)
+        return None, lambda: database.cdc.put_back(before)
 
     _with_metadata(interpreter, database, change)
 
@@ -211,9 +217,18 @@ def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Result:
 def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
     name, threshold = given.text("@capture_instance") or "", given.number("@threshold")
-    _with_metadata(interpreter, database, lambda: database.cdc.cleanup(name, mark, threshold))
+
+    def clean() -> tuple[Message | None, Callable[[], None]]:
+        cleaned = database.cdc.cleanup(name, mark, threshold)
+        return cleaned.failed, cleaned.take_back
+
+    failed = _with_metadata(interpreter, database, clean)
+    if failed is not None:
+        yield failed
     if "@fcleanupfailed" in given.positions:
-        yield ReturnValue("@fCleanupFailed", BIT, False, given.positions["@fcleanupfailed"])
+        yield ReturnValue("@fCleanupFailed", BIT, failed is not None, given.positions["@fcleanupfailed"])
+    if failed is not None:
+        yield ReturnStatus(1)  # docs: 0 or 1
 
 
 def _missing(interpreter: Interpreter, database: Database, given: Bound) -> Result:

@@ -32,6 +32,7 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
         raise SqlError.of(2812, ".".join(parts))
     database = interpreter.env.database_named(parts[-3] if len(parts) > 2 else "")
     bound = bind(parts[-1], known.signature, arguments)
+    status = ReturnStatus(0)
     try:
         if known.right == "sysadmin" and not interpreter.env.principal.sysadmin:
             raise SqlError.of(22902)
@@ -44,11 +45,15 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
             nocount = interpreter.settings.nocount
             yield RowCount(None if nocount else table.num_rows, suppress=nocount, command="SELECT")
         else:
-            yield from result or ()
+            for outcome in result or ():
+                if isinstance(outcome, ReturnStatus):
+                    status = outcome
+                else:
+                    yield outcome
     except SqlError as problem:
         problem.procedure = problem.procedure or name
         raise
-    yield ReturnStatus(0)
+    yield status
 
 
 def _configure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:

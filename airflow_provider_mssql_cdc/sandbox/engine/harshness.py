@@ -19,6 +19,9 @@ class Point(Enum):
     QUIET = "nothing is mapped until something is captured, or for minutes; min LSN is NULL until then"
     SCAN = "the capture scans between two reads of one statement"
     PIECES = "a reader with locks reads fewer rows at a moment"
+    OVERLAP = "the first rows of a transaction lie in the log before commits that came before its own"
+    SEQVAL = "the insert of a key update lies in the log before its delete"
+    CLEANUP = "a run of the cleanup job is still at work when who started it goes on"
 
 
 class Harshness:

@@ -35,6 +35,32 @@ class TableAltered:
     statement: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """What one statement did to one table, and where that lies in the log.
+
+    :param position: of its first log record; the others follow
+    :param early: how many of its first log records lie apart, from ``hole`` on
+    :param seed: of the order in which the deletes and inserts of its key updates lie; None for all deletes first
+    """
+
+    record: RowImages | TableAltered
+    position: int
+    early: int = 0
+    hole: int = 0
+    seed: int | None = None
+
+
+def log_records(record: RowImages | TableAltered) -> int:
+    """How many log records a record takes: room for a delete and an insert of each updated row."""
+    if isinstance(record, TableAltered):
+        return 1
+    if record.before is not None and record.after is not None:
+        return 2 * int(record.after.num_rows)
+    rows = record.after if record.after is not None else record.before
+    return 0 if rows is None else int(rows.num_rows)
+
+
 @dataclass(slots=True)
 class Transaction:
     """A committed transaction; times are server-local, ``begin_time`` when it first wrote.
@@ -47,3 +73,23 @@ class Transaction:
     begin_time: datetime.datetime
     begin: int
     records: list[tuple[RowImages | TableAltered, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTransaction:
+    """A committed transaction in the log; positions as ``lsn.Log`` gives them.
+
+    :param records: what it did to tracked tables
+    """
+
+    tran_id: int
+    begin: int
+    commit: int
+    begin_time: datetime.datetime
+    end_time: datetime.datetime
+    records: tuple[LogRecord, ...]
+
+    @property
+    def log_records(self) -> int:
+        """How many log records it has, with those of its beginning and its end."""
+        return 2 + sum(log_records(each.record) for each in self.records)

@@ -211,7 +211,9 @@ class Agent:
                 capture.thread.start()
         if wanted == jobs.CLEANUP:
             try:
-                database.cleanup_retention()
+                failed = database.cleanup_retention()
+                if failed is not None:
+                    log.debug(f"{job.name}: error {failed.number}: {failed.text}")
             finally:
                 activity.stop = to_datetime(self._clock())
         return [Message(0, f"Job '{job.name}' started successfully.", severity=0)]

@@ -26,36 +26,17 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
     DELETE,
     UPDATE_NEW,
     UPDATE_OLD,
+    Commands,
+    Flags,
     Ints,
     LoggedImages,
     OrderedRows,
     Segment,
-    log_records,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
+from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction, RowImages, TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.system_types import system_type
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedTransaction:
-    """A committed transaction in the log; positions as ``lsn.Log`` gives them.
-
-    :param records: what it did to tracked tables, each with the position of its first log record
-    """
-
-    tran_id: int
-    begin: int
-    commit: int
-    begin_time: datetime.datetime
-    end_time: datetime.datetime
-    records: tuple[tuple[RowImages | TableAltered, int], ...]
-
-    @property
-    def log_records(self) -> int:
-        """How many log records it has, with those of its beginning and its end."""
-        return 2 + sum(log_records(each) if isinstance(each, RowImages) else 1 for each, _ in self.records)
 
 
 @dataclass(slots=True)
@@ -109,25 +90,29 @@ def capture(
     for draft in drafts:
         by_table.setdefault(draft.instance.source_object_id, []).append(draft)
     streams, records, starts = _streams(transactions, by_table.keys(), switches)
-
-    commands = np.zeros(records, np.int64)
-    for stream in streams.values():
-        for item in stream:
-            if isinstance(item, Segment):
-                item.prepare(commands)
-    commands_before = np.cumsum(commands) - commands
-    # A transaction without records has no rows either, so whatever stands for it is not read.
-    first_command = np.append(commands_before, 0)[starts]
-
     commits = np.array([each.commit for each in transactions], np.int64)
+    of_all_tables = np.zeros(records, np.int64)
+    counted: dict[int, Ints] = {}
+    parts: dict[int, list[_Part | _Altered]] = {}
+    for object_id, stream in streams.items():
+        counts = of_all_tables if switches.command_ids_count_across_tables else np.zeros(records, np.int64)
+        counted[object_id] = counts
+        parts[object_id] = [
+            _Part.of(item, by_table[object_id], commits, counts) if isinstance(item, Segment) else item
+            for item in stream
+        ]
+
     captured = np.zeros(len(transactions), np.int64)
     schema_changes = 0
-    for object_id, stream in streams.items():
-        for item in stream:
-            if isinstance(item, Segment):
-                ordered = item.ordered(commands_before, first_command)
-                for draft in by_table[object_id]:
-                    captured += _append(draft, item, ordered, commits)
+    for object_id, items in parts.items():
+        commands_before = np.cumsum(counted[object_id]) - counted[object_id]
+        # A transaction without records has no rows either, so whatever stands for it is not read.
+        first_command = np.append(commands_before, 0)[starts]
+        for item in items:
+            if isinstance(item, _Part):
+                for place, draft in enumerate(by_table[object_id]):
+                    command_ids = item.commands.ids(place, commands_before, first_command)
+                    captured += _append(draft, item, place, command_ids, commits)
             else:
                 altered, number = item
                 transaction = transactions[number]
@@ -141,7 +126,37 @@ def capture(
     return ScanResult(drafts, mapping, rows, schema_changes)
 
 
-_Stream = list["Segment | tuple[TableAltered, int]"]
+_Altered = tuple[TableAltered, int]
+_Stream = list[Segment | _Altered]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A segment, and which of its rows each instance of the table captures."""
+
+    segment: Segment
+    rows: OrderedRows
+    wanted: list[Flags]
+    commands: Commands
+
+    @classmethod
+    def of(cls, segment: Segment, drafts: list[Draft], commits: Ints, counts: Ints) -> _Part:
+        """Compare a segment's images.
+
+        :param counts: gets, at each record's number, how many commands it has
+        """
+        segment.prepare()
+        rows = segment.ordered()
+        wanted = []
+        for draft in drafts:
+            changed = segment.changed([i for i in _captured(draft, segment) if i is not None])
+            taken = commits[rows.transaction] > draft.instance.enabled_at
+            updated = rows.update >= 0
+            taken[updated] &= changed[rows.update[updated]]
+            wanted.append(taken)
+        commands = Commands(rows, wanted)
+        commands.count(counts)
+        return cls(segment, rows, wanted, commands)
 
 
 def _streams(
@@ -153,7 +168,8 @@ def _streams(
     starts = []
     for number, transaction in enumerate(transactions):
         starts.append(count)
-        for record, position in transaction.records:
+        for logged in transaction.records:
+            record = logged.record
             table = record.table if isinstance(record, RowImages) else record.after
             stream = streams.get(table.object_id)
             if stream is None:
@@ -165,7 +181,7 @@ def _streams(
                 stream.append(Segment(table, switches))
             segment = stream[-1]
             assert isinstance(segment, Segment)
-            segment.records.append(LoggedImages(count, number, position, record))
+            segment.records.append(LoggedImages(count, number, logged, record))
             count += 1
     return streams, count, np.array(starts, np.int64)
 
@@ -184,24 +200,27 @@ def _mapping_row(transaction: LoggedTransaction) -> MappingRow:
     )
 
 
-def _append(draft: Draft, segment: Segment, ordered: OrderedRows, commits: Ints) -> Ints:
-    """Add to a draft what it captures of a segment; returns the number of rows per transaction."""
+def _captured(draft: Draft, segment: Segment) -> list[int | None]:
+    """For each captured column, its place in the table; None where it has no values."""
     sources = {column.column_id: i for i, column in enumerate(segment.table.columns)}
-    captured = [None if column.computed else sources.get(column.column_id) for column in draft.columns]
-    changed = segment.changed([i for i in captured if i is not None])
-    wanted = commits[ordered.transaction] > draft.instance.enabled_at
-    updated = ordered.update >= 0
-    wanted[updated] &= changed[ordered.update[updated]]
-    rows = ordered.where(wanted)
+    return [None if column.computed else sources.get(column.column_id) for column in draft.columns]
+
+
+def _append(draft: Draft, part: _Part, place: int, command_ids: Ints, commits: Ints) -> Ints:
+    """Add to a draft what it captures of a segment; returns the number of rows per transaction.
+
+    :param place: of the draft among those of the table
+    """
+    wanted = part.wanted[place]
+    rows = part.rows.where(wanted)
     if len(rows.operation):
-        draft.changes = draft.changes.appended(_change_rows(draft, segment, captured, rows, commits))
+        batch = _change_rows(draft, part.segment, rows, command_ids[wanted], commits)
+        draft.changes = draft.changes.appended(batch)
     return np.bincount(rows.transaction, minlength=len(commits)).astype(np.int64)
 
 
-def _change_rows(
-    draft: Draft, segment: Segment, captured: list[int | None], rows: OrderedRows, commits: Ints
-) -> pa.RecordBatch:
-    count = len(rows.operation)
+def _change_rows(draft: Draft, segment: Segment, rows: OrderedRows, command_ids: Ints, commits: Ints) -> pa.RecordBatch:
+    count, captured = len(rows.operation), _captured(draft, segment)
     names = [column.name for column in draft.instance.change_columns]
     in_place = count == segment.pool_rows and bool((rows.pool == np.arange(count)).all())
     picked = None if in_place else pa.array(rows.pool)
@@ -215,7 +234,7 @@ def _change_rows(
         pa.array(rows.operation.astype(np.int32)),
         _update_masks(segment, captured, rows),
         *values,
-        pa.array(rows.command_id.astype(np.int32)),
+        pa.array(command_ids.astype(np.int32)),
     ]
     return pa.RecordBatch.from_arrays(arrays, names)
 

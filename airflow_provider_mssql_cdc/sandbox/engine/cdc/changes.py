@@ -88,6 +88,23 @@ class ChangeRows:
                 found.append(chunk.rows.slice(start, stop - start))
         return found
 
+    def below(self, mark: bytes) -> int:
+        """How many rows lie below a commit LSN."""
+        return sum(
+            chunk.rows.num_rows if chunk.high < mark else chunk.first_at_or_above(mark)
+            for chunk in self.chunks
+            if chunk.low < mark
+        )
+
+    def after(self, count: int) -> ChangeRows:
+        """The rows without the first ones, whose memory is still held."""
+        kept = []
+        for chunk in self.chunks:
+            if count < chunk.rows.num_rows:
+                kept.append(Chunk.of(chunk.rows.slice(count)) if count > 0 else chunk)
+            count -= chunk.rows.num_rows
+        return ChangeRows(tuple(kept))
+
     def from_lsn(self, mark: bytes) -> ChangeRows:
         """The rows at or above a commit LSN; the memory of the others is given back."""
         first = bisect_left(self.chunks, mark, key=lambda chunk: chunk.high)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc import cleanup, ddl, jobs, lsn
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction, ScanResult, capture
+from airflow_provider_mssql_cdc.sandbox.engine.cdc import ddl, jobs, lsn
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import ScanResult, capture
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.cleanup import Cleaner
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import log_records
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.writing import LogWriter
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
-from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
+from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 _SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb", "distribution")
 
 
-class CdcDatabase(ChangeReader):
+class CdcDatabase(ChangeReader, LogWriter, Cleaner):
     """Change data capture of one database. Safe to use from several threads.
 
     Scans, and whatever takes rows or instances away, exclude each other; commits and reads go on meanwhile. What a
@@ -78,6 +78,7 @@ class CdcDatabase(ChangeReader):
             self._require_enabled("sp_cdc_enable_table")
             planned = plan(table, request, self.instances, self.name, self.switches.net_changes_by_default)
             position = self._log.commit()
+            self._holes.clear()
             first = not self._instances
             self._instances[planned.capture_instance.casefold()] = CaptureInstance(
                 planned.capture_instance,
@@ -142,15 +143,6 @@ class CdcDatabase(ChangeReader):
 
     # Tables and their definition
 
-    def is_tracked(self, object_id: int) -> bool:
-        """sys.tables.is_tracked_by_cdc"""
-        return object_id in self.tracked()
-
-    def tracked(self) -> set[int]:
-        """The object ids of the tables that have a capture instance."""
-        with self._lock:
-            return {each.source_object_id for each in self._instances.values()}
-
     def check_ddl(self, before: TableDef, after: TableDef | None, kind: str) -> None:
         """Refuse DDL that CDC does not allow on a tracked table; see ``ddl.check``.
 
@@ -159,53 +151,7 @@ class CdcDatabase(ChangeReader):
         instances = [each for each in self.instances if each.source_object_id == before.object_id]
         ddl.check(instances, before, after, kind, stays=self.switches.tracked_tables_stay)
 
-    def table_changed(self, after: TableDef) -> None:
-        """Note a tracked table's new name, schema or definition for the metadata that shows it."""
-        with self._lock:
-            for each in self._instances.values():
-                if each.source_object_id == after.object_id:
-                    each.source = after
-
-    # The log
-
-    def begin(self) -> int:
-        """Write to the log that a transaction begins to write; its position."""
-        with self._lock:
-            return self._log.reserve(1) if self._instances else self._log.end
-
-    def write(self, record: RowImages | TableAltered) -> int | None:
-        """Write a record of an open transaction to the log.
-
-        :returns: the position of its first log record, or None where it is nothing that the capture would read
-        """
-        table = record.after if isinstance(record, TableAltered) else record.table
-        with self._lock:
-            count = 1 if isinstance(record, TableAltered) else log_records(record)
-            return self._log.reserve(count) if count and table.object_id in self.tracked() else None
-
-    def append(self, transaction: Transaction) -> bytes | None:
-        """Write to the log that a transaction has committed.
-
-        :returns: its commit LSN, or None where it did nothing that the capture would read
-        """
-        with self._lock:
-            if not self._instances:
-                return None
-            for record, _ in transaction.records:
-                if isinstance(record, TableAltered):
-                    self.table_changed(record.after)
-            commit = self._log.commit()
-            if not transaction.records:
-                return None
-            times, records = (transaction.begin_time, self._clock()), tuple(transaction.records)
-            self._pending.append(LoggedTransaction(transaction.tran_id, transaction.begin, commit, *times, records))
-            return lsn.encode(commit)
-
-    def log_space(self) -> tuple[int, int]:
-        """How many bytes the log has, and how many of them it keeps for the capture."""
-        with self._lock:
-            end = self._log.end
-            return lsn.size(end), lsn.length(self._pending[0].begin if self._pending else end, end)
+    # Log scans
 
     @property
     def backlog(self) -> int:
@@ -335,50 +281,3 @@ class CdcDatabase(ChangeReader):
             if found < most:
                 break
         return moved
-
-    # Cleanup
-
-    def cleanup(
-        self, capture_instance: str, low_water_mark: bytes | None, threshold: int | None = None
-    ) -> Callable[[], None]:
-        """sys.sp_cdc_cleanup_change_table: raise an instance's low-water mark and delete the rows below it.
-
-        :param low_water_mark: a start_lsn of lsn_time_mapping; None keeps the present mark
-        :param threshold: rows per DELETE; only checked, since nobody sees the single deletes
-        :returns: what takes it back; change rows that were captured meanwhile stay
-        :raises SqlError: 22910, 22963, 22850, 22956 or 22920, 22964, 22957
-        """
-        with self._scanning, self._lock:
-            if not self.enabled:
-                raise SqlError.of(22910, self.name, procedure=cleanup.PROCEDURE)
-            instance = self.instance(capture_instance)
-            jobs.Settings(threshold=threshold).check(jobs.CLEANUP)
-            if not capture_instance:
-                raise SqlError.of(22963, "@capture_instance", procedure=cleanup.PROCEDURE)
-            if instance is None:
-                number = self.switches.cleanup_unknown_instance_error
-                raise SqlError.of(number, capture_instance, self.name, procedure=cleanup.PROCEDURE)
-            mapping, mapped = self._mapping, self._mapping.rows()
-            start, changes = instance.start_lsn, instance.changes
-            cleanup.by_mark(instance, low_water_mark, mapping)
-            cleanup.trim(self.instances, mapping)
-            rows = changes.first(len(changes) - len(instance.changes))
-            trimmed = mapped[: len(mapped) - len(mapping.rows())]
-
-        def take_back() -> None:
-            with self._scanning, self._lock:
-                instance.start_lsn, instance.changes = start, instance.changes.preceded(rows)
-                mapping.precede(trimmed)
-
-        return take_back
-
-    def cleanup_retention(self) -> None:
-        """What a run of the cleanup job does: every instance keeps the retention of the job.
-
-        :raises SqlError: 22910; 22997 where there is no cleanup job
-        """
-        with self._scanning, self._lock:
-            if not self.enabled:
-                raise SqlError.of(22910, self.name, procedure=cleanup.PROCEDURE)
-            job = self._job(jobs.CLEANUP)
-            cleanup.by_retention(self.instances, datetime.timedelta(minutes=job.retention), self._mapping)

@@ -17,14 +17,14 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import (
     START_LSN,
     UPDATE_MASK,
 )
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn, CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.keys import comparable
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import fixed_binary
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns as described
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import DELETE, INSERT, UPDATE_NEW, UPDATE_OLD, Ints
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 
 MERGE = 5
-_CHARACTERS = ("char", "varchar", "nchar", "nvarchar")
 _HEAD = described("__$start_lsn binary(10), __$seqval binary(10)")
 _TAIL = described("__$operation int, __$update_mask varbinary(128)")
 
@@ -143,7 +143,7 @@ def _groups(instance: CaptureInstance, window: pa.Table) -> Ints:
     codes = np.zeros(window.num_rows, np.int64)
     for key in instance.key:
         index = next(i for i, column in enumerate(instance.columns) if column.column_id == key.column_id)
-        values = _comparable(instance.columns[index], window.column(FIRST_CAPTURED + index))
+        values = comparable(instance.columns[index], window.column(FIRST_CAPTURED + index))
         encoded = pc.dictionary_encode(values, null_encoding="encode").combine_chunks()
         parts = encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]
         numbers = np.concatenate([part.indices.to_numpy(zero_copy_only=False) for part in parts]).astype(np.int64)
@@ -151,15 +151,3 @@ def _groups(instance: CaptureInstance, window: pa.Table) -> Ints:
         # Numbered anew after each column, so that keys of many columns do not overflow.
         codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     return codes
-
-
-def _comparable(column: CapturedColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Key values so that equal ones are equal in SQL Server: trailing blanks, and case in its default collation, do
-    not count."""
-    if column.type.name in _CHARACTERS and not column.case_sensitive:
-        return pc.utf8_lower(pc.utf8_rtrim(values, characters=" "))
-    if column.type.name in _CHARACTERS:
-        return pc.utf8_rtrim(values, characters=" ")
-    if pa.types.is_struct(values.type):
-        return pc.struct_field(values, [0])  # two datetimeoffset values are equal if their instants are
-    return values

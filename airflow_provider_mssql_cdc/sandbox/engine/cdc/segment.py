@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.keys import key_columns, keys_of
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
-from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
+from airflow_provider_mssql_cdc.sandbox.engine.log import LogRecord, RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 
 DELETE, INSERT, UPDATE_OLD, UPDATE_NEW = 1, 2, 3, 4
@@ -26,33 +29,27 @@ class LoggedImages:
 
     :param number: of the record among all records of the scan
     :param transaction: index of its transaction within the scan
-    :param position: of its first log record
     """
 
     number: int
     transaction: int
-    position: int
+    logged: LogRecord
     images: RowImages
-
-
-def log_records(images: RowImages) -> int:
-    """How many log records the images take: an update of a key is logged as a delete and an insert."""
-    if images.before is not None and images.after is not None:
-        return 2 * int(images.after.num_rows)
-    rows = images.after if images.after is not None else images.before
-    return 0 if rows is None else int(rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedRows:
-    """Change rows in clustered order, before any instance has picked what it captures.
+    """Change rows in the order of their commands, before any instance has picked what it captures.
 
+    :param record: for each row, the number of its record
+    :param step: for each row, which of its record's row changes it belongs to; a row change is one command
     :param pool: for each row, the row of ``Segment.pool`` that holds its values
     :param update: for each row, the number of its updated row, or NOT_AN_UPDATE
     """
 
     transaction: Ints
-    command_id: Ints
+    record: Ints
+    step: Ints
     position: Ints
     operation: Ints
     pool: Ints
@@ -63,6 +60,43 @@ class OrderedRows:
         if wanted.all():
             return self
         return OrderedRows(*(getattr(self, name)[wanted] for name in self.__slots__))
+
+
+class Commands:
+    """The commands of a segment: a row change is one for each instance that captures it, in the instances' order.
+
+    Measured on 2017 and 2022 with two instances of a table: 1, 3, 3, 5 and 2, 4, 4, 6.
+
+    :param captured: per instance, which rows it captures; of a row change all or none
+    """
+
+    def __init__(self, rows: OrderedRows, captured: Sequence[Flags]) -> None:
+        self._rows = rows
+        lead = np.ones(len(rows.step), np.bool_)
+        lead[1:] = (np.diff(rows.record) != 0) | (np.diff(rows.step) != 0)
+        self._change = np.cumsum(lead) - 1
+        self._captured = np.array([flags[lead] for flags in captured], np.int64)
+        self._counts = self._captured.sum(axis=0)
+        self._records = rows.record[lead]
+
+    def count(self, commands: Ints) -> None:
+        """Add how many commands each record has, at its number."""
+        np.add.at(commands, self._records, self._counts)
+
+    def ids(self, instance: int, commands_before: Ints, first_command: Ints) -> Ints:
+        """For each row its ``__$command_id`` in an instance, if that captures it.
+
+        :param instance: which of the instances
+        :param commands_before: at each record's number, the commands of the scan before it
+        :param first_command: for each transaction of the scan, the commands of the scan before it
+        """
+        if not len(self._records):
+            return np.zeros(0, np.int64)
+        running = np.cumsum(self._counts) - self._counts
+        new = np.diff(self._records, prepend=-1) != 0
+        in_record = running - running[new][np.cumsum(new) - 1]
+        of_change = commands_before[self._records] + in_record + self._captured[:instance].sum(axis=0)
+        return np.asarray(of_change[self._change] - first_command[self._rows.transaction] + 1, np.int64)
 
 
 @dataclass(slots=True)
@@ -80,11 +114,8 @@ class Segment:
     _deferred: Flags = field(init=False)  # per updated row: captured as delete and insert
     _logged: Flags = field(init=False)  # per updated row: any value changed
 
-    def prepare(self, commands: Ints) -> None:
-        """Compare the images, and count the commands of each record.
-
-        :param commands: gets, at each record's number, how many commands it has
-        """
+    def prepare(self) -> None:
+        """Compare the images."""
         self._inserts = _Group([r for r in self.records if r.images.before is None])
         self._deletes = _Group([r for r in self.records if r.images.after is None])
         self._updates = _Group([r for r in self.records if r.images.before is not None and r.images.after is not None])
@@ -93,19 +124,10 @@ class Segment:
         self._deferred = self.changed(self._key_columns())
         if self.switches.trace_flag_8207:
             self._deferred &= updates.counts[updates.owner] > 1
-        for group in (self._inserts, self._deletes):
-            commands[group.numbers] = group.counts
-        commands[updates.numbers] = updates.sums(self._logged) + updates.sums(self._separate_inserts())
 
     def _key_columns(self) -> list[int]:
         # docs: an update of the primary key, of a unique index or of the clustered key is a deferred update
-        names = {
-            name.casefold()
-            for index in self.table.indexes
-            if index.primary_key or index.unique or index.clustered
-            for name in index.columns
-        }
-        return [i for i, column in enumerate(self.table.columns) if column.name.casefold() in names]
+        return sorted({place for places in key_columns(self.table) for place in places})
 
     def _separate_inserts(self) -> Flags:
         """The deferred updates whose insert is a command of its own."""
@@ -157,47 +179,85 @@ class Segment:
                 self._pools[index] = pa.concat_arrays(chunks) if chunks else pa.array([], column_type)
         return self._pools[index]
 
-    def ordered(self, commands_before: Ints, first_command: Ints) -> OrderedRows:
-        """The change rows of the segment.
-
-        :param commands_before: at each record's number, the commands of the scan before it
-        :param first_command: for each transaction of the scan, the commands of the scan before it
-        """
+    def ordered(self) -> OrderedRows:
+        """The change rows of the segment."""
         updates, rows = self._updates, self._updates.rows
         parts = [
-            self._part(self._deletes, commands_before, DELETE, 2 * rows),
-            self._part(self._inserts, commands_before, INSERT, 2 * rows + self._deletes.rows),
+            self._part(self._deletes, DELETE, 2 * rows),
+            self._part(self._inserts, INSERT, 2 * rows + self._deletes.rows),
         ]
         if rows:
             # All deletes of a statement precede its inserts: they may take each other's keys.
-            first = commands_before[updates.number] + updates.rank(self._logged)
-            follow = commands_before[updates.number] + updates.sums(self._logged)[updates.owner]
+            first, follow = updates.rank(self._logged), updates.sums(self._logged)[updates.owner]
             separate = self._separate_inserts()
             second = np.where(separate, follow + updates.rank(separate), first)
-            at, later = updates.position, updates.position + updates.counts[updates.owner]
+            at, later = (updates.at(offsets) for offsets in self._offsets())
+            # Where the two share a command, the lower position comes first.
+            insert = np.where(later < at, 0, INSERT)
             plain, deferred = np.flatnonzero(self._logged & ~self._deferred), np.flatnonzero(self._deferred)
-            for chosen, operation, new, at_command, at_position in (
-                (plain, UPDATE_OLD, 0, first, at),
-                (plain, UPDATE_NEW, rows, first, at),
-                (deferred, DELETE, 0, first, at),
-                (deferred, INSERT, rows, second, later),
+            for chosen, operation, new, step, position, place in (
+                (plain, UPDATE_OLD, 0, first, at, None),
+                (plain, UPDATE_NEW, rows, first, at, None),
+                (deferred, DELETE, 0, first, at, None),
+                (deferred, INSERT, rows, second, later, insert),
             ):
                 operations = np.full(len(chosen), operation)
-                moved = (at_command[chosen], at_position[chosen], operations, chosen + new, chosen)
-                parts.append((updates.transaction[chosen], *moved))
-        transaction, command, *others = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        ordered = OrderedRows(transaction, command - first_command[transaction] + 1, *others)
-        order = command * 8 + ordered.operation
+                places = operations if place is None else place[chosen]
+                moved = (step[chosen], position[chosen], operations, chosen + new, chosen, places)
+                parts.append((updates.transaction[chosen], updates.number[chosen], *moved))
+        *columns, places = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        ordered = OrderedRows(*columns)
+        steps = int(ordered.step.max(initial=0)) + 1
+        order = (ordered.record * steps + ordered.step) * 8 + places
         if len(order) > 1 and (np.diff(order) < 0).any():
             by = np.argsort(order, kind="stable")
             ordered = OrderedRows(*(getattr(ordered, name)[by] for name in OrderedRows.__slots__))
         return ordered
 
-    def _part(self, group: _Group, commands_before: Ints, operation: int, offset: int) -> tuple[Ints, ...]:
-        command = commands_before[group.number] + group.within
+    def _part(self, group: _Group, operation: int, offset: int) -> tuple[Ints, ...]:
         operations = np.full(group.rows, operation)
         pool = np.arange(offset, offset + group.rows)
-        return (group.transaction, command, group.position, operations, pool, np.full(group.rows, NOT_AN_UPDATE))
+        updates = np.full(group.rows, NOT_AN_UPDATE)
+        position = group.at(group.within)
+        return (group.transaction, group.number, group.within, position, operations, pool, updates, operations)
+
+    def _offsets(self) -> tuple[Ints, Ints]:
+        """Per updated row, which log records of its statement are its update or delete, and its insert."""
+        updates = self._updates
+        first, second = updates.within.copy(), updates.counts[updates.owner] + updates.within
+        for place, record in enumerate(updates.records):
+            rows = updates.slice(place)
+            if record.logged.seed is None or not self._deferred[rows].any():
+                continue
+            order = _merged(record.images, self._logged[rows], self._deferred[rows], random.Random(record.logged.seed))
+            lies = {each: offset for offset, each in enumerate(order)}
+            for row in range(rows.stop - rows.start):
+                first[rows.start + row] = lies.get((row, False), 0)
+                second[rows.start + row] = lies.get((row, True), 0)
+        return first, second
+
+
+def _merged(images: RowImages, logged: Flags, deferred: Flags, source: random.Random) -> list[tuple[int, bool]]:
+    """The row changes of an UPDATE in the order in which they lie in the log, each as its row and whether it inserts.
+
+    The insert of a key update may lie before deletes (KB3030352), but none before the delete of one of its keys;
+    otherwise they lie in the order of the commands.
+    """
+    assert images.before is not None
+    assert images.after is not None
+    order = [(int(row), False) for row in np.flatnonzero(logged)]
+    old, new = (keys_of(images.table, rows) for rows in (images.before, images.after))
+    behind = {key: place for place, (row, _) in enumerate(order, 1) if deferred[row] for key in old[row]}
+    least = max((place for place, (row, _) in enumerate(order, 1) if not deferred[row]), default=0)
+    inserts: list[tuple[int, int]] = []
+    for row in np.flatnonzero(deferred).tolist():
+        least = max(least, *(behind.get(key, 0) for key in new[row]))
+        inserts.append((source.randint(least, len(order)), row))
+    places, rows = sorted(place for place, _ in inserts), [row for _, row in inserts]
+    # each insert goes behind so many of the others; of equal places the others come first
+    placed = [(place, 0, change) for place, change in enumerate(order, 1)]
+    placed += [(place, 1, (row, True)) for place, row in zip(places, rows, strict=True)]
+    return [change for _, _, change in sorted(placed)]
 
 
 class _Group:
@@ -215,7 +275,22 @@ class _Group:
         self.within = np.arange(self.rows) - self._starts[self.owner]
         self.number = self.numbers[self.owner]
         self.transaction = np.array([r.transaction for r in records], np.int64)[self.owner]
-        self.position = np.array([r.position for r in records], np.int64)[self.owner] + self.within
+
+    def slice(self, record: int) -> slice:
+        """The rows of a record."""
+        return slice(int(self._starts[record]), int(self._ends[record]))
+
+    def at(self, offsets: Ints) -> Ints:
+        """Per row, a position in the log.
+
+        :param offsets: which of its record's log records it is
+        """
+        early = np.array([r.logged.early for r in self.records], np.int64)
+        position = np.array([r.logged.position for r in self.records], np.int64)[self.owner] + offsets
+        if early.any():
+            hole = np.array([r.logged.hole for r in self.records], np.int64)[self.owner]
+            position = np.where(offsets < early[self.owner], hole + offsets, position)
+        return np.asarray(position, np.int64)
 
     def each(self, flags: list[bool]) -> Flags:
         """Per row, the flag of its record."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import LoggedTransaction
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.holes import Holes
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
     CAPTURE,
@@ -26,6 +26,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
+from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 
@@ -82,6 +83,7 @@ class CdcState:
 
     :ivar fault: whether the scan that asks is to fail
     :ivar held_back: scans deliver nothing, as while a replica of its availability group is down
+    :ivar cleanup_fault: whether a step of a cleanup is to fail, by its number from 1
     :ivar _reader_session: the session of the last scan
     """
 
@@ -106,6 +108,7 @@ class CdcState:
         self.held_back = False
         self.in_availability_group = False
         self.fault: Callable[[], bool] = lambda: False
+        self.cleanup_fault: Callable[[int], bool] = lambda step: False
         self._clock, self._new_object_id = clock, new_object_id
         self._enabled_at = clock()
         self._reader_session = 0
@@ -126,6 +129,7 @@ class CdcState:
         self._pending: deque[LoggedTransaction] = deque()
         self._mapping = LsnTimeMapping()
         self._scans = ScanSessions()
+        self._holes = Holes()
         self._jobs: dict[str, Job] = {}
 
     def keep(self) -> Kept:
@@ -179,6 +183,15 @@ class CdcState:
         """A capture instance by name, whatever its case."""
         with self._lock:
             return self._instances.get((capture_instance or "").casefold())
+
+    def is_tracked(self, object_id: int) -> bool:
+        """sys.tables.is_tracked_by_cdc"""
+        return object_id in self.tracked()
+
+    def tracked(self) -> set[int]:
+        """The object ids of the tables that have a capture instance."""
+        with self._lock:
+            return {each.source_object_id for each in self._instances.values()}
 
     def _drop_from_runner(self, job_types: list[str]) -> None:
         for job_type in job_types:

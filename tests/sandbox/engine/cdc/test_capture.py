@@ -325,10 +325,33 @@ def test_two_instances_capture_the_same_commits_from_the_newer_start(world: Worl
     assert second is not None
     old, new = world.rows("dbo_t"), world.rows("t_V2")
     assert [row["__$start_lsn"] for row in old] == [first, second, second, second]
-    assert [(row["__$start_lsn"], row["__$command_id"], row["id"], row["b"]) for row in new] == [(second, 1, 2, 2)]
+    assert [(row["__$start_lsn"], row["__$command_id"], row["id"], row["b"]) for row in new] == [(second, 2, 2, 2)]
+    # the insert is one command for each instance, the update only for the one that captures its column
+    assert [row["__$command_id"] for row in old] == [1, 1, 3, 3]
     start = world.db.min_lsn("T_V2")
     assert start is not None
     assert first < start < second
+
+
+def test_a_row_change_is_one_command_for_each_instance(world: World) -> None:
+    """Measured on 2017 and 2022."""
+    world.db.enable_table(T, capture_instance="v2")
+    world.commit(insert(T, (1, "x", 1)), update(T, ((1, "x", 1), (1, "y", 1))), delete(T, (1, "y", 1)))
+    world.db.scan()
+    assert brief(world.rows("dbo_t")) == [(1, 2), (3, 3), (3, 4), (5, 1)]
+    assert brief(world.rows("v2")) == [(2, 2), (4, 3), (4, 4), (6, 1)]
+
+
+@pytest.mark.parametrize(("across", "ids"), [(True, [1, 4, 2, 3]), (False, [1, 2, 1, 2])])
+def test_whether_commands_count_across_tables_is_a_switch(across: bool, ids: list[int]) -> None:
+    world = World(Switches(command_ids_count_across_tables=across))
+    for each in (T, U):
+        world.db.enable_table(each)
+    for _ in range(2):
+        world.commit(insert(T, (1, "x", 1)), insert(U, (1, 1), (2, 1)), delete(T, (1, "x", 1)))
+    world.db.scan()
+    rows = world.rows("dbo_t")[:2] + world.rows("dbo_u")[:2] + world.rows("dbo_t")[2:] + world.rows("dbo_u")[2:]
+    assert [row["__$command_id"] for row in rows] == ids * 2
 
 
 def test_mapping_rows_and_times(world: World) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 
+import pyarrow as pa
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import to_hex
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
+from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from tests.support.sandbox.engine.cdc.world import INT, NOON, World, insert, table
 
@@ -144,3 +147,198 @@ def test_large_change_tables_are_cut_inside_a_batch(world: World) -> None:
     for cut in (1, 500, 998):
         world.db.cleanup("dbo_t", commits[cut])
         assert ids(world, "dbo_t") == list(range(cut, 1000))
+
+
+def test_steps_cut_across_batches(world: World) -> None:
+    count = 150_000
+    first = world.commit(RowImages(T, after=pa.table([pa.array(range(count), pa.int32())], schema=T.arrow_schema)))
+    last = world.commit(insert(T, (count,)))
+    world.db.scan()
+    left = []
+    world.db.cleanup("dbo_t", last, 70_000, between=lambda: left.append(ids(world, "dbo_t")))
+    assert first is not None
+    assert left[:3] == [list(range(n, count + 1)) for n in (0, 70_000, 140_000)]
+    assert ids(world, "dbo_t") == [count]
+
+
+# Step by step
+
+
+State = tuple[dict[str, bytes], dict[str, list[int]], list[bytes]]
+
+
+def state(world: World) -> State:
+    """The marks, the ids in the change tables, and the mapping."""
+    names = [each.capture_instance for each in world.db.instances]
+    marks = {name: each.start_lsn for name, each in zip(names, world.db.instances, strict=True)}
+    return marks, {name: ids(world, name) for name in names}, mapped(world)
+
+
+def run_in_steps(before: State, mark: bytes, below: dict[str, int], threshold: int, keep: int) -> list[State]:
+    """What readers see after each step of a run, the first of all before it.
+
+    :param below: per instance that is cleaned, how many of its rows lie below the mark
+    :param keep: how many rows of the mapping stay
+    """
+    marks, rows, mapping = before
+    states = [before, ({**marks, **dict.fromkeys(below, mark)}, rows, mapping)]
+    for name, count in below.items():
+        for deleted in [*range(threshold, count, threshold), count]:
+            marks, rows, mapping = states[-1]
+            states.append((marks, {**rows, name: before[1][name][deleted:]}, mapping))
+    marks, rows, mapping = states[-1]
+    return [*states, (marks, rows, mapping[len(mapping) - keep :])]
+
+
+@pytest.fixture
+def five(world: World) -> tuple[World, list[bytes]]:
+    """Five captured transactions, a second apart, with four rows in each table."""
+    commits = []
+    for i in range(5):
+        rows = [(4 * i + k,) for k in range(4)]
+        commits.append(world.commit(insert(T, *rows), insert(U, *rows)) or b"")
+    world.db.scan()
+    world.db.change_job("cleanup", Settings(retention=1, threshold=3))
+    return world, commits
+
+
+def expire(world: World) -> None:
+    """Let all five transactions be older than the retention, and an idle scan say so."""
+    world.now += datetime.timedelta(hours=1)
+    world.db.scan()
+
+
+def test_what_is_seen_between_the_steps_of_the_procedure(five: tuple[World, list[bytes]]) -> None:
+    world, commits = five
+    steps = run_in_steps(state(world), commits[2], {"dbo_t": 8}, 3, 5)
+    seen = [state(world)]
+
+    def look() -> None:
+        seen.append(state(world))
+        with pytest.raises(SqlError) as caught:
+            world.all_changes("dbo_t", commits[1], commits[4])
+        assert caught.value.number == 313
+        assert [row["id"] for row in world.all_changes("dbo_t", commits[2], commits[4])] == list(range(8, 20))
+
+    world.db.cleanup("dbo_t", commits[2], 3, between=look)
+    assert [*seen, state(world)] == steps
+    # a transaction is half there after the second step
+    assert steps[2][1]["dbo_t"] == list(range(3, 20))
+
+
+def test_what_is_seen_between_the_steps_of_the_job(five: tuple[World, list[bytes]]) -> None:
+    world, commits = five
+    expire(world)
+    steps = run_in_steps(state(world), commits[4], {"dbo_t": 16, "dbo_u": 16}, 3, 2)
+    seen = [state(world)]
+    world.db.cleanup_retention(between=lambda: seen.append(state(world)))
+    assert [*seen, state(world)] == steps
+
+
+@pytest.mark.parametrize("step", range(2, 15))
+def test_a_step_that_fails_leaves_what_was_done(five: tuple[World, list[bytes]], step: int) -> None:
+    world, commits = five
+    expire(world)
+    steps = run_in_steps(state(world), commits[4], {"dbo_t": 16, "dbo_u": 16}, 3, 2)
+    assert len(steps) == 15  # and the 14th is the last
+    world.db.cleanup_fault = lambda number: number == step
+    said = world.db.cleanup_retention()
+    assert state(world) == steps[step - 1]
+    if step == 14:
+        assert said is not None
+        assert (said.number, said.severity) == (22853, 10)
+    else:
+        assert said is not None
+        assert (said.number, said.severity) == (22852, 10)
+        assert ("cdc.dbo_t_CT" if step < 8 else "cdc.dbo_u_CT") in said.text
+    # the next run has the same mark, and does what was left
+    world.db.cleanup_fault = lambda number: False
+    assert world.db.cleanup_retention() is None
+    assert state(world) == steps[-1]
+
+
+def test_marks_that_cannot_be_raised(five: tuple[World, list[bytes]]) -> None:
+    world, commits = five
+    expire(world)
+    before = state(world)
+    world.db.cleanup_fault = lambda number: number == 1
+    for run in (world.db.cleanup_retention, lambda: world.db.cleanup("dbo_t", commits[1])):
+        with pytest.raises(SqlError) as caught:
+            run()
+        assert caught.value.number == 22851
+    assert state(world) == before
+
+
+def test_null_deletes_what_a_failed_run_has_left(five: tuple[World, list[bytes]]) -> None:
+    world, commits = five
+    world.db.cleanup_fault = lambda number: number == 3
+    assert world.db.cleanup("dbo_t", commits[2], 3).failed is not None
+    assert ids(world, "dbo_t") == list(range(3, 20))
+    world.db.cleanup_fault = lambda number: False
+    assert world.db.cleanup("dbo_t", None, 3).failed is None
+    assert ids(world, "dbo_t") == list(range(8, 20))
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_what_is_captured_between_two_steps_stays(five: tuple[World, list[bytes]], step: int) -> None:
+    world, commits = five
+    count = iter(range(1, 6))
+
+    def write() -> None:
+        if next(count) == step:
+            world.commit(insert(T, (100,)))
+            world.db.scan()
+
+    world.db.cleanup("dbo_t", commits[3], 3, between=write)
+    assert ids(world, "dbo_t") == [*range(12, 20), *([100] if step < 6 else [])]
+
+
+@pytest.mark.parametrize("failing", range(2, 8))
+def test_a_rollback_takes_back_all_steps_that_were_done(five: tuple[World, list[bytes]], failing: int) -> None:
+    world, commits = five
+    world.db.cleanup("dbo_u", commits[3])
+    marks, rows, mapping = state(world)
+    world.db.cleanup_fault = lambda number: number == failing
+    cleaned = world.db.cleanup("dbo_t", commits[3], 3)
+    added = world.commit(insert(T, (100,)))
+    world.db.scan()
+    cleaned.take_back()
+    assert state(world) == (marks, {**rows, "dbo_t": [*rows["dbo_t"], 100]}, [*mapping, added])
+
+
+def test_a_rollback_does_not_take_back_a_later_run(five: tuple[World, list[bytes]]) -> None:
+    world, commits = five
+    cleaned = world.db.cleanup("dbo_t", commits[1], 3)
+    expire(world)
+    world.db.cleanup_retention()
+    after = state(world)
+    assert after[0] == dict.fromkeys(["dbo_t", "dbo_u"], commits[4])
+    cleaned.take_back()
+    assert state(world) == after
+
+
+def test_a_harsh_run_of_the_job_may_stop_on_its_way() -> None:
+    stopped = set()
+    for seed in range(40):
+        world = World(harshness=Harshness(seed, [Point.CLEANUP]))
+        for each in (T, U):
+            world.db.enable_table(each)
+        commits = [world.commit(insert(T, (i,)), insert(U, (i,))) or b"" for i in range(5)]
+        world.db.scan()
+        expire(world)
+        world.db.change_job("cleanup", Settings(retention=1))
+        steps = run_in_steps(state(world), commits[4], {"dbo_t": 4, "dbo_u": 4}, 5000, 2)
+        done = 0
+        for _ in range(50):
+            assert world.db.cleanup_retention() is None
+            now = steps.index(state(world))
+            assert now >= max(done, 1)
+            stopped.add(now)
+            done = now
+        assert done == 4
+        # who calls the procedure waits until it has ended
+        world.commit(insert(T, (9,)))
+        world.db.scan()
+        world.db.cleanup("dbo_t", world.db.max_lsn())
+        assert ids(world, "dbo_t") == [9]
+    assert stopped == {1, 2, 3, 4}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from tests.support.sandbox.engine.cdc import model
 from tests.support.sandbox.engine.cdc.model import Row, Statement
@@ -83,7 +86,10 @@ def as_model(row: dict[str, Any], numbers: dict[bytes, int]) -> model.Change:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_random_histories(data: st.DataObject) -> None:
-    world = World()
+    across = data.draw(st.booleans(), label="command ids count across tables")
+    points = data.draw(st.sampled_from([(), (Point.OVERLAP, Point.SEQVAL)]), label="harsh")
+    harshness = Harshness(data.draw(st.integers(0, 9), label="seed"), points)
+    world = World(Switches(clr_enabled=True, command_ids_count_across_tables=across), harshness=harshness)
     for each in (T, U):
         world.db.enable_table(each)
     late = data.draw(st.integers(0, 8), label="the second instance comes before this commit")
@@ -103,21 +109,26 @@ def test_random_histories(data: st.DataObject) -> None:
             world.db.scan(data.draw(st.sampled_from([None, 1, 2])))
     world.db.scan()
 
-    expected = {
-        "dbo_t": model.changes(commits, "t", KEYS, (0, 1, 2)),
-        "dbo_u": model.changes(commits, "u", KEYS, (0, 1, 2, 3)),
-    }
+    instances = {"dbo_t": model.Instance("t", (0, 1, 2)), "dbo_u": model.Instance("u", (0, 1, 2, 3))}
     keys = {"dbo_t": (0,), "dbo_u": (0, 1)}
     if world.db.instance("late") is not None:
-        expected["late"] = model.changes(commits[late:], "t", KEYS, (0, 2))
-        keys["late"] = (0,)
+        instances["late"], keys["late"] = model.Instance("t", (0, 2), late), (0,)
+    expected = model.changes(commits, instances, KEYS, across_tables=across)
     for name, rows in expected.items():
         captured = world.rows(name)
         assert [as_model(row, numbers) for row in captured] == rows
         order = [(row["__$start_lsn"], row["__$command_id"], row["__$seqval"], row["__$operation"]) for row in captured]
         assert order == sorted(order)
-        by_seqval = sorted(captured, key=lambda row: (row["__$start_lsn"], row["__$seqval"], row["__$operation"]))
-        assert by_seqval == captured
+        places = list(zip([row["__$seqval"] for row in captured], rows, strict=True))
+        for (seqval, earlier), (other, later) in itertools.combinations(places, 2):
+            if earlier.commit != later.commit:
+                continue
+            if (earlier.command_id, earlier.operation, later.operation) == (later.command_id, 3, 4):
+                assert other == seqval
+            elif other <= seqval:
+                assert points
+                assert other < seqval
+                assert model.may_lie_before(later, earlier)
 
     mapped = [row["start_lsn"] for row in world.relation("lsn_time_mapping") if row["tran_id"] != b"\0"]
     assert [numbers[lsn] for lsn in mapped] == sorted({row.commit for rows in expected.values() for row in rows})
@@ -132,7 +143,8 @@ def test_random_histories(data: st.DataObject) -> None:
             low = max(first, start)
             window = [row for row in rows if low <= _lsn(row.commit, numbers) <= last]
             got = world.all_changes(name, low, last, "all update old")
-            assert [(numbers[r["__$start_lsn"]], r["__$operation"]) for r in got] == [(r[0], r[2]) for r in window]
+            got_rows = [(numbers[row["__$start_lsn"]], row["__$operation"]) for row in got]
+            assert got_rows == [(row.commit, row.operation) for row in window]
             net = world.net_changes(name, low, last, "all with mask")
             assert [
                 (

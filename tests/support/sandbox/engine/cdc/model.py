@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Row = tuple[object, ...]
@@ -19,7 +20,32 @@ class Statement:
     undone: bool = False
 
 
-class Change(NamedTuple):
+class Instance(NamedTuple):
+    """A capture instance.
+
+    :param captured: places of the table's columns that are captured
+    :param since: number of the first commit that it captures
+    """
+
+    table: str
+    captured: tuple[int, ...]
+    since: int = 0
+
+
+class Move(NamedTuple):
+    """The delete or the insert of a key update.
+
+    :param statement: number of the statement
+    :param key: that the row leaves or takes
+    """
+
+    statement: int
+    operation: int
+    key: Row
+
+
+@dataclass(frozen=True)
+class Change:
     """A row of a change table, with the number of its commit in place of the LSN."""
 
     commit: int
@@ -27,29 +53,53 @@ class Change(NamedTuple):
     operation: int
     mask: int
     values: Row
+    move: Move | None = field(default=None, compare=False)
 
 
 def changes(
     commits: Sequence[tuple[int, Sequence[Statement]]],
-    table: str,
+    instances: Mapping[str, Instance],
     keys: Mapping[str, Sequence[int]],
-    captured: Sequence[int],
-) -> list[Change]:
-    """The rows of one instance.
+    *,
+    across_tables: bool = True,
+) -> dict[str, list[Change]]:
+    """The rows of each instance.
 
     :param commits: numbered transactions
+    :param instances: by name, in the order in which they were enabled
     :param keys: per table, the places of the columns whose update is a delete and an insert
-    :param captured: places of the table's columns that are captured
+    :param across_tables: whether one counter runs through all tables of a transaction, not one through each
     """
-    found = []
+    found: dict[str, list[Change]] = {name: [] for name in instances}
     for number, statements in commits:
-        command = 0
-        for statement in statements:
-            for step in () if statement.undone else _steps(statement, keys[statement.table]):
-                command += 1
-                if statement.table == table:
-                    found += [Change(number, command, *each) for each in _captured(*step, captured)]
+        counters: Counter[str] = Counter()
+        for place, statement in enumerate(statements):
+            counter = "all" if across_tables else statement.table
+            for kind, old, new in () if statement.undone else _steps(statement, keys[statement.table]):
+                move = None
+                if kind in ("move out", "move in"):
+                    left, row = (1, old) if kind == "move out" else (2, new)
+                    move = Move(place, left, tuple(row[each] for each in keys[statement.table]))
+                for name, instance in instances.items():
+                    if instance.table == statement.table and instance.since <= number:
+                        rows = _captured(kind, old, new, instance.captured)
+                        counters[counter] += bool(rows)
+                        found[name] += [Change(number, counters[counter], *row, move) for row in rows]
     return found
+
+
+def may_lie_before(later: Change, earlier: Change) -> bool:
+    """Whether the log record of a row change may lie before that of one that precedes it in its transaction.
+
+    The insert of a key update may lie before a delete of the same statement, if that is not of the same key.
+    """
+    one, other = earlier.move, later.move
+    return (
+        one is not None
+        and other is not None
+        and (one.statement, one.operation, other.operation) == (other.statement, 1, 2)
+        and one.key != other.key
+    )
 
 
 def _steps(statement: Statement, keys: Sequence[int]) -> list[tuple[str, Row, Row]]:
@@ -110,5 +160,5 @@ def net(rows: Sequence[Change], keys: Sequence[int]) -> list[tuple[int, int, int
         for row in history:
             mask |= row.mask
         found.append((history[-1], operation, mask if operation == 4 else None))
-    found.sort(key=lambda each: each[0][:3])
+    found.sort(key=lambda each: (each[0].commit, each[0].command_id, each[0].operation))
     return [(last.commit, operation, mask, last.values) for last, operation, mask in found]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
@@ -64,21 +65,38 @@ class World:
 
     switches: Switches = field(default_factory=lambda: Switches(clr_enabled=True))
     now: datetime.datetime = NOON
+    harshness: Harshness = field(default_factory=Harshness)
 
     def __post_init__(self) -> None:
         self.object_ids = itertools.count(1000)
         self.tran_ids = itertools.count(1)
         self.db = CdcDatabase(
-            "shop", 5, clock=lambda: self.now, new_object_id=lambda: next(self.object_ids), switches=self.switches
+            "shop",
+            5,
+            clock=lambda: self.now,
+            new_object_id=lambda: next(self.object_ids),
+            switches=self.switches,
+            harshness=self.harshness,
         )
         self.db.enable()
 
     def commit(self, *records: RowImages | TableAltered) -> bytes | None:
         """Commit a transaction a second after the last one."""
         self.now += datetime.timedelta(seconds=1)
-        begin, logged = self.db.begin(), [(record, self.db.write(record)) for record in records]
-        kept = [(record, position) for record, position in logged if position is not None]
-        return self.db.append(Transaction(next(self.tran_ids), self.now, begin, kept))
+        transaction = self.open()
+        for record in records:
+            self.write(transaction, record)
+        return self.db.append(transaction)
+
+    def open(self) -> Transaction:
+        """Begin a transaction."""
+        return Transaction(next(self.tran_ids), self.now, self.db.begin())
+
+    def write(self, transaction: Transaction, record: RowImages | TableAltered) -> None:
+        """Write a record of an open transaction; ``db.append`` commits it."""
+        position = self.db.write(record)
+        if position is not None:
+            transaction.records.append((record, position))
 
     def rows(self, instance: str, low: bytes | None = None, high: bytes | None = None) -> list[dict[str, Any]]:
         """The rows of a change table."""

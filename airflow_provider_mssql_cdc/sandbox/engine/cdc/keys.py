@@ -1,0 +1,46 @@
+"""The keys of rows, so that two values are equal where SQL Server takes them for equal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
+
+_CHARACTERS = ("char", "varchar", "nchar", "nvarchar")
+
+Keys = frozenset[tuple[Hashable, ...]]
+
+
+def comparable(column: CapturedColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Key values so that equal ones are equal in SQL Server: trailing blanks, and case in its default collation, do
+    not count."""
+    if column.type.name in _CHARACTERS and not column.case_sensitive:
+        return pc.utf8_lower(pc.utf8_rtrim(values, characters=" "))
+    if column.type.name in _CHARACTERS:
+        return pc.utf8_rtrim(values, characters=" ")
+    if pa.types.is_struct(values.type):
+        return pc.struct_field(values, [0])  # two datetimeoffset values are equal if their instants are
+    return values
+
+
+def key_columns(table: TableDef) -> list[list[int]]:
+    """Per key of a table, the places of its columns: of the primary key, unique indexes, and the clustered index."""
+    places = {column.name.casefold(): i for i, column in enumerate(table.columns)}
+    return [
+        [places[name.casefold()] for name in index.columns]
+        for index in table.indexes
+        if index.primary_key or index.unique or index.clustered
+    ]
+
+
+def keys_of(table: TableDef, rows: pa.Table) -> list[Keys]:
+    """Per row, the values of each of its keys; of all columns where the table has none."""
+    found: list[list[tuple[Hashable, ...]]] = []
+    for number, places in enumerate(key_columns(table) or [list(range(len(table.columns)))]):
+        values = [comparable(CapturedColumn.of(table.columns[i]), rows.column(i)).to_pylist() for i in places]
+        found.append([(table.object_id, number, *row) for row in zip(*values, strict=True)])
+    return [frozenset(row) for row in zip(*found, strict=True)]

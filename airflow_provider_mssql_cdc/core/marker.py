@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged
-from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -161,6 +161,20 @@ def line_of_feeds(before: Marker | None, feed: FeedRef, after: Position) -> tupl
     # an older version may not have known all of it
     known = dataclasses.replace(feed, unknown={**line[-1].feed.unknown, **feed.unknown})
     return (*line[:-1], dataclasses.replace(line[-1], feed=known))
+
+
+def read_from_another(marker: Marker, feed: Feed, after: Position) -> FeedRef | None:
+    """The other feed from which events behind a position were loaded, or the last of several.
+
+    There the same events have other command ids: SQL Server counts them over all instances of a table.
+
+    :param marker: of the table that holds them
+    :param feed: that has them now
+    """
+    *before, last = marker.feeds
+    if not last.feed.is_same(feed):
+        return last.feed
+    return before[-1].feed if before and (last.after is None or after < last.after) else None
 
 
 def carried(before: Marker | None, marker: Marker, *, rows: bool) -> Marker:

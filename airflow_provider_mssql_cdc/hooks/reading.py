@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.catalog import lsn
 from airflow_provider_mssql_cdc.core.database import (
@@ -29,6 +31,8 @@ from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.catalog import instances_of, matches_of, probe_of, status_of
 from airflow_provider_mssql_cdc.hooks.connection import ConnectedHook, Row
 
+log = logging.getLogger(__name__)
+
 _AT_ONCE = 50
 """Masked columns of which one statement asks."""
 
@@ -37,7 +41,15 @@ _NEAR = 5
 
 
 class ReadingHook(ConnectedHook):
-    """Metadata of SQL Server change data capture; never row data."""
+    """Metadata of SQL Server change data capture; never row data.
+
+    :param mssql_conn_id: Airflow connection of type ``mssql``
+    :param kwargs: as for ``ConnectedHook``
+    """
+
+    def __init__(self, mssql_conn_id: str = "mssql_default", **kwargs: Any) -> None:
+        super().__init__(mssql_conn_id, **kwargs)
+        self._warned_of: set[int] = set()
 
     # A whole run's questions, one statement each unless said.
 
@@ -261,7 +273,17 @@ class ReadingHook(ConnectedHook):
         if not ids:
             return []
         columns = self.query(statements.COLUMNS, (ids,) * 5)
-        return instances_of(rows, columns, tables, user)
+        found = instances_of(rows, columns, tables, user)
+        for instance in found:
+            if not instance.has_command_id and instance.object_id not in self._warned_of:
+                self._warned_of.add(instance.object_id)
+                log.warning(
+                    "%s has no __$command_id: changes of one transaction are ordered by __$seqval, which may put the "
+                    "insert of a key update before its delete (KB3030352). Update SQL Server, or run "
+                    "sys.sp_cdc_vupgrade.",
+                    instance,
+                )
+        return found
 
     def retention_minutes(self) -> int | None:
         """The cleanup job's retention; None where the login cannot see it."""

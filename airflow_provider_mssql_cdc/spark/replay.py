@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
+from airflow_provider_mssql_cdc.core.marker import Marker, read_from_another
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import reached
@@ -38,6 +39,8 @@ def look_before_replay(sink: Sink, *, reading: Reading, replay: ReplaySpec) -> S
         sink.check_marker(found.marker, state)
     loaded = reached(sink.spec, found.marker.position if found.marker else None)
     sink.rows.check_replay(sink.target.name, loaded, replay.upto, anew=bool(replay.suffix))
+    if found.marker is not None and not replay.suffix:
+        _check_feed(sink, found.marker, replay)
     if replay.suffix and found.marker is not None:
         raise TargetError(
             f"{sink.target.name} is a table that loads write to; a replay builds one of its own.",
@@ -45,6 +48,17 @@ def look_before_replay(sink: Sink, *, reading: Reading, replay: ReplaySpec) -> S
             advice=_ANOTHER_TABLE,
         )
     return found
+
+
+def _check_feed(sink: Sink, marker: Marker, replay: ReplaySpec) -> None:
+    table = sink.rows.table.spec
+    if (other := read_from_another(marker, table.feed, replay.after)) is not None:
+        raise TargetError(
+            f"{sink.target.name} was loaded from capture instance {other.name} there, and {table.feed} has other "
+            "command ids: all events would be there twice.",
+            table=str(table.name),
+            advice="Replay into a table of its own (target_suffix), or choose a later interval.",
+        )
 
 
 def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], State], *, anew: bool) -> SinkReceipt:

@@ -13,9 +13,17 @@ from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged, from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, NewerFormatError
-from airflow_provider_mssql_cdc.core.feed import FeedRef
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness
-from airflow_provider_mssql_cdc.core.marker import FeedSpan, MappedColumn, Marker, TaskRun, carried, line_of_feeds
+from airflow_provider_mssql_cdc.core.marker import (
+    FeedSpan,
+    MappedColumn,
+    Marker,
+    TaskRun,
+    carried,
+    line_of_feeds,
+    read_from_another,
+)
 from airflow_provider_mssql_cdc.core.position import KINDS, Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SinkReceipt, TableReceipt
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
@@ -226,6 +234,31 @@ def test_the_line_of_feeds_grows_where_the_feed_changes():
     assert line_of_feeds(None, FEED, lsn(1)) == (FeedSpan(FEED, lsn(1)),)
     assert line_of_feeds(MARKER, FEED, lsn(9)) == MARKER.feeds
     assert line_of_feeds(MARKER, OTHER, lsn(9)) == (*MARKER.feeds, FeedSpan(OTHER, lsn(9)))
+
+
+def instance(ref):
+    return CaptureInstance(ref.name, ref.object_id, ORDERS, 1, CREATED, ())
+
+
+@pytest.mark.parametrize(
+    ("feeds", "feed", "after", "other"),
+    [
+        ([(FEED, 3)], FEED, 3, None),
+        # nothing was loaded there
+        ([(FEED, 3)], FEED, 2, None),
+        ([(FEED, None)], FEED, 2, None),
+        ([(FEED, 3)], OTHER, 3, FEED),
+        ([(FEED, 3), (OTHER, 7)], OTHER, 7, None),
+        ([(FEED, 3), (OTHER, 7)], OTHER, 6, FEED),
+        ([(FEED, 3), (OTHER, None)], OTHER, 6, FEED),
+        ([(FEED, 3), (OTHER, 7)], FEED, 7, OTHER),
+        ([(OTHER, 1), (FEED, 3), (OTHER, 7)], OTHER, 2, FEED),
+    ],
+)
+def test_behind_which_position_the_events_of_another_feed_were_loaded(feeds, feed, after, other):
+    spans = tuple(FeedSpan(each, None if at is None else lsn(at)) for each, at in feeds)
+    marker = dataclasses.replace(MARKER, feeds=spans)
+    assert read_from_another(marker, instance(feed), lsn(after)) == other
 
 
 @pytest.mark.parametrize("created", [None, CREATED + SAME_TIME / 2])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -15,10 +18,16 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     IntervalNotReachedError,
     RestoredError,
     SchemaChangedError,
+    TargetError,
 )
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
+from airflow_provider_mssql_cdc.core.marker import FeedSpan
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
+from airflow_provider_mssql_cdc.spark.replay import look_before_replay
+from tests.core.test_spec import MARKER
 from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A, B, Group
@@ -213,3 +222,26 @@ def test_an_interval_whose_changes_were_purged_is_a_gap_not_an_interval_without_
     plan = week.replay_of_tuesday()
     assert [spec.name for spec in plan.specs] == [A]
     assert isinstance(plan.failures[B], GapError)
+
+
+@pytest.mark.parametrize(("after", "refused"), [(6, True), (7, False)])
+def test_events_that_another_instance_gave_are_not_replayed_into_a_history(after: int, refused: bool) -> None:
+    def lsn(number: int) -> Lsn:
+        return Lsn(number.to_bytes(10))
+
+    spans = (FeedSpan(FeedRef("v1", 1, None), lsn(1)), FeedSpan(FeedRef("v2", 2, None), lsn(7)))
+    feed = CaptureInstance("v2", 2, A, 5, MONDAY, ())
+    state = SimpleNamespace(marker=dataclasses.replace(MARKER, feeds=spans), doubt=None)
+    spec = SinkSpec("history", ("lake", "a"), lsn(9), lsn(9))
+    sink: Any = mock.Mock()
+    sink.spec, sink.state.return_value, sink.rows.table.spec = spec, state, SimpleNamespace(name=A, feed=feed)
+    sink.target.name = "lake.a"
+
+    def look(suffix: str = "") -> None:
+        look_before_replay(sink, reading=mock.Mock(staged=None), replay=ReplaySpec(lsn(after), lsn(9), suffix))
+
+    if refused:
+        with pytest.raises(TargetError, match="loaded from capture instance v1"):
+            look()
+    else:
+        look()

@@ -195,6 +195,13 @@ def test_g_size_of_a_change_table(t: Database) -> None:
     )
     assert rows[0][0] == 4
     assert rows[0][1] >= 1
+    units = t.run(
+        "SELECT a.type_desc, SUM(p.rows), SUM(a.total_pages), SUM(a.used_pages) FROM sys.partitions p"
+        " JOIN sys.allocation_units a ON a.container_id = p.partition_id"
+        " WHERE p.object_id = OBJECT_ID('cdc.dbo_t_CT') AND p.index_id < 2 AND a.type = 1 GROUP BY a.type_desc"
+    )
+    assert [row[:2] for row in units] == [("IN_ROW_DATA", 4)]
+    assert units[0][2] >= units[0][3] >= 1
 
 
 def test_g_log_waits_for_a_stopped_capture_memory(t: Database) -> None:

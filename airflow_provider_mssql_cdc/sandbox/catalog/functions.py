@@ -42,6 +42,7 @@ def global_variable(env: Environment, name: str) -> Expr:
         "servicename": ("MSSQLSERVER", _NAME),
         "version": (version.text, nvarchar(300)),
         "microsoftversion": (version.number[0] << 24 | version.number[2], INT),
+        "max_connections": (32767, INT),
         "max_precision": (38, SqlType("tinyint")),
         "datefirst": (7, SqlType("tinyint")),
         "language": ("us_english", _NAME),

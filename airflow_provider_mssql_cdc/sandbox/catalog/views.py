@@ -304,6 +304,18 @@ def _partition_stats(env: Environment, database: Database) -> Relation:
     return relation(spec, data)
 
 
+def _allocation_units(env: Environment, database: Database) -> Relation:
+    spec = (
+        "allocation_unit_id bigint!, type tinyint!, type_desc nvarchar(60), container_id bigint!, data_space_id int, "
+        "total_pages bigint!, used_pages bigint!, data_pages bigint!"
+    )
+    data = []
+    for row in _partition_stats(env, database)[1].to_pylist():
+        key, used, reserved = row["partition_id"], row["used_page_count"], row["reserved_page_count"]
+        data.append([key, 1, "IN_ROW_DATA", key, 1, reserved, used, used])
+    return relation(spec, data)
+
+
 def _principals(env: Environment, database: Database) -> Relation:
     spec = (
         "name sysname!, principal_id int!, type char(1)!, type_desc nvarchar(60), default_schema_name "
@@ -365,6 +377,7 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "computed_columns"): _computed_columns,
         ("sys", "partitions"): _partitions,
         ("sys", "dm_db_partition_stats"): _partition_stats,
+        ("sys", "allocation_units"): _allocation_units,
         ("sys", "database_principals"): _principals,
         ("sys", "database_role_members"): _role_members,
         ("sys", "system_views"): _system_views,

@@ -381,8 +381,8 @@ def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
     if style in (20, 21, 25, 120, 121):
         return f"{shown} || ' ' || {offset}" if has_offset else shown
     if style == 126 or (style == 127 and not has_offset):
-        if old:  # a zero fraction is left out
-            shown = f"CASE WHEN ({ticks} // 10000) % 1000 = 0 THEN left({shown}, 19) ELSE {shown} END"
+        unit = 10_000 if old else 1  # docs: a fraction of zero is left out
+        shown = f"CASE WHEN ({ticks} // {unit}) % {10_000_000 // unit} = 0 THEN left({shown}, 19) ELSE {shown} END"
         return f"replace({shown}, ' ', 'T')" + (f" || {offset}" if has_offset else "")
     stamp = f"t_timestamp({ticks})"
     if style in _DAYS and source.name != "time" and not has_offset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 
 _TOKEN = re.compile(
     r"""
@@ -18,6 +18,7 @@ _TOKEN = re.compile(
   | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<variable>@@?[\w$\#@]+)
   | (?P<word>[^\W\d][\w$\#@]*|\#{1,2}[\w$\#@]+)
+  | (?P<pseudo>%%[a-zA-Z]+%%)
   | (?P<operator><>|!=|<=|>=|!<|!>|\+=|-=|\*=|/=|::|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -83,6 +84,7 @@ def tokenize(text: str) -> list[Token]:
     """Tokens without blanks and comments, and an end token.
 
     :raises SqlError: 105 for an unclosed string or name, 113 for an unclosed comment
+    :raises Unsupported: for %%physloc%% and the like, which docs do not know
     """
     tokens: list[Token] = []
     position, line = 0, 1
@@ -93,6 +95,8 @@ def tokenize(text: str) -> list[Token]:
         kind, end = match.lastgroup, match.end()
         if kind == "comment":
             end = _comment_end(text, position, line)
+        elif kind == "pseudo":
+            raise Unsupported(match.group(), line=line)
         elif kind != "space":
             _check_closed(match.group(), kind, line)
             tokens.append(Token(kind, match.group(), position, end, line))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from typing import Any
 
 from sqlglot import exp
@@ -22,7 +21,6 @@ _SELECT_PARTS = (
     "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_",
     "options",
 )  # fmt: skip
-_COLUMN = re.compile(r"s\d+\.\w+")
 _HARMLESS_OPTIONS = ("RECOMPILE", "MAXDOP", "LOOP JOIN", "HASH JOIN", "MERGE JOIN", "FAST", "KEEP PLAN", "ORDER GROUP")
 
 
@@ -118,40 +116,50 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""
     sorting = _order(ctx, scope, node, columns)
     order = ", ".join(ordered(expr, item) for expr, item in sorting)
+    limit, offset = _limit(ctx, node)
+    limits = bool(order) or limit is not None
+    mixes = limits and bool(ctx.env.mixing)
     head = ", ".join(f"{expr.output} AS k{i}" for i, (_, expr) in enumerate(columns, 1))
     base = None
     if scope.written:
         alias, base = _base(node, clause, columns)
         head += "".join(f", {alias}.{name} AS {name}" for name in (base.hidden, *(name for _, name in base.columns)))
+    if mixes and not node.args.get("distinct"):
+        head += "".join(f", {expr.output} AS o{i}" for i, (expr, _) in enumerate(sorting, 1))
     sql = f"SELECT {head}" + (f" FROM {clause.sql}" if clause.sql else "")
     sql += f" WHERE {' AND '.join(text for _, text in where)}" if where else ""
     sql += f" GROUP BY {group}" if group else ""
     sql += f" HAVING {having}" if having else ""
-    limit, offset = _limit(ctx, node)
     if node.args.get("distinct"):
         if node.args["distinct"].args.get("on"):
             raise unsupported("DISTINCT ON")
         sql = _distinct(sql, columns)
         if order:
             order = _order_by_output(node, columns)
-    limits = bool(order) or limit is not None
-    if limits and ctx.env.mixing:
-        # where the order leaves a choice, any is as good
-        distinct = bool(node.args.get("distinct"))
-        # what is computed may be another value each time
-        names = [f"k{i}" for i, (_, expr) in enumerate(columns, 1) if distinct or _COLUMN.fullmatch(expr.sql)]
-        order = ", ".join(filter(None, (order, _mixed(ctx, names))))
+    if mixes:
+        sql, order = _mixed(ctx, sql, order, columns, [] if node.args.get("distinct") else sorting)
     sql += (f" ORDER BY {order}" if order else "") + _limited(limit, offset)
     rows = None
     if not (group or having or node.args.get("distinct") or scope.written):
         ascending = [expr for expr, item in sorting if not item.args.get("desc")]
-        if len(ascending) == len(sorting) and not (limits and ctx.env.mixing and not _is_total(clause, ascending)):
+        if len(ascending) == len(sorting) and not (mixes and not _is_total(clause, ascending)):
             rows = direct(ctx, scope, node, Parts(clause, where, columns, ascending, limit, offset))
     return Query(sql, columns, rows, base, bool(sorting))
 
 
-def _mixed(ctx: Context, names: list[str]) -> str:
-    return f"hash({', '.join((str(ctx.env.mixing), *names))})"
+def _mixed(
+    ctx: Context, sql: str, order: str, columns: list[tuple[str, Expr]], sorting: list[tuple[Expr, exp.Expr]]
+) -> tuple[str, str]:
+    """Text and order of a query whose order leaves no choice any more: where it does, any is as good.
+
+    :param sorting: what the query sorts by, in its columns o1, o2 and so on; within the query itself DuckDB's ORDER BY
+        takes no hash of an alias that stands for an aggregate, or for what may raise
+    """
+    keys = [(dataclasses.replace(expr, sql=f"o{i}"), item) for i, (expr, item) in enumerate(sorting, 1)]
+    order = ", ".join(ordered(key, item) for key, item in keys) or order
+    names = [str(ctx.env.mixing), *(f"k{i}" for i in range(1, len(columns) + 1))]
+    left_out = f" EXCLUDE ({', '.join(key.sql for key, _ in keys)})" if keys else ""
+    return f"SELECT *{left_out} FROM ({sql})", ", ".join(filter(None, (order, f"hash({', '.join(names)})")))
 
 
 def _is_total(clause: FromClause, order: list[Expr]) -> bool:
@@ -259,10 +267,12 @@ def _limit(ctx: Context, node: exp.Expr) -> tuple[int | None, int]:
     most = None
     if isinstance(limit, exp.Limit | exp.Fetch):
         options = limit.args.get("limit_options")
-        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-            raise unsupported("TOP with PERCENT or WITH TIES")
         amount = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count")
         most = _rows(ctx, amount)
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            if most != 100 or options.args.get("with_ties"):
+                raise unsupported("TOP with PERCENT below 100, or WITH TIES")
+            most = None
     if offset is not None and not node.args.get("order"):
         raise SqlError.of(102, "OFFSET")
     return most, _rows(ctx, offset.expression) if offset is not None else 0

@@ -33,6 +33,9 @@ _HARMLESS_HINTS = frozenset((
     "noexpand", "keepidentity", "readpast",
 ))  # fmt: skip
 
+_ROWS_OF_A_PAGE = 100
+"""As ``sys.dm_db_partition_stats`` counts pages."""
+
 
 def bound_source(relation: Relation, alias: str, name: str) -> Source:
     """A relation's columns under a DuckDB alias."""
@@ -165,7 +168,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
         return _derived(ctx, scope, node, alias, values(ctx, scope, node), clause)
     if not isinstance(node, exp.Table):
         raise unsupported(f"{node.key} in FROM")
-    only(node, "this", "db", "catalog", "alias", "hints", "joins")
+    only(node, "this", "db", "catalog", "alias", "hints", "joins", "sample")
     _check_hints(node)
     name = node.alias or node.name
     if isinstance(node.this, exp.Anonymous):
@@ -177,7 +180,20 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
     wanted = None if scope.written else Wanted.of(node)
     relation = ctx.env.relation(parts, bound, ctx.right, wanted)
+    if node.args.get("sample"):
+        relation = _sampled(ctx, relation, node.args["sample"])
     return _place(scope, node, relation, alias, name, clause)
+
+
+def _sampled(ctx: Context, relation: Relation, sample: exp.Expr) -> Relation:
+    """The rows of some pages of a base table; docs (TABLESAMPLE): of a small table it may be all rows or none."""
+    only(sample, "percent", "method", "seed")
+    if not relation.hidden or sample.args.get("percent") is None:
+        raise unsupported("TABLESAMPLE other than of PERCENT of a table")
+    seed = sample.args.get("seed")
+    drawn = seed.name if seed is not None else str(ctx.env.mixing)
+    chosen = f"hash({relation.hidden} // {_ROWS_OF_A_PAGE}, {drawn}) % 1000000 < {sample.args['percent'].name} * 10000"
+    return Relation(f"(SELECT * FROM {relation.source} WHERE {chosen})", relation.columns, parts=relation.parts)
 
 
 def _place(scope: Scope, node: exp.Expr, relation: Relation, alias: str, name: str, clause: FromClause) -> str:

@@ -28,9 +28,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import (
     PieceReader,
     Reads,
     Wanted,
+    beside_a_writer,
     how,
     lock_table,
-    not_committed,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Expr, Range, Relation, Rows
@@ -298,8 +298,8 @@ class Environment:
             lock_table(self, database, number, wanted.hints)
         if reads is Reads.VERSIONS or database.locks.writer(number) is self.manager:
             return stored
-        if reads is Reads.NOT_COMMITTED:
-            rows = not_committed(self, database, entry)
+        if reads in (Reads.NOT_COMMITTED, Reads.PAST_LOCKS):
+            rows = beside_a_writer(self, database, entry, reads)
             return stored if rows is None else dataclasses.replace(stored, source=self.register(rows))
         keeps = bool(self.trancount) and (
             self.isolation is IsolationLevel.REPEATABLE_READ or "repeatableread" in wanted.hints

@@ -24,7 +24,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, OpenTransaction
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -42,6 +41,7 @@ class Reads(Enum):
 
     VERSIONS = auto()  # all at one moment, without waiting
     NOT_COMMITTED = auto()
+    PAST_LOCKS = auto()  # without the rows that others have changed
     LOCKS = auto()
 
 
@@ -68,12 +68,9 @@ class Wanted:
 
 
 def how(env: Environment, database: Database, hints: frozenset[str]) -> Reads:
-    """How a table of a database is read.
-
-    :raises Unsupported: for rows that are skipped where they are locked
-    """
+    """How a table of a database is read."""
     if "readpast" in hints:
-        raise unsupported("the table hint READPAST on a user table")
+        return Reads.PAST_LOCKS
     if hints & _DIRTY or env.isolation is IsolationLevel.READ_UNCOMMITTED:
         return Reads.NOT_COMMITTED
     if env.isolation is IsolationLevel.SNAPSHOT:
@@ -107,8 +104,12 @@ def lock_table(env: Environment, database: Database, table: int, hints: frozense
             manager.wait_for_writer(database, table, lambda transaction: True)
 
 
-def not_committed(env: Environment, database: Database, entry: TableEntry) -> pa.Table | None:
-    """A table's rows with what an open transaction has done to them; None where there is none."""
+def beside_a_writer(env: Environment, database: Database, entry: TableEntry, reads: Reads) -> pa.Table | None:
+    """A table's rows with what an open transaction has done to them, or without the rows that it has changed.
+
+    :param reads: ``NOT_COMMITTED`` or ``PAST_LOCKS``
+    :returns: None where no transaction has written to the table
+    """
     writer = database.locks.writer(entry.table.object_id)
     transaction: OpenTransaction | None = getattr(writer, "open", None)
     if writer is None or writer is env.manager or transaction is None:
@@ -120,7 +121,8 @@ def not_committed(env: Environment, database: Database, entry: TableEntry) -> pa
             if operation.rows is not None:
                 connection.register(STAGE, operation.rows)
             connection.execute(operation.sql.replace(name, f"temp.{_PIECE}"))
-        rows = connection.sql(f"SELECT * FROM temp.{_PIECE}").to_arrow_table()
+        both = f"INTERSECT SELECT * FROM {name}" if reads is Reads.PAST_LOCKS else ""
+        rows = connection.sql(f"SELECT * FROM temp.{_PIECE} {both}").to_arrow_table()
         connection.execute(f"DROP TABLE temp.{_PIECE}")
     return rows
 

@@ -138,6 +138,11 @@ MESSAGES: dict[int, str] = {
         "Snapshot isolation transaction aborted due to update conflict: the database was changed by another "
         "transaction after the snapshot was taken."
     ),
+    3961: (
+        "Snapshot isolation transaction failed in database '{}' because the object accessed by the statement has been "
+        "modified by a DDL statement in another concurrent transaction since the start of this transaction. It is "
+        "disallowed because the metadata is not versioned."
+    ),
     4060: 'Cannot open database "{}" requested by the login. The login failed.',
     4104: 'The multi-part identifier "{}" could not be bound.',
     4112: "The function '{}' must have an OVER clause with ORDER BY.",

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
+from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, SecurityPolicy
@@ -51,10 +52,12 @@ class Sandbox:
     :param agent_running: whether SQL Server Agent runs, and with it the capture and cleanup jobs
     :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
     :param version: of SQL Server: 2019, 2022 or 2025
-    :param clock: the server's local time, naive; UTC by default
+    :param clock: the server's local time, naive, or the time with a zone; UTC by default, or the local time of ``zone``
     :param clock_rate: seconds of the server's clock in one second: above 1 the clock runs fast, and with it all that
         waits for it; not together with a clock of one's own
     :param utc_offset: of the local time, in minutes
+    :param zone: IANA name of the zone of the server's clock, instead of an offset: it follows summer time, so that an
+        hour is repeated in autumn
     :param harsh: do what SQL Server only may do where a loader's mistake could hide, as the seed draws it: all of
         ``harshness.Point``, or the points that are given
     :param seed: of what is drawn; made up if None
@@ -77,6 +80,7 @@ class Sandbox:
         clock: Callable[[], datetime.datetime] | None = None,
         clock_rate: float = 1.0,
         utc_offset: int = 0,
+        zone: str | None = None,
         harsh: bool | Collection[Point] = False,
         seed: int | None = None,
     ) -> None:
@@ -88,12 +92,11 @@ class Sandbox:
         self.password = password if password is not None else secrets.token_hex(16)
         self.database = database
         self._agent_running = agent_running
-        self._now: datetime.datetime | None = None
-        self._clock = clock or _clock_of(clock_rate)
+        self._clock = Clock(clock or _clock_of(clock_rate, zone), utc_offset, zone)
         points = (tuple(Point) if harsh else ()) if isinstance(harsh, bool) else harsh
         self.harshness = Harshness(secrets.randbelow(1_000_000) if seed is None else seed, points)
         self.instance = Instance(
-            user, self.password, self._time, capture_interval, str(version), utc_offset, self.harshness, clock_rate
+            user, self.password, self._clock, capture_interval, str(version), self.harshness, clock_rate
         )
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
@@ -178,15 +181,20 @@ class Sandbox:
         """A database's CDC core, for tests that look behind the SQL."""
         return self._database(database).cdc
 
-    def _time(self) -> datetime.datetime:
-        return self._now or self._clock()
-
     def set_time(self, now: datetime.datetime | None) -> None:
         """Let the server's clock stand still at a time.
 
-        :param now: local to the server, naive; None lets the clock go on
+        :param now: local to the server, naive (with ``fold`` for the second pass of a repeated hour), or with a zone;
+            None lets the clock go on
         """
-        self._now = now
+        self._clock.stand_at(now)
+
+    def step_clock(self, seconds: float) -> None:
+        """Set the server's clock forward, or back with a number below 0: it goes on, or stands still, from there.
+
+        The zone stays as it is, as where a clock is corrected.
+        """
+        self._clock.step(datetime.timedelta(seconds=seconds))
 
     def step(self, database: str | None = None) -> int:
         """One log scan now, also while the capture is held; how many transactions it took."""
@@ -294,13 +302,16 @@ def _collected(outcomes: Any) -> list[pa.Table]:
     return tables
 
 
-def _clock_of(rate: float) -> Callable[[], datetime.datetime]:
-    """A clock that shows UTC at first, and so many seconds more with each second."""
-    if rate == 1:
-        return _utc_now
+def _clock_of(rate: float, zone: str | None) -> Callable[[], datetime.datetime]:
+    """A clock that is right at first, and shows so many seconds more with each second; UTC's where there is no zone."""
     begun = _utc_now()
-    return lambda: begun + (_utc_now() - begun) * rate
+
+    def shown() -> datetime.datetime:
+        moment = _utc_now() if rate == 1 else begun + (_utc_now() - begun) * rate
+        return moment if zone else moment.replace(tzinfo=None)
+
+    return shown
 
 
 def _utc_now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return datetime.datetime.now(datetime.UTC)

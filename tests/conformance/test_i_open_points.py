@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from typing import Any
 
 import pytest
@@ -175,3 +176,50 @@ def test_a3_5_index_columns_of_an_instance_without_index(t: Database, repeated: 
     _switch(t, help_repeats_index_columns=repeated)
     rows = t.run("EXEC sys.sp_cdc_help_change_data_capture")
     assert [(row[2], row[10], row[13]) for row in rows] == [("dbo_t", "pk_t", "[id]"), ("dbo_keyless", None, shown)]
+
+
+def _taken(rows: list[tuple[bytes, datetime.datetime]], operator: str, time: datetime.datetime, takes: str) -> Any:
+    """What fn_cdc_map_time_to_lsn takes, by trying every row."""
+    side = {
+        "largest less than": lambda t: t < time,
+        "largest less than or equal": lambda t: t <= time,
+        "smallest greater than": lambda t: t > time,
+        "smallest greater than or equal": lambda t: t >= time,
+    }[operator]
+    largest = operator.startswith("largest")
+    found = [row for row in rows if side(row[1])]
+    if takes != "extreme" and found:
+        nearest = (max if largest else min)(t for _, t in found)
+        found = [row for row in found if row[1] == nearest]
+    choose = max if largest and takes != "first" else min
+    return choose((lsn for lsn, _ in found), default=None)
+
+
+@pytest.mark.parametrize("takes", ["nearest", "first", "extreme"])
+def test_i14_a_time_that_the_clock_showed_twice(t: Database, takes: str) -> None:
+    embedded = t.server.only_embedded("its clock stays as it is")
+    _switch(t, time_to_lsn_takes=takes)
+    begun = embedded.clock.now
+    for number, seconds in enumerate((10, 20, 20, 30, 15, 15, 25, 20, 40, 40)):
+        embedded.clock.now = begun + datetime.timedelta(seconds=seconds)
+        t.run(f"INSERT INTO dbo.t VALUES ({number}, 'x', 1)")
+    t.capture()
+    rows = t.run("SELECT start_lsn, tran_end_time FROM cdc.lsn_time_mapping")
+    edges = {time for _, time in rows}
+    edges |= {time + datetime.timedelta(seconds=s) for time in edges for s in (-1, 1)}
+    asked = [(operator, edge) for operator in _OPERATORS for edge in sorted(edges)]
+    found = {
+        (operator, edge): t.value(
+            f"SELECT sys.fn_cdc_map_time_to_lsn('{operator}', '{edge.isoformat(timespec='milliseconds')}')"
+        )
+        for operator, edge in asked
+    }
+    assert found == {each: _taken(rows, *each, takes) for each in asked}
+
+
+_OPERATORS = (
+    "largest less than",
+    "largest less than or equal",
+    "smallest greater than",
+    "smallest greater than or equal",
+)

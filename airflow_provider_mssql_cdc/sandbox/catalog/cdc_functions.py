@@ -36,18 +36,20 @@ def texts_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
 
 
 def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(database.cdc.max_lsn(), LSN)
+    return constant(env.changes(database).max_lsn(), LSN)
 
 
 def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
+    cdc = env.changes(database)
+
     def known(name: str | None) -> bytes | None:
-        instance = database.cdc.instance(name)
+        instance = cdc.instance(name)
         hidden = instance is not None and not changes.may_read_changes(env, database, instance)
-        return database.cdc.min_lsn("" if hidden else name)
+        return cdc.min_lsn("" if hidden else name)
 
     if arguments[0].constant:
         return constant(known(texts_of(env, arguments, "fn_cdc_get_min_lsn")[0]), LSN)
-    names = [each.capture_instance for each in database.cdc.instances]
+    names = [each.capture_instance for each in cdc.instances]
     branches = [(_same(arguments[0], name), constant(known(name), LSN)) for name in names]
     return choice(branches, constant(known(""), LSN), is_constant=False) if names else constant(known(""), LSN)
 
@@ -74,8 +76,8 @@ def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
 def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
     given = arguments[0]
     if given.constant:
-        return constant(database.cdc.map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
-    _, rows = database.cdc.relation("lsn_time_mapping")
+        return constant(env.changes(database).map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
+    _, rows = env.changes(database).relation("lsn_time_mapping")
     name = env.register(rows.select(["start_lsn", "tran_end_time"]))
     sql = f"(SELECT m.tran_end_time FROM {name} AS m WHERE m.start_lsn = {given.to(LSN)})"
     return Expr(sql, DATETIME)
@@ -85,16 +87,16 @@ def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) ->
     moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
     (operator,) = texts_of(env, arguments[:1], "fn_cdc_map_time_to_lsn")
     (time,) = values_of(env, [moment], "fn_cdc_map_time_to_lsn")
-    return constant(database.cdc.map_time_to_lsn(operator, time), LSN)
+    return constant(env.changes(database).map_time_to_lsn(operator, time), LSN)
 
 
 def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    instance, column = arguments[:2]
+    (instance, column), cdc = arguments[:2], env.changes(database)
     if instance.constant and column.constant:
-        return constant(database.cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_get_column_ordinal")), INT)
+        return constant(cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_get_column_ordinal")), INT)
     branches = [
         (f"{_same(instance, each.capture_instance)} AND {_same(column, captured.name)}", constant(ordinal, INT))
-        for each in database.cdc.instances
+        for each in cdc.instances
         for ordinal, captured in enumerate(each.columns, 1)
     ]
     return choice(branches, constant(None, INT), is_constant=False) if branches else constant(None, INT)

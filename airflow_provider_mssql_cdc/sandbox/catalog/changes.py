@@ -10,6 +10,7 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.catalog.objects import CLUSTERED_ORDER, METADATA
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.functions import all_columns, net_columns
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
@@ -31,15 +32,17 @@ def change_relation(env: Environment, database: Database, name: str, bounds: Ran
     :param bounds: the commit LSNs that can be of use; rows of a change table outside them are not read at all
     :raises SqlError: 208
     """
-    wanted = name.casefold()
-    if not database.cdc.enabled:
+    wanted, cdc = name.casefold(), env.changes(database)
+    if not cdc.enabled:
         raise SqlError.of(208, full)
     if wanted in METADATA:
-        return env.arrow_relation(*database.cdc.relation(wanted))
-    instance = change_table_instance(database, name)
+        return env.arrow_relation(*cdc.relation(wanted))
+    if wanted.endswith("_ct"):
+        env.manager.check_metadata(database, "cdc", name[:-3])
+    instance = change_table_instance(cdc, name)
     if instance is None:
         raise SqlError.of(208, full)
-    columns, changes = database.cdc.changes(instance.capture_instance)
+    columns, changes = cdc.changes(instance.capture_instance)
     named = [(column, f"x{i}") for i, column in enumerate(columns, 1)]
     batches = changes.between(*bounds)
     places = _key_places(columns)
@@ -67,9 +70,9 @@ def _key_places(columns: list[Column]) -> dict[str, int]:
     return {f"x{places[name] + 1}": places[name] for name in CLUSTERED_ORDER if name in places}
 
 
-def change_table_instance(database: Database, name: str) -> CaptureInstance | None:
+def change_table_instance(cdc: ChangeReader, name: str) -> CaptureInstance | None:
     """The capture instance whose change table has this name."""
-    return database.cdc.instance(name[:-3]) if name.casefold().endswith("_ct") else None
+    return cdc.instance(name[:-3]) if name.casefold().endswith("_ct") else None
 
 
 def may_read_changes(env: Environment, database: Database, instance: CaptureInstance) -> bool:
@@ -101,7 +104,9 @@ def change_function(
         return relation(description, [])
     if schema.casefold() != "cdc" or not lowered.startswith((_ALL, _NET)):
         return None
-    instance = database.cdc.instance(name[len(_ALL) :])
+    cdc = env.changes(database)
+    env.manager.check_metadata(database, "cdc", name[len(_ALL) :])
+    instance = cdc.instance(name[len(_ALL) :])
     if instance is None:
         return None
     if len(arguments) != 3:
@@ -116,12 +121,12 @@ def change_function(
             shown = f"fn_cdc_get_{kind}_changes_{instance.capture_instance}"
         raise SqlError.of(229, "SELECT", shown, database.name, "cdc")
     low, high = (lsn_argument(value) for value in arguments[:2])
-    read = database.cdc.all_changes if kind == "all" else database.cdc.net_changes
+    read = cdc.all_changes if kind == "all" else cdc.net_changes
     batches: Iterable[pa.RecordBatch] = ()
     try:
         columns, batches = read(instance.capture_instance, low, high, arguments[2])
     except SqlError as error:
-        if late is None or error.number != 313 or not database.cdc.switches.columns_before_range_error:
+        if late is None or error.number != 313 or not cdc.switches.columns_before_range_error:
             raise
         late.append(error)
         columns = all_columns(instance) if kind == "all" else net_columns(instance)

@@ -67,13 +67,14 @@ def _getdate(moment: datetime.datetime) -> Expr:
 
 
 def _clock(env: Environment, name: str) -> Expr:
-    now, offset = env.instance.clock(), env.instance.utc_offset
-    utc = now - datetime.timedelta(minutes=offset)
+    zoned = env.instance.clock.now()
+    now, utc = zoned.replace(tzinfo=None), zoned.astimezone(datetime.UTC).replace(tzinfo=None)
     if name == "getdate":
         return _getdate(now)
     if name == "getutcdate":
         return _getdate(utc)
     if name == "sysdatetimeoffset":
+        offset = (zoned.utcoffset() or datetime.timedelta()) // datetime.timedelta(minutes=1)
         return constant((_ticks(utc), offset), SqlType("datetimeoffset", 0, 0, 7))
     return constant(_ticks(now if name == "sysdatetime" else utc), SqlType("datetime2", 0, 0, 7))
 
@@ -295,5 +296,5 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "error_procedure": _caught("procedure", _NAME),
     "app_name": lambda env, arguments: constant(env.info.login.app_name, _NAME),
     "host_name": lambda env, arguments: constant(env.info.login.host_name, _NAME),
-    "current_timezone_id": lambda env, arguments: constant("UTC" if env.instance.utc_offset == 0 else None, _NAME),
+    "current_timezone_id": lambda env, arguments: constant(env.instance.clock.zone_id, _NAME),
 }

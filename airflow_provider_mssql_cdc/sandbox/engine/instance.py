@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
@@ -110,9 +111,7 @@ class Instance:
     """Everything that sessions share.
 
     :param user: the sysadmin login
-    :param clock: the server's local time, naive
     :param version: a key of ``VERSIONS``
-    :param utc_offset: of the local time, in minutes
     :param harshness: a kind server's if None
     :param clock_rate: seconds of the clock in one second, which counts for all that waits
     :ivar piece_rows: how many rows a reader with locks reads at one moment
@@ -123,17 +122,16 @@ class Instance:
         self,
         user: str,
         password: str,
-        clock: Callable[[], datetime.datetime],
+        clock: Clock,
         capture_interval: float | None,
         version: str = "2022",
-        utc_offset: int = 0,
         harshness: Harshness | None = None,
         clock_rate: float = 1.0,
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
         if version not in VERSIONS:
             raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
-        self.clock, self.utc_offset, self.version = clock, utc_offset, VERSIONS[version]
+        self.clock, self.version = clock, VERSIONS[version]
         self.harshness = Harshness() if harshness is None else harshness
         self.storage = Storage(clock, self.version.switches, self.harshness, clock_rate)
         self.agent = Agent(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
@@ -67,6 +68,7 @@ class OpenTransaction:
     :param frozen: it sees every database as it was when it first read
     :param seen: by the names of databases in DuckDB, the version that DuckDB's transaction sees of them
     :param registered: what was made readable in DuckDB's transaction, which loses it when it is rolled back
+    :param past: of each database what has no versions in DuckDB, as it was when the transaction was frozen
     :param committing: whether it keeps others from committing
     :param read: databases in which it keeps what it read locked
     """
@@ -84,6 +86,7 @@ class OpenTransaction:
     frozen: bool = False
     seen: dict[str, int] = field(default_factory=dict)
     registered: dict[str, pa.Table] = field(default_factory=dict)
+    past: dict[Database, tuple[Catalog, ChangeReader]] = field(default_factory=dict)
     committing: bool = False
     read: set[Database] = field(default_factory=set)
 
@@ -131,11 +134,40 @@ class TransactionManager:
         if transaction.database is not None:
             self.enter(transaction.database)
         transaction.frozen = True
+        # before DuckDB's: rows may be newer than what is captured of them, as ever
+        transaction.past = {d: (d.catalog, d.cdc.frozen()) for d in self.storage.databases.values()}
         if not transaction.in_duckdb:
             transaction.seen = {d.duck: d.version for d in self.storage.databases.values()}
             self._begin_duckdb()
             # DuckDB takes a database's snapshot when a transaction first touches it; this touches all
             self.connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall()
+
+    def changes(self, database: Database) -> ChangeReader | None:
+        """What a frozen transaction reads of a database's CDC; None where it reads what is there now.
+
+        :raises SqlError: 3961 where CDC came or went since
+        """
+        self.check_metadata(database, "cdc")
+        found = None if self.open is None else self.open.past.get(database)
+        return None if found is None else found[1]
+
+    def check_metadata(self, database: Database, schema: str, name: str = "") -> None:
+        """Refuse to read, out of the past, what another transaction has made, changed or dropped since.
+
+        Metadata have no versions (docs: error 3961).
+
+        :param name: of the table; in schema cdc of the capture instance, '' for the tables of all instances
+        :raises SqlError: 3961
+        """
+        past = None if self.open is None else self.open.past.get(database)
+        if past is None:
+            return
+        if schema.casefold() == "cdc":
+            same = database.cdc.has_metadata_of(past[1], name)
+        else:
+            same = past[0].find(schema, name) is database.catalog.find(schema, name)
+        if not same:
+            raise SqlError.of(3961, database.name)
 
     def keep_locked(self, database: Database) -> None:
         """Let nobody take away what this transaction has read of a database, until it ends."""

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
@@ -92,6 +93,7 @@ class Environment:
         self._sizes: dict[str, int] = {}  # rows of what is registered for the statement
         self._later: dict[str, Callable[[], pa.Table]] = {}
         self._views: dict[tuple[str, str, str], Relation] = {}
+        self._changes: dict[Database, ChangeReader] = {}
         self._empty: dict[pa.Schema, str] = {}
         self._batches: list[pa.RecordBatchReader] = []
         self._mixing: int | None = None
@@ -270,6 +272,7 @@ class Environment:
         self.manager.wait_for_ddl(
             database, lambda catalog: catalog.find(schema, parts[2]) is not database.catalog.find(schema, parts[2])
         )
+        self.manager.check_metadata(database, schema, parts[2])
         entry = self.catalog(database).find(schema, parts[2])
         if entry is not None:
             if not self.permitted(database, right, entry.table.schema, entry.table.name):
@@ -394,6 +397,24 @@ class Environment:
         finally:
             self.manager.unregister(name)
 
+    def changes(self, database: Database) -> ChangeReader:
+        """What this statement reads of a database's CDC: all of one moment where it reads by row versions.
+
+        :raises SqlError: 3952; 3961 where a snapshot is older than CDC's own tables
+        """
+        self._see_snapshot(database)
+        found = self.manager.changes(database)
+        if found is not None:
+            return found
+        by_versions = self.isolation is IsolationLevel.SNAPSHOT or (
+            self.isolation is IsolationLevel.READ_COMMITTED and database.read_committed_snapshot
+        )
+        if not by_versions:
+            return database.cdc
+        if database not in self._changes:
+            self._changes[database] = database.cdc.frozen()
+        return self._changes[database]
+
     def _see_snapshot(self, database: Database) -> None:
         allowed = database.snapshot_isolation or database.name in SYSTEM_DATABASES
         if self.isolation is IsolationLevel.SNAPSHOT and not allowed:
@@ -445,6 +466,7 @@ class Environment:
         self._sizes.clear()
         self._later.clear()
         self._views.clear()
+        self._changes.clear()
         self._mixing = None
 
     # Writing

@@ -38,7 +38,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions, u
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 # errors that end the batch; those above severity 16 end the connection, which the sandbox never does
-_ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 8114, 8169})
+_ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 3961, 8114, 8169})
 _ABORT_BATCH = _ABORT_TRANSACTION | {
     102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 313, 1007, 1087, 3617, 3930, 3931, 4104, 4121, 10704,
 }  # fmt: skip

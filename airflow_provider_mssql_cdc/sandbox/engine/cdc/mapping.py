@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import LSN_BYTES, ZERO_LSN
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import columns
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import TimeToLsn
 
 _AFTER_ALL = b"\xff" * (LSN_BYTES + 1)
 _MOST_PARTS = 64
@@ -48,20 +50,26 @@ class LsnTimeMapping:
     """The rows of cdc.lsn_time_mapping, in LSN order, searchable by time. Not thread-safe."""
 
     def __init__(self) -> None:
+        # Only ever added to, so that those who see fewer rows share them.
         self._rows: list[MappingRow]
+        self._size: int
         # The clock may be set back, so the order of times is kept apart; ties in LSN order.
         self._by_time: list[tuple[datetime.datetime, bytes]]
         self._table: pa.Table
         self._replace([])
 
+    def frozen(self) -> LsnTimeMapping:
+        """These rows as they are now, whatever comes to them or goes; to be read only, and under the same lock."""
+        return copy.copy(self)
+
     def rows(self) -> tuple[MappingRow, ...]:
         """All rows, in LSN order."""
-        return tuple(self._rows)
+        return tuple(self._rows[: self._size])
 
     @property
     def newest(self) -> MappingRow | None:
         """The row with the highest LSN."""
-        return self._rows[-1] if self._rows else None
+        return self._rows[self._size - 1] if self._size else None
 
     @property
     def last_time(self) -> datetime.datetime | None:
@@ -72,6 +80,7 @@ class LsnTimeMapping:
         """Add rows, in LSN order, above those that are here."""
         for row in rows:
             self._rows.append(row)
+            self._size += 1
             insort(self._by_time, (row.tran_end_time, row.start_lsn))
 
     def precede(self, rows: Iterable[MappingRow]) -> None:
@@ -85,15 +94,15 @@ class LsnTimeMapping:
             self._replace(self._rows[cut:])
 
     def _replace(self, rows: list[MappingRow]) -> None:
-        self._rows = rows
+        self._rows, self._size = rows, len(rows)
         self._by_time = sorted((row.tran_end_time, row.start_lsn) for row in rows)
         # not empty_table: with that, pyarrow imports pandas where it is installed, which takes longer than all else
         self._table = pa.Table.from_batches([], _SCHEMA)
 
     def time_of(self, lsn: bytes) -> datetime.datetime | None:
         """tran_end_time of an LSN; None where it has no row."""
-        index = bisect_left(self._rows, lsn, key=lambda row: row.start_lsn)
-        if index < len(self._rows) and self._rows[index].start_lsn == lsn:
+        index = bisect_left(self._rows, lsn, hi=self._size, key=lambda row: row.start_lsn)
+        if index < self._size and self._rows[index].start_lsn == lsn:
             return self._rows[index].tran_end_time
         return None
 
@@ -101,27 +110,45 @@ class LsnTimeMapping:
         """The smallest LSN among the rows with a commit time; there is one."""
         return self._by_time[bisect_left(self._by_time, (time, b""))][1]
 
-    def find(self, operator: str, time: datetime.datetime) -> bytes | None:
-        """sys.fn_cdc_map_time_to_lsn: the LSN whose commit time is nearest to a time, on the side the operator names.
+    def find(self, operator: str, time: datetime.datetime, takes: TimeToLsn = "nearest") -> bytes | None:
+        """sys.fn_cdc_map_time_to_lsn: an LSN whose commit time lies on the side of a time that the operator names.
 
-        Of equal times, 'largest' takes the largest LSN and 'smallest' the smallest; an unknown operator gives None.
+        An unknown operator gives None.
+
+        :param takes: which of them; see ``Switches.time_to_lsn_takes``
         """
         match operator.strip().lower():
             case "largest less than":
-                index = bisect_left(self._by_time, (time, b"")) - 1
+                index, step = bisect_left(self._by_time, (time, b"")) - 1, -1
             case "largest less than or equal":
-                index = bisect_right(self._by_time, (time, _AFTER_ALL)) - 1
+                index, step = bisect_right(self._by_time, (time, _AFTER_ALL)) - 1, -1
             case "smallest greater than":
-                index = bisect_right(self._by_time, (time, _AFTER_ALL))
+                index, step = bisect_right(self._by_time, (time, _AFTER_ALL)), 1
             case "smallest greater than or equal":
-                index = bisect_left(self._by_time, (time, b""))
+                index, step = bisect_left(self._by_time, (time, b"")), 1
             case _:
                 return None
-        return self._by_time[index][1] if 0 <= index < len(self._by_time) else None
+        newest = self.newest
+        if newest is None:
+            return None
+        # what came since these rows were frozen is left out
+        found = (each for each in self._from(index, step) if each[1] <= newest.start_lsn)
+        if takes == "extreme":
+            lsns = (lsn for _, lsn in found)
+            return max(lsns, default=None) if step < 0 else min(lsns, default=None)
+        nearest = next(found, None)
+        if nearest is None:
+            return None
+        return self.first_of_time(nearest[0]) if takes == "first" else nearest[1]
+
+    def _from(self, index: int, step: int) -> Iterator[tuple[datetime.datetime, bytes]]:
+        while 0 <= index < len(self._by_time):
+            yield self._by_time[index]
+            index += step
 
     def table(self) -> pa.Table:
         """All rows, in LSN order."""
-        fresh = self._rows[self._table.num_rows :]
+        fresh = self._rows[self._table.num_rows : self._size]
         if fresh:
             arrays = [
                 pa.array(values, field.type) for values, field in zip(zip(*fresh, strict=True), _SCHEMA, strict=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -27,6 +29,29 @@ _METADATA = {
 
 class ChangeReader(CdcState):
     """The reading side of ``CdcDatabase``."""
+
+    def frozen(self) -> ChangeReader:
+        """All that clients read here as it is now, for as long as they keep it; it costs the same however many rows."""
+        with self._lock:
+            kept = copy.copy(self)
+            kept._instances = {key: replace(each) for key, each in self._instances.items()}
+            kept._mapping = self._mapping.frozen()
+            return kept
+
+    def has_metadata_of(self, then: ChangeReader, capture_instance: str | None = None) -> bool:
+        """Whether DDL has left what is read as it was.
+
+        :param then: what was frozen here
+        :param capture_instance: whose change table and functions are meant; None for the tables that each database has
+        """
+        with self._lock:
+            # whatever takes CDC away begins with a new list of scans when it comes back
+            if self.enabled != then.enabled or self._scans is not then._scans:
+                return False
+            before, after = then.instance(capture_instance), self.instance(capture_instance)
+            if before is None or after is None:
+                return before is after
+            return (before.change_table_object_id, before.columns) == (after.change_table_object_id, after.columns)
 
     # Functions
 
@@ -64,7 +89,11 @@ class ChangeReader(CdcState):
         """sys.fn_cdc_map_time_to_lsn; NULL where there is no such row, and for an unknown operator."""
         with self._lock:
             self._require_object("lsn_time_mapping")
-            return None if op is None or t is None else self._mapping.find(op, to_datetime(t))
+            return (
+                None
+                if op is None or t is None
+                else self._mapping.find(op, to_datetime(t), self.switches.time_to_lsn_takes)
+            )
 
     def increment_lsn(self, position: bytes | None) -> bytes | None:
         """sys.fn_cdc_increment_lsn"""

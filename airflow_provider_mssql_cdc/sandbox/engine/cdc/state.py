@@ -112,6 +112,7 @@ class CdcState:
         self._clock, self._new_object_id = clock, new_object_id
         self._enabled_at = clock()
         self._reader_session = 0
+        self._last_end_time: datetime.datetime | None = None
         self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
         self._log = Log()
         self._clear()

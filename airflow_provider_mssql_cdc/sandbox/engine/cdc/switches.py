@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from typing import Literal
+
+TimeToLsn = Literal["nearest", "first", "extreme"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,10 @@ class Switches:
     :param default_scan_maxscans: @maxscans of sp_cdc_scan; 10, or 100 on 2025
     :param default_threshold: @threshold of a new cleanup job; 5000, or 4999 on 2025
     :param clr_enabled: server option ``clr enabled``; without it the net function has no update masks
+    :param time_to_lsn_takes: what sys.fn_cdc_map_time_to_lsn takes of the rows on the side of a time that its operator
+        names. ``nearest``: the one of the nearest time; of equal times the largest LSN for 'largest', the smallest for
+        'smallest'. ``first``: the one of the nearest time, and of equal times the smallest LSN. ``extreme``: the
+        largest LSN of them all for 'largest', the smallest for 'smallest': another one where the clock went back
     :param dummy_tran_id: tran_id of dummy rows: some zero bytes, of which SQL Server's comparison sees no number
     :param dummy_interval: how long an idle database keeps its last mapping row before the capture adds a dummy one
     """
@@ -59,5 +66,6 @@ class Switches:
     default_scan_maxscans: int = 10
     default_threshold: int = 5000
     clr_enabled: bool = False
+    time_to_lsn_takes: TimeToLsn = "nearest"
     dummy_tran_id: bytes = b"\x00"
     dummy_interval: datetime.timedelta = datetime.timedelta(minutes=5)

@@ -17,6 +17,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.log import (
 )
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 
+_NEIGHBOURS = datetime.timedelta(seconds=1)
+
 
 class LogWriter(CdcState):
     """The writing side of ``CdcDatabase``."""
@@ -57,13 +59,23 @@ class LogWriter(CdcState):
             if not transaction.records:
                 self._log.commit()
                 return None
-            return lsn.encode(self._commit(transaction, self._clock()))
+            return lsn.encode(self._commit(transaction, self._end_time()))
+
+    def _end_time(self) -> datetime.datetime:
+        """The time of a commit: what the clock shows, or a little less, down to below that of the commit before."""
+        now, last = self._clock(), self._last_end_time
+        source = self.harshness.drawn(Point.CLOCK)
+        if source is not None and last is not None and abs(now - last) < _NEIGHBOURS:
+            earlier = min(now, last) - datetime.timedelta(milliseconds=source.choice((0, 0, 3, 7, 10)))
+            now = source.choice((now, earlier))
+        self._last_end_time = now
+        return now
 
     def _commit(self, transaction: Transaction, time: datetime.datetime) -> int:
         """Write a transaction to the log; the position of its commit."""
         overlap = self.harshness.drawn(Point.OVERLAP)
         records = tuple(LogRecord(each, position, seed=self._seed(each)) for each, position in transaction.records)
-        begin, begin_time = transaction.begin, transaction.begin_time
+        begin, begin_time = transaction.begin, min(transaction.begin_time, time)
         if overlap is not None:
             begin, begin_time, records = self._holes.filled(begin, begin_time, records, overlap)
             self._holes.leave(self._log, time, overlap)

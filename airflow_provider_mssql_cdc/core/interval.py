@@ -4,15 +4,58 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
+from airflow_provider_mssql_cdc.core.position import Lsn
 
 Edge = datetime.datetime | str | None
 """The start or end of an interval as it is given: text is ISO 8601."""
 
 
+SLIGHTLY = datetime.timedelta(seconds=10)
+"""By how much the times of commits may fall against the order of the log without a clock that was set back."""
+
 _FIRST_YEAR = 1753
 """Of ``datetime`` (docs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Where the log reaches a time of the server's clock.
+
+    Once there is such a place it stays, whatever the clock does later; and the place of a later time is not below it.
+    So intervals that follow each other have each commit once. What ``sys.fn_cdc_map_time_to_lsn`` takes instead is not
+    known where times do not follow the log.
+
+    :param lsn: the first of a commit at that time or later
+    :param before: the largest mapped LSN below it; None where none is known
+    :param back_to: the earliest time that a commit behind it has, where that is before the time again
+    """
+
+    lsn: Lsn
+    before: Lsn | None
+    back_to: datetime.datetime | None
+
+    def after(self, edge: datetime.datetime) -> Lsn:
+        """The position before it, at which one interval ends and the next one begins.
+
+        :param edge: the time, as the server's clock showed it
+        :raises IntervalError: if nothing is known of the time before, or the clock was set back over it: then commits
+            of both sides lie behind it
+        """
+        if self.before is None:
+            raise IntervalError(
+                f"nothing is known of the time before {edge} (server time): it is older than what CDC keeps.",
+                advice="Choose a later interval; the retention is that of the cleanup job (sys.sp_cdc_help_jobs).",
+            )
+        if self.back_to is not None and edge - self.back_to > SLIGHTLY:
+            raise IntervalError(
+                f"the server's clock went back over {edge}, to {self.back_to} or before: what was committed then comes "
+                f"behind commits of {edge} and later.",
+                advice="Choose an interval whose edges the clock has passed only once.",
+            )
+        return self.before
 
 
 def edges(interval: object) -> tuple[Edge, Edge]:

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.core.database import (
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcDisabledError, SqlServerError, TableNotFoundError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
+from airflow_provider_mssql_cdc.core.interval import Crossing
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, literal, parse_pattern
 from airflow_provider_mssql_cdc.core.patterns import matches as matches_name
@@ -334,16 +335,23 @@ class ReadingHook(ConnectedHook):
         return found if isinstance(found, datetime.datetime) else None
 
     def time_to_lsn(self, operator: TimeOperator, moment: datetime.datetime) -> Lsn | None:
-        """The LSN that stands in this relation to the time; None if there is none.
+        """The LSN that stands in this relation to the time, of ``sys.fn_cdc_map_time_to_lsn``; None if there is none.
+
+        Which it takes is not known where the clock went back, or commits have the same time.
 
         :param moment: in the server's local time, compared as ``datetime``, which counts in 1/300 s
         :raises ValueError: for a time with a zone
         """
-        if moment.tzinfo is not None:
-            raise ValueError("the server maps its own local times; give one without a zone")
-        # datetime takes three digits of a second; milliseconds keep "less than" on the right side of a moment.
-        text = moment.isoformat(timespec="milliseconds")
-        return lsn(self.query(statements.TIME_TO_LSN, (operator.value, text))[0][0])
+        return lsn(self.query(statements.TIME_TO_LSN, (operator.value, _datetime(moment)))[0][0])
+
+    def crossing(self, moment: datetime.datetime) -> Crossing | None:
+        """Where the log reaches a time; None until it does.
+
+        :param moment: in the server's local time, compared as ``datetime``
+        """
+        ((at, before, back_to),) = self.query(statements.CROSSING, (_datetime(moment),) * 2)
+        found = lsn(at)
+        return None if found is None else Crossing(found, lsn(before), back_to)
 
     def witness(self, position: Lsn) -> Witness | None:
         """The largest mapped LSN at or below the position, with its time."""
@@ -358,3 +366,10 @@ class ReadingHook(ConnectedHook):
         """The first captured transactions of (after, upto], in LSN order, without the dummy ones."""
         rows = self.query(statements.TRANSACTIONS, (limit, bytearray(after.value), bytearray(upto.value)))
         return [Transaction(Lsn(bytes(at)), begin, end, bytes(number)) for at, begin, end, number in rows]
+
+
+def _datetime(moment: datetime.datetime) -> str:
+    if moment.tzinfo is not None:
+        raise ValueError("the server maps its own local times; give one without a zone")
+    # datetime takes three digits of a second; milliseconds keep "less than" on the right side of a moment.
+    return moment.isoformat(timespec="milliseconds")

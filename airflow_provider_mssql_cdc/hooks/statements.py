@@ -132,6 +132,13 @@ INCREMENT = "SELECT sys.fn_cdc_increment_lsn(%s)"
 DECREMENT = "SELECT sys.fn_cdc_decrement_lsn(%s)"
 LSN_TO_TIME = "SELECT sys.fn_cdc_map_lsn_to_time(%s)"
 TIME_TO_LSN = "SELECT sys.fn_cdc_map_time_to_lsn(%s, CAST(%s AS datetime))"
+# Each edge of an interval is one place in the log, which does not move: not so what fn_cdc_map_time_to_lsn finds once
+# the clock has gone back.
+CROSSING = """
+SELECT c.lsn,
+  (SELECT MAX(start_lsn) FROM cdc.lsn_time_mapping WHERE start_lsn < c.lsn),
+  (SELECT MIN(tran_end_time) FROM cdc.lsn_time_mapping WHERE start_lsn > c.lsn AND tran_end_time < CAST(%s AS datetime))
+FROM (SELECT MIN(start_lsn) AS lsn FROM cdc.lsn_time_mapping WHERE tran_end_time >= CAST(%s AS datetime)) AS c"""
 WITNESS = """
 SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping WHERE start_lsn <= %s ORDER BY start_lsn DESC"""
 TRANSACTIONS = """

@@ -9,7 +9,7 @@ import logging
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
-from airflow_provider_mssql_cdc.core.database import DatabaseStatus, TimeOperator
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     FeedError,
     GapError,
@@ -61,7 +61,7 @@ def plan_replay(
     start, end = check_interval(*interval)
     source = CdcSource(hook)
     status, plan, feeds = look(hook, store, request, (source,))
-    after, upto = _resolve(hook, status, start, end, timezone)
+    after, upto = interval_positions(hook, status, start, end, timezone)
     first = hook.transactions_between(after, upto, limit=1)
     if not first:
         log.info("no transaction was committed from %s to %s", start, end)
@@ -106,9 +106,17 @@ def plan_replay(
     return plan
 
 
-def _resolve(
+def interval_positions(
     hook: MsSqlCdcHook, status: DatabaseStatus, start: datetime.datetime, end: datetime.datetime, timezone: str | None
 ) -> tuple[Lsn, Lsn]:
+    """The window (after, upto] of an interval [start, end); of intervals that follow each other, one has a commit.
+
+    A commit belongs to the interval in which the log reached its time first. Where the clock falls slightly, by no more
+    than ``SLIGHTLY``, that may be the next one.
+
+    :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
+    :raises IntervalError: if an edge has no place in the log, or more than one
+    """
     zone = timezone or hook.server_timezone()
     if zone is None or (timezone is None and zone != "UTC"):
         raise IntervalError(
@@ -116,19 +124,13 @@ def _resolve(
             advice='Name its IANA zone: server_timezone="Europe/Berlin", for instance.',
         )
     low, high = server_time(start, zone), server_time(end, zone)
-    if status.max_lsn_time is None or status.max_lsn_time < high:
+    last, first = hook.crossing(high), hook.crossing(low)
+    if last is None or first is None:
         raise IntervalNotReachedError(
             f"the capture has reached {status.max_lsn_time}, not yet the interval's end {high} (server time).",
             advice=hook.agent_health().detail,
         )
-    after = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, low)
-    upto = hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, high)
-    if after is None or upto is None:
-        raise IntervalError(
-            f"nothing is known of the time before {low} (server time): it is older than what CDC keeps.",
-            advice="Choose a later interval; the retention is that of the cleanup job (sys.sp_cdc_help_jobs).",
-        )
-    return after, upto
+    return first.after(low), last.after(high)
 
 
 def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request: Request) -> TableSpec | None:

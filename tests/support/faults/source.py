@@ -17,11 +17,11 @@ from airflow_provider_mssql_cdc.core.database import (
     Matches,
     SourceTable,
     Survey,
-    TimeOperator,
     Transaction,
 )
 from airflow_provider_mssql_cdc.core.exceptions import CdcPermissionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.interval import Crossing
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
@@ -298,11 +298,11 @@ class Hook:
     def agent_health(self) -> Any:
         return SimpleNamespace(detail="It runs.")
 
-    def time_to_lsn(self, operator: TimeOperator, moment: datetime.datetime) -> Lsn | None:
-        assert operator is TimeOperator.LARGEST_LESS_THAN
+    def crossing(self, moment: datetime.datetime) -> Crossing | None:
         source = self._source
-        found = [p for p in source.mapped() if source.commits[p][0] < moment]
-        return lsn(found[-1]) if found else None
+        at = next((p for p in source.mapped() if source.commits[p][0] >= moment), None)
+        before = [p for p in source.mapped() if at is not None and p < at]
+        return None if at is None else Crossing(lsn(at), lsn(before[-1]) if before else None, None)
 
     def transactions_between(self, after: Lsn, upto: Lsn, limit: int) -> list[Transaction]:
         found = [p for p in self._source.mapped() if number(after) < p <= number(upto)]

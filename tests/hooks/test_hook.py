@@ -68,7 +68,8 @@ def test_status(shop: Source) -> None:
         assert hook.retention_minutes() == 4320
         assert hook.max_text_repl_size() == status.max_text_repl_size
     ((low, high, last),) = shop.sql(
-        "SELECT MIN(start_lsn), MAX(start_lsn), MAX(tran_end_time) FROM cdc.lsn_time_mapping"
+        "SELECT low, high, tran_end_time FROM cdc.lsn_time_mapping JOIN (SELECT MIN(start_lsn) AS low,"
+        " MAX(start_lsn) AS high FROM cdc.lsn_time_mapping) AS ends ON high = start_lsn"
     )
     ((name, collation, version, edition, engine, text_size),) = shop.sql(
         "SELECT d.name, d.collation_name, CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,22 @@ def without(events: list[tuple], column: str) -> list[tuple]:
     ]
 
 
+def deletes_first(events: list[tuple]) -> list[tuple]:
+    """The events with the delete of a key update before its insert.
+
+    The generated functions hide ``__$command_id``, so that who reads them goes by ``__$seqval`` (KB3030352).
+    """
+
+    def values(image: dict) -> dict:
+        return {name: value for name, value in image.items() if name not in ("id", "b")}
+
+    ordered = [*events]
+    for place, ((op, _, after), (next_op, before, _)) in enumerate(itertools.pairwise(events)):
+        if (op, next_op) == ("c", "d") and values(after) == values(before):
+            ordered[place : place + 2] = [events[place + 1], events[place]]
+    return ordered
+
+
 def snapshot(events: list[Event], table: str) -> list[dict]:
     """The copied rows by key: Debezium asks for no order."""
     return sorted((e.after for e in events if e.table == table and e.op == "r"), key=lambda row: row.get("id", 0))
@@ -95,8 +112,9 @@ def test_snapshot_and_streaming(jvm: JavaGateway, server: Sandbox, tmp_path: Pat
             "DELETE FROM dbo.customers WHERE id IN (3, 4)"
         )
         found = debezium.wait_for(lambda events: len(changes(events, "dbo.customers")) >= 7)
+    read = deletes_first if mode == "function" else list
     # An unchanged LOB may be missing in the images of an update (docs: cdc.<instance>_CT).
-    assert without(changes(found, "dbo.customers"), "note") == without(
+    assert read(without(changes(found, "dbo.customers"), "note")) == without(
         [
             ("c", None, customer(3, "three", "3.2500")),
             ("c", None, customer(4, "four", None)),
@@ -108,7 +126,7 @@ def test_snapshot_and_streaming(jvm: JavaGateway, server: Sandbox, tmp_path: Pat
         ],
         "note",
     )
-    assert changes(found, "dbo.lines") == [
+    assert read(changes(found, "dbo.lines")) == [
         ("u", {"a": 1, "b": "x", "n": 10}, {"a": 1, "b": "x", "n": 11}),
         ("d", {"a": 1, "b": "x", "n": 11}, None),
         ("c", None, {"a": 1, "b": "y", "n": 11}),

@@ -282,6 +282,77 @@ def test_columns_that_no_order_by_may_name(kind: Sandbox, harsh: Sandbox, sql: s
     assert all([row[0] for row in rows_of(harsh, sql)] == expected for _ in range(8))
 
 
+def test_single_statements_overlap_in_the_log() -> None:
+    begun = "SELECT start_lsn, tran_begin_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn"
+    rows = "SELECT [__$start_lsn] AS lsn, [__$seqval] AS seqval, id FROM cdc.dbo_t_CT ORDER BY lsn, [__$command_id]"
+    found = []
+    for points in ([], [Point.OVERLAP]):
+        with Sandbox(agent_running=False, harsh=points, seed=7) as server:
+            filled(server)
+            for i in range(20):
+                server.execute(f"INSERT INTO dbo.t VALUES ({1000 + 2 * i}, 0, 'x'), ({1001 + 2 * i}, 0, 'x')")
+            server.step()
+            changes, mapping = rows_of(server, rows), rows_of(server, begun)
+        assert [number for _, _, number in changes] == [*range(ROWS), *range(1000, 1040)]
+        assert all(seqval < lsn for lsn, seqval, _ in changes)  # type: ignore[operator]
+        commits = [lsn for lsn, _ in mapping]
+        before = [
+            sum(low < commit < lsn for commit in commits)  # type: ignore[operator]
+            for low, lsn in [*((seqval, lsn) for lsn, seqval, _ in changes), *((begin, lsn) for lsn, begin in mapping)]
+        ]
+        found.append(max(before))
+    assert found[0] == 0
+    assert found[1] > 0
+
+
+def test_the_insert_of_a_key_update_may_lie_before_its_delete() -> None:
+    sql = "SELECT [__$operation] AS o FROM cdc.dbo_t_CT WHERE id >= 1000 ORDER BY [__$start_lsn], {}, [__$operation]"
+    by_seqval = set()
+    with Sandbox(agent_running=False, harsh=[Point.SEQVAL], seed=7) as server:
+        filled(server)
+        server.execute("INSERT INTO dbo.t VALUES (1000, 0, 'x')")
+        for i in range(1000, 1020):
+            server.execute(f"UPDATE dbo.t SET id = {i + 1} WHERE id = {i}")
+            server.step()
+        operations = [operation for (operation,) in rows_of(server, sql.format("[__$command_id], [__$seqval]"))]
+        assert operations == [2] + [1, 2] * 20
+        operations = [operation for (operation,) in rows_of(server, sql.format("[__$seqval]"))][1:]
+        by_seqval = {tuple(operations[i : i + 2]) for i in range(0, 40, 2)}
+    assert by_seqval == {(1, 2), (2, 1)}
+
+
+def test_the_cleanup_job_may_be_at_work_when_who_started_it_goes_on() -> None:
+    clock = [datetime.datetime(2026, 1, 1, 12)]
+    looked = "SELECT (SELECT COUNT(*) FROM cdc.dbo_t_CT) AS rows, (SELECT COUNT(*) FROM cdc.lsn_time_mapping) AS mapped"
+    marks = (
+        "SELECT COUNT(*) AS n FROM cdc.change_tables WHERE start_lsn IN (SELECT start_lsn FROM cdc.lsn_time_mapping)"
+    )
+    with Sandbox(harsh=[Point.CLEANUP], seed=6, clock=lambda: clock[0]) as server:
+        server.capture.hold()
+        filled(server)
+        for number in (1000, 1001):
+            clock[0] += datetime.timedelta(days=9)
+            server.execute(f"INSERT INTO dbo.t VALUES ({number}, 0, 'x')")
+            server.step()
+        # the mark alone, then the rows below it, then the mapping
+        states = [(ROWS + 2, 7), (2, 7), (2, 2)]
+        kept, found = server.backup(), set()
+        for draws in range(8):
+            server.restore(None, kept)
+            server.harshness.begin(str(draws))
+            assert rows_of(server, looked) == states[:1]
+            seen = []
+            for _ in range(12):
+                server.execute("EXEC sys.sp_cdc_start_job 'cleanup'")
+                assert rows_of(server, marks) == [(1,)]
+                seen += rows_of(server, looked)
+            assert seen == sorted(seen, key=states.index)
+            assert seen[-1] == states[-1]
+            found.add(tuple(dict.fromkeys(seen)))
+    assert len(found) > 2
+    assert {state for states_seen in found for state in states_seen} == {*states}
+
+
 @pytest.mark.mssql_sandbox(harsh=True, seed=7)
 def test_a_marker_makes_the_fixture_harsh(mssql_sandbox: Sandbox) -> None:  # noqa: F811
     assert mssql_sandbox.harshness.seed == 7

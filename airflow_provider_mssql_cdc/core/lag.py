@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import functools
-import zoneinfo
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.database import AgentHealth, DatabaseStatus, Running
+from airflow_provider_mssql_cdc.core.zones import zones
 
 MAX_LAG = datetime.timedelta(minutes=30)
 """How old the newest sign of the capture may be by default: idle, it maps an LSN about every five minutes."""
@@ -97,15 +96,9 @@ def _is_within(then: datetime.datetime, status: DatabaseStatus, limit: datetime.
     now = (status.server_time - offset).replace(tzinfo=datetime.UTC)
     return any(
         now - then.replace(tzinfo=zone).astimezone(datetime.UTC) <= limit
-        for zone in _zones()
+        for zone in zones()
         if now.astimezone(zone).utcoffset() == offset
     )
-
-
-@functools.cache
-def _zones() -> tuple[zoneinfo.ZoneInfo, ...]:
-    """All zones of the world; none where this machine does not know them, where ages are then as they look."""
-    return tuple(zoneinfo.ZoneInfo(name) for name in sorted(zoneinfo.available_timezones()))
 
 
 def _minute(time: datetime.datetime) -> str:

@@ -1,4 +1,4 @@
-"""Intervals of the server's clock, over commits whose times do not follow their LSNs: each commit once, or refused."""
+"""Loads beside a clock that goes back: each commit is in one interval or refused; copies end behind all they saw."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.replay import interval_positions
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_progress
 from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 
@@ -161,3 +163,46 @@ def test_whatever_the_clock_does_each_commit_is_in_one_interval_at_most(utc: Pla
         start, end = (edge.replace(tzinfo=None) for edge in edges[number : number + 2])
         first, last = (next(lsn for lsn, time in rows if time >= edge) for edge in (start, end))
         assert window == [lsn for lsn, _ in rows if first <= lsn < last]
+
+
+class PlainJdbc:
+    """What a load asks of its source over JDBC, without Spark."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def rows(self, query: str, schema: str) -> list[dict[str, Any]]:
+        names = [column.split()[0] for column in schema.split(", ")]
+        return [dict(zip(names, row, strict=True)) for row in self._source.sql(query)]
+
+    rows_if_allowed = rows
+
+
+def test_a_copy_that_ends_in_the_repeated_hour_is_not_ended_by_a_commit_of_its_first_pass(berlin: Place) -> None:
+    """The capture is an hour behind; then it maps a commit of 02:58, which looks later than the copy's end at 02:30."""
+    jdbc: Any = PlainJdbc(berlin.source)
+
+    def commit(minutes: float) -> None:
+        berlin.server.set_time(MIDNIGHT + minutes * MINUTE)
+        berlin.source.sql("INSERT INTO dbo.t (v) VALUES (1)")
+
+    def seen(minutes: float) -> CaptureProgress:
+        berlin.server.set_time(MIDNIGHT + minutes * MINUTE)
+        return dataclasses.replace(read_progress(jdbc), empty_scans=None)
+
+    berlin.commits(MIDNIGHT, MIDNIGHT + 60 * MINUTE)
+    for minutes in (178, 200, 230):  # 02:58, and then 02:20 and 02:50
+        commit(minutes)
+    begin, end = seen(205), seen(210)
+    assert (begin.utc_offset_minutes, end.now) == (60, datetime.datetime(2026, 10, 25, 2, 30))
+    copy = CopyEnd(begin, end, 300)
+    berlin.source.sql("EXEC sys.sp_cdc_scan @maxtrans = 1, @maxscans = 1")
+    mapped = seen(239)
+    assert mapped.max_time == mapped.latest == datetime.datetime(2026, 10, 25, 2, 58)
+    assert not copy.is_passed(mapped)
+    berlin.source.scan()
+    assert not copy.is_passed(seen(239.5))
+    commit(272)
+    berlin.source.scan()
+    assert copy.is_passed(seen(273))
+    assert not copy.is_doubted

@@ -1,6 +1,5 @@
-"""The copy's key ranges and the end of the copy, without Spark."""
+"""The copy's key ranges, without Spark."""
 
-import datetime
 import random
 import re
 import sqlite3
@@ -9,9 +8,6 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.copying import key_bound, range_clauses
-from airflow_provider_mssql_cdc.spark.sources.cdc.capture import has_passed
-from airflow_provider_mssql_cdc.spark.sources.cdc.state import CaptureProgress
-from tests.support.spark.model import lsn
 
 VALUES = ["", "a", "A", "ä", "b", "B", "c", "é", "z", "Z", "-a", "a-b", "ab", None, "O'Hara", "ж", "日"]
 
@@ -73,35 +69,3 @@ def test_keys_of_other_types_are_copied_by_one_connection(type_):
 def test_a_collation_that_is_no_name_is_not_written_into_a_statement(type_):
     _, value = key_bound(Column(1, 1, "k", type_, length=20, collation="x'; DROP TABLE t"))
     assert not re.search("DROP", value)
-
-
-END = datetime.datetime(2026, 10, 25, 2, 30)
-"""The copy's end, by the server's clock."""
-
-
-def progress(newest, seconds=0, empty_scans=None):
-    """The capture's progress, with the newest commit that many seconds after the copy's end."""
-    return CaptureProgress(
-        END, None if newest is None else lsn(newest), END + datetime.timedelta(seconds=seconds), empty_scans
-    )
-
-
-@pytest.mark.parametrize(
-    ("end", "now", "passed"),
-    [
-        pytest.param(progress(10, -5), progress(11, 0.003), True, id="a newer and later commit"),
-        pytest.param(progress(10, -5), progress(11, -0.003), False, id="a newer commit of before"),
-        pytest.param(progress(10, -5), progress(11, 0), False, id="a newer commit of the same moment"),
-        pytest.param(progress(10, 1800), progress(10, 1800), False, id="the clock was set back: nothing new"),
-        pytest.param(progress(10, 1800), progress(11, -1), False, id="the clock was set back: new, but of before"),
-        pytest.param(progress(10, 1800), progress(11, 1), True, id="the clock was set back: new and later"),
-        pytest.param(progress(None), progress(11, 1), True, id="the first commit of all"),
-        pytest.param(progress(10, -5, 7), progress(10, -5, 9), True, id="two more scans found nothing"),
-        pytest.param(progress(10, -5, 7), progress(10, -5, 8), False, id="one more scan found nothing"),
-        pytest.param(progress(10, -5, 7), progress(10, -5, 0), False, id="the server was started again"),
-        pytest.param(progress(10, -5, 7), progress(10, -5), False, id="scans are no longer shown"),
-        pytest.param(progress(10, -5), progress(10, -5, 9), False, id="scans were not shown"),
-    ],
-)
-def test_when_the_capture_has_passed_the_end_of_a_copy(end, now, passed):
-    assert has_passed(end, now) is passed

@@ -911,7 +911,7 @@ def test_a_first_load_whose_table_changes_meanwhile_stops(spark, origin, tmp_pat
         found = read_progress(jdbc)
         looks.append(found)
         # after the table was copied, while the first load waits for the capture
-        if len(looks) == 2:
+        if len(looks) == 3:
             origin.sql(statement)
         origin.scan()
         return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Row
 
@@ -12,6 +11,7 @@ from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.exceptions import InstanceChangedError, SchemaChangedError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import LogHistory
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, readable_from
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
@@ -23,22 +23,6 @@ _PARTS = (
     " precision INT, scale INT, is_nullable BOOLEAN, collation_name STRING, is_computed BOOLEAN,"
     " encryption_type INT"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureProgress:
-    """How far the capture is, by the server's own clock.
-
-    :param now: the server's local time
-    :param max_lsn: newest mapped LSN
-    :param max_time: its ``tran_end_time``
-    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them
-    """
-
-    now: datetime.datetime
-    max_lsn: Lsn | None
-    max_time: datetime.datetime | None
-    empty_scans: int | None
 
 
 def read_state(
@@ -120,16 +104,19 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
 def read_progress(jdbc: Jdbc) -> CaptureProgress:
     """How far the capture is."""
     row = jdbc.rows(
-        f"SELECT {_text_of('GETDATE()')} AS now, n.max_lsn, {_text_of('m.tran_end_time')} AS max_time"
-        " FROM (SELECT MAX(start_lsn) AS max_lsn FROM cdc.lsn_time_mapping) n"
+        f"SELECT {_text_of('GETDATE()')} AS now, DATEPART(TZOFFSET, SYSDATETIMEOFFSET()) AS utc_offset, n.max_lsn,"
+        f" {_text_of('m.tran_end_time')} AS max_time, {_text_of('n.latest')} AS latest"
+        " FROM (SELECT MAX(start_lsn) AS max_lsn, MAX(tran_end_time) AS latest FROM cdc.lsn_time_mapping) n"
         " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn",
-        "now STRING, max_lsn BINARY, max_time STRING",
+        "now STRING, utc_offset INT, max_lsn BINARY, max_time STRING, latest STRING",
     )[0]
     return CaptureProgress(
         _moment(row["now"]),
         _lsn(row["max_lsn"]),
         _moment(row["max_time"]) if row["max_time"] else None,
         _empty_scans(jdbc),
+        _moment(row["latest"]) if row["latest"] else None,
+        row["utc_offset"],
     )
 
 

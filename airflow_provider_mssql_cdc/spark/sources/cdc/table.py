@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from functools import reduce
 
@@ -11,6 +12,7 @@ from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
+from airflow_provider_mssql_cdc.core.passing import CopyEnd
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copying import Copy, copy_rows
@@ -98,6 +100,7 @@ class CapturedTable:
         """Copy the rows, and wait until the capture has passed the end of that."""
         before = self.state()
         low = copy_low(self._jdbc, self._feed, before.readable_from, self.low(before), timeout)
+        begun, begin = time.monotonic(), read_progress(self._jdbc)
         files = copy_rows(
             self._jdbc,
             self._table,
@@ -108,7 +111,8 @@ class CapturedTable:
             salt=self._salt,
         )
         end = read_progress(self._jdbc)
-        high, newest = captured_position(self._jdbc, self._feed, end, timeout)
+        copy_end = CopyEnd(begin, end, time.monotonic() - begun)
+        high, newest = captured_position(self._jdbc, self._feed, copy_end, timeout)
         # events up to the end would lack values
         check_columns(self._jdbc, self._table)
         seen = before.lineage.witnesses()

@@ -1,0 +1,83 @@
+"""Whether the capture has seen all that was committed before a copy ended."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.zones import may_be_repeated
+
+_SLIGHTLY = datetime.timedelta(seconds=2)
+"""By how much times of commits may fall against the order of the log while the clock goes on."""
+
+_REPEATED = datetime.timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """How far the capture is, by the server's own clock.
+
+    :param now: the server's local time
+    :param max_lsn: newest mapped LSN
+    :param max_time: its ``tran_end_time``
+    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them
+    :param latest: the largest ``tran_end_time`` of all
+    :param utc_offset_minutes: of the server's clock
+    """
+
+    now: datetime.datetime
+    max_lsn: Lsn | None
+    max_time: datetime.datetime | None
+    empty_scans: int | None
+    latest: datetime.datetime | None
+    utc_offset_minutes: int
+
+
+class CopyEnd:
+    """The end of a copy.
+
+    The capture has passed it when two more log scans found nothing: the second of them began after the end. Or when it
+    has mapped a new commit that is later, by the server's clock, than all that this showed before the end. The second
+    is worth as much as the clock: one that went back gives commits of before the end later times. So it counts for
+    nothing once a commit was seen to be later than the clock itself; a clock that goes back while the table is copied
+    is told by the time that has really gone by, and an hour that is repeated by the offset. A clock that was set back
+    before the copy, beside a capture that lags by more than that, leaves no trace where no scan is seen.
+
+    :param begin: what was seen before the copy
+    :param end: what was seen after it
+    :param elapsed: seconds between the two, by the clock of this machine
+    :ivar is_doubted: whether the server's clock was seen to have gone back
+    """
+
+    def __init__(self, begin: CaptureProgress, end: CaptureProgress, elapsed: float) -> None:
+        self._end = end
+        shown = max(end.now, begin.now + datetime.timedelta(seconds=elapsed))
+        if may_be_repeated(end.now, end.utc_offset_minutes):
+            shown += _REPEATED
+        self._shown = shown + _SLIGHTLY
+        self.is_doubted = _went_back(begin) or _went_back(end)
+
+    @property
+    def moment(self) -> datetime.datetime:
+        """The end, by the server's clock."""
+        return self._end.now
+
+    def is_passed(self, now: CaptureProgress) -> bool:
+        """Whether the capture has passed it. What was seen of the clock is kept for the next time.
+
+        :param now: what is seen now
+        """
+        end = self._end
+        if end.empty_scans is not None and now.empty_scans is not None and now.empty_scans >= end.empty_scans + 2:
+            return True
+        self.is_doubted = self.is_doubted or _went_back(now)
+        is_newer = now.max_lsn is not None and (end.max_lsn is None or now.max_lsn > end.max_lsn)
+        if self.is_doubted or not is_newer or now.max_time is None:
+            return False
+        is_last = now.latest is None or now.max_time >= now.latest - _SLIGHTLY
+        return is_last and now.max_time > self._shown
+
+
+def _went_back(seen: CaptureProgress) -> bool:
+    return seen.latest is not None and seen.latest > seen.now + _SLIGHTLY

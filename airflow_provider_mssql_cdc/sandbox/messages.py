@@ -170,7 +170,7 @@ MESSAGES: dict[int, str] = {
     8106: "Table '{}' does not have the identity property. Cannot perform SET operation.",
     8111: "Cannot define PRIMARY KEY constraint on nullable column in table '{}'.",
     8114: "Error converting data type nvarchar to int.",
-    8115: "Arithmetic overflow error converting expression to data type.",
+    8115: "Arithmetic overflow error converting {} to data type {}.",
     8116: "Argument data type {} is invalid for argument {} of {} function.",
     8117: "Operand data type {} is invalid for {} operator.",
     8120: (

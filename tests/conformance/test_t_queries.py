@@ -133,6 +133,10 @@ def shop(plain: Database) -> Database:
         pytest.param(
             "SELECT STRING_AGG(name, ',') WITHIN GROUP (ORDER BY id DESC) FROM dbo.c", [("Cid,Bob,Ann",)], id="agg",
         ),
+        pytest.param(
+            "SELECT STRING_AGG(name, CHAR(31)) WITHIN GROUP (ORDER BY id) FROM dbo.c", [("Ann\x1fBob\x1fCid",)],
+            id="agg-with-a-separator-by-its-code",
+        ),
     ],
 )  # fmt: skip
 def test_tsql_queries(shop: Database, query: str, rows: list[Row] | None) -> None:
@@ -145,10 +149,16 @@ def test_tsql_grouping_follows_the_collation(shop: Database) -> None:
     assert shop.value("SELECT COUNT(DISTINCT city) FROM dbo.c") == 1
 
 
+_OFFSET = "CAST('2026-01-02 03:04:05.1234567 +02:00' AS datetimeoffset)"
+
+
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("7 / 2", 3),
+        (f"CONVERT(varchar(40), {_OFFSET}, 127)", "2026-01-02T01:04:05.1234567Z"),
+        (f"CONVERT(varchar(40), CAST({_OFFSET} AS datetimeoffset(3)), 127)", "2026-01-02T01:04:05.123Z"),
+        (f"CONVERT(varchar(40), {_OFFSET}, 126)", "2026-01-02T03:04:05.1234567+02:00"),
         ("-7 / 2", -3),
         ("-7 % 3", -1),
         ("7 / 2.0", Decimal("3.500000")),
@@ -462,3 +472,37 @@ def test_tsql_recursion_has_limits(plain: Database, query: str, number: int) -> 
     assert (
         plain.value("WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 101) SELECT MAX(i) FROM n") == 101
     )
+
+
+# docs (AT TIME ZONE): a time that the clock leaves out, and one that it shows twice
+@pytest.mark.parametrize(
+    ("value", "zone", "shown"),
+    [
+        ("'2022-03-27T01:01:00'", "Central European Standard Time", "2022-03-27 01:01:00 +01:00"),
+        ("'2022-03-27T02:01:00'", "Central European Standard Time", "2022-03-27 03:01:00 +02:00"),
+        ("'2022-03-27T03:01:00'", "Central European Standard Time", "2022-03-27 03:01:00 +02:00"),
+        ("'2022-10-30T01:33:00'", "Central European Standard Time", "2022-10-30 01:33:00 +02:00"),
+        ("'2022-10-30T02:33:00'", "Central European Standard Time", "2022-10-30 02:33:00 +02:00"),
+        ("'2022-10-30T03:33:00'", "Central European Standard Time", "2022-10-30 03:33:00 +01:00"),
+        ("'2022-07-01T12:00:00'", "Pacific Standard Time", "2022-07-01 12:00:00 -07:00"),
+        ("'2022-07-01T12:00:00'", "AUS Eastern Standard Time", "2022-07-01 12:00:00 +10:00"),
+        ("'1969-07-01T12:00:00'", "utc", "1969-07-01 12:00:00 +00:00"),
+        ("'2022-07-01T12:00:00'", "India Standard Time", "2022-07-01 12:00:00 +05:30"),
+        ("NULL", "UTC", None),
+    ],
+)
+def test_tsql_at_time_zone(plain: Database, value: str, zone: str, shown: str | None) -> None:
+    expression = f"CAST({value} AS datetime2(0)) AT TIME ZONE '{zone}'"
+    assert plain.value(f"SELECT CONVERT(varchar(40), {expression})") == shown
+
+
+def test_tsql_at_time_zone_from_another(plain: Database) -> None:
+    plain.run("CREATE TABLE dbo.z (id int, d datetime, o datetimeoffset(7))")
+    plain.run("INSERT INTO dbo.z VALUES (1, '2024-01-15T10:30:00.997', '2024-07-15T10:30:00.1234567+00:00')")
+    found = plain.run(
+        "DECLARE @zone nvarchar(128) = N'Eastern Standard Time'"
+        " SELECT CONVERT(varchar(40), d AT TIME ZONE 'UTC' AT TIME ZONE @zone),"
+        " CONVERT(varchar(40), o AT TIME ZONE @zone) FROM dbo.z"
+    )
+    assert found == [("2024-01-15 05:30:00.997 -05:00", "2024-07-15 06:30:00.1234567 -04:00")]
+    assert plain.number("SELECT CAST('2024-01-15' AS date) AT TIME ZONE 'UTC'") == 8116

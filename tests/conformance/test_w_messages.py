@@ -110,3 +110,37 @@ def test_81_masks_are_told_off_only_where_clr_is(db: Database) -> None:
     notes = db.notes(track("t", supports_net_changes=1))
     others = [note for note in notes if not note.startswith("Job ")]
     assert len(others) == (0 if clr else 1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "source", "target", "state"),
+    [
+        ("CAST(3000000000 AS int)", "expression", "int", 2),
+        ("CAST(a * CAST(3000000000 AS bigint) AS int)", "expression", "int", 2),
+        ("a + 2147483647", "expression", "int", 2),
+        ("CAST(9223372036854775807 AS bigint) + a", "expression", "bigint", 2),
+        ("CAST('9223372036854775808' AS bigint)", "expression", "bigint", 2),
+        ("CAST(a * 1000 AS decimal(4, 2))", "int", "numeric", 8),
+        ("CAST(a * 1000.5 AS decimal(4, 2))", "numeric", "numeric", 8),
+        ("CAST(a * 1000.5e0 AS decimal(4, 2))", "float", "numeric", 8),
+        ("CAST('1000' AS decimal(4, 2))", "varchar", "numeric", 8),
+        ("CAST(a * 12.5 AS varchar(2))", "numeric", "varchar", 5),
+        ("CAST(123456 * a AS nvarchar(2))", "expression", "nvarchar", 2),
+        ("a * 1e308 * 10", "expression", "float", 2),
+    ],
+)
+def test_80_overflows_name_their_types(plain: Database, expression: str, source: str, target: str, state: int) -> None:
+    plain.run("CREATE TABLE dbo.t (a int) INSERT INTO dbo.t VALUES (1)")
+    error = plain.error(f"SELECT {expression} FROM dbo.t")
+    text = f"Arithmetic overflow error converting {source} to data type {target}."
+    assert (error.number, error.state, error.text) == (8115, state, text)
+
+
+def test_80_sums_that_overflow_name_their_types(plain: Database) -> None:
+    plain.run("CREATE TABLE dbo.t (a int, m money) INSERT INTO dbo.t VALUES (2147483647, 922337203685477), (1, 1)")
+    for column, type_ in (("a", "int"), ("m", "money")):
+        error = plain.error(f"SELECT SUM({column}) FROM dbo.t")
+        assert (error.number, error.text) == (
+            8115,
+            f"Arithmetic overflow error converting expression to data type {type_}.",
+        )

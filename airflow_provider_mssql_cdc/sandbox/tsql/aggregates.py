@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import to_money, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
@@ -102,6 +102,8 @@ def _total(name: str, value: Expr, distinct: str, over: str) -> Expr:
         result = SqlType("money")
     total = f"sum({distinct}{value.sql}) {over}".strip()
     total = f"t_finite({total})" if family == "float" else total
+    if name == "sum" and result.name == "money":
+        return Expr(to_money(total, result), result, True)
     if name == "sum":
         return Expr(f"CAST({total} AS {duck(result)})", result, True)
     rows = f"count({distinct}{value.sql}) {over}".strip()

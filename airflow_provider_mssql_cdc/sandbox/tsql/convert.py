@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT_BYTES, display, duck, is_unicode, kind
+from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import binary_to_int, bytes_guid, guid_bytes, int_to_binary
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import MONEY, display, duck, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 _SOURCE = "source_expression"
@@ -53,13 +54,13 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if pair[0] == "str":
         return _from_text(sql, source, target, style)
     if pair == ("guid", "bin"):
-        return fit_binary(_guid_bytes(sql), SqlType("binary", 16), target)
+        return fit_binary(guid_bytes(sql), SqlType("binary", 16), target)
     if pair == ("bin", "guid"):
-        return _bytes_guid(sql)
+        return bytes_guid(sql)
     if pair[0] in ("int", "bit") and pair[1] == "bin":
-        return _int_to_binary(sql, source, target)
+        return int_to_binary(sql, source, target)
     if pair[0] == "bin" and pair[1] in ("int", "bit"):
-        return _binary_to_int(sql, source, target)
+        return binary_to_int(sql, source, target)
     if pair == ("guid", "guid"):
         return sql
     if pair[0] in ("int", "bit") and target.name in ("datetime", "smalldatetime"):
@@ -84,16 +85,31 @@ def _number(sql: str, source: SqlType, target: SqlType) -> str:
             f"{text(f'Arithmetic overflow error for data type {target.name}, value = ')} || CAST({sql} AS VARCHAR)"
         )
         return f"coalesce(TRY_CAST({sql} AS {duck(target)}), {_fail(220, message + ' || chr(46)', sql)})"
-    if kind(target) == "int" and kind(source) in ("dec", "float") and source.name not in ("money", "smallmoney"):
+    if kind(target) == "int" and kind(source) in ("dec", "float") and source.name not in MONEY:
         return f"CAST(trunc({sql}) AS {duck(target)})"  # numbers lose their fraction; money rounds
-    return f"CAST({sql} AS {duck(target)})"
+    return to_money(sql, target) if target.name in MONEY else f"CAST({sql} AS {duck(target)})"
+
+
+def to_money(sql: str, target: SqlType) -> str:
+    """A number as money or smallmoney, which hold less than DuckDB's decimals of as many digits."""
+    message = text(f"Arithmetic overflow error converting expression to data type {target.name}.")
+    # the lambda takes the number once: sums of sums would else be written out over and over
+    return f"list_transform([{sql}], lambda m: coalesce({_fitting('m', target)}, {_fail(8115, message, 'm')}))[1]"
+
+
+def _fitting(sql: str, target: SqlType) -> str:
+    """A number as another type; NULL where it does not fit."""
+    tried = f"TRY_CAST({sql} AS {duck(target)})"
+    if target.name not in MONEY:
+        return tried
+    most = (1 << (63 if target.name == "money" else 31)) - 1  # ten thousandths (docs: money)
+    return f"CASE WHEN t_unscaled({tried}) BETWEEN {-most - 1} AND {most} THEN {tried} END"
 
 
 _OVERFLOWS = {
     "tinyint": (244, " overflowed an INT1 column. Use a larger integer column."),
     "smallint": (244, " overflowed an INT2 column. Use a larger integer column."),
     "int": (248, " overflowed an int column."),
-    "bigint": (8115, " overflowed a bigint column."),
 }
 
 
@@ -115,8 +131,10 @@ def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         )
         return f"{flag} ELSE {_fail(245, bad_value, sql)} END"
     if kind(target) == "int":
-        number, column = _OVERFLOWS[target.name]
+        number, column = _OVERFLOWS.get(target.name, (8115, ""))
         overflow = f"'The conversion of the {display(source)} value ' || chr(39) || {sql} || chr(39) || {text(column)}"
+        if number == 8115:
+            overflow = text(f"Arithmetic overflow error converting expression to data type {name}.")
         return (
             f"CASE WHEN {trimmed} = '' THEN 0 WHEN regexp_full_match({trimmed}, '[+-]?[0-9]+') THEN "
             f"coalesce(TRY_CAST({trimmed} AS {duck(target)}), t_error({number}, {overflow})) "
@@ -128,7 +146,7 @@ def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         value = f"t_finite(CAST({trimmed} AS {duck(target)}))"
         if kind(target) == "dec":
             overflow = text(f"Arithmetic overflow error converting {display(source)} to data type {name}.")
-            value = f"coalesce(TRY_CAST({trimmed} AS {duck(target)}), t_error(8115, {overflow}))"
+            value = f"coalesce({_fitting(trimmed, target)}, t_error(8115, {overflow}))"
         return f"CASE WHEN regexp_full_match({trimmed}, '{pattern}') THEN {value} ELSE {_fail(8114, message, sql)} END"
     if kind(target) == "guid":
         pattern = "[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?.*"
@@ -162,9 +180,9 @@ def _to_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         shown = f"CAST({sql} AS VARCHAR)"
         if target.length != MAX and not is_unicode(target):
             return f"CASE WHEN length({shown}) > {target.length} THEN '*' ELSE {shown} END"
-        return _overflow(shown, target, "int", 8115)
+        return _overflow(shown, target, "expression", 8115)
     if family == "dec":
-        places = 2 if source.name in ("money", "smallmoney") and style == 0 else None
+        places = 2 if source.name in MONEY and style == 0 else None
         value = f"CAST({sql} AS DECIMAL(38,{places}))" if places else sql
         shown = f"CAST({value} AS VARCHAR)"
         if source.name == "decimal" and source.scale == source.precision:
@@ -239,41 +257,6 @@ def _binary_to_text(sql: str, target: SqlType, style: int) -> str:
     message = text("not supported by the sandbox: non-ASCII bytes as text")
     ascii_only = f"NOT regexp_matches(hex({sql}), '^(..)*[89A-F].')"
     return f"CASE WHEN {ascii_only} THEN decode({sql}) ELSE {_fail(50000, message, sql)} END"
-
-
-def _int_to_binary(sql: str, source: SqlType, target: SqlType) -> str:
-    """Big-endian bytes; what is wider is filled up on the left, what is narrower loses its high bytes."""
-    size, length = INT_BYTES[source.name], 8 if target.name == "rowversion" else target.length
-    number = f"CAST({sql} AS UTINYINT)" if source.name == "bit" else sql
-    data = f"CAST(CAST({number} AS BIT) AS BLOB)"
-    if length == MAX or (target.name == "varbinary" and size <= length):
-        return data
-    return f"({blob(bytes(max(length - size, 0)))} || {data})[-{length}:]"
-
-
-def _binary_to_int(sql: str, source: SqlType, target: SqlType) -> str:
-    """The last bytes as a big-endian number; missing ones count as zero."""
-    size = INT_BYTES[target.name]
-    if target.name == "bit":
-        return f"(right(hex({sql}), 2) <> '00')"
-    if source.name == "varbinary" and 0 < source.length < size:
-        data = f"{blob(bytes(1))} || {sql}"  # DuckDB takes no empty bytes for a number
-    else:
-        data = f"({blob(bytes(size))} || {sql})[-{size}:]"
-    return f"CAST(CAST({data} AS BIT) AS {duck(target)})"
-
-
-def _guid_bytes(sql: str) -> str:
-    order = (7, 5, 3, 1, 12, 10, 17, 15, 20, 22, 25, 27, 29, 31, 33, 35)
-    return "unhex(" + " || ".join(f"substr({sql}, {start}, 2)" for start in order) + ")"
-
-
-def _bytes_guid(sql: str) -> str:
-    shown = f"rpad(hex({sql}), 32, '0')"
-    parts = [f"substr({shown}, {start}, 2)" for start in (7, 5, 3, 1)]
-    parts += ["'-'", *(f"substr({shown}, {start}, 2)" for start in (11, 9)), "'-'"]
-    parts += [*(f"substr({shown}, {start}, 2)" for start in (15, 13)), "'-'", f"substr({shown}, 17, 4)", "'-'"]
-    return "(" + " || ".join([*parts, f"substr({shown}, 21, 12)"]) + ")"
 
 
 def to_ticks(sql: str, source: SqlType) -> str:
@@ -370,17 +353,18 @@ def _temporal_to_text(sql: str, source: SqlType, style: int) -> str:
     if source.name == "date" and style in (20, 21, 23, 25, 112, 120, 121, 126, 127):
         day = f"CAST({sql} AS VARCHAR)"
         return day if style != 112 else f"replace({day}, '-', '')"
-    ticks = shown_ticks(sql, source)
+    has_offset = source.name == "datetimeoffset"
+    in_utc = has_offset and style == 127  # docs: CAST and CONVERT
+    ticks = f"({sql}).utc_ticks" if in_utc else shown_ticks(sql, source)
     shown = f"t_stamp({ticks}, {0 if style in (20, 120) else 3 if old else source.scale})"
     if source.name == "time" and style in (20, 21, 25, 120, 121, 126, 127):
         return f"substr({shown}, 12)"
     if style in (23, 112):
         return f"left({shown}, 10)" if style == 23 else f"replace(left({shown}, 10), '-', '')"
-    has_offset = source.name == "datetimeoffset"
-    offset = f"t_offset_text(({sql}).offset_minutes)"
+    offset = "'Z'" if in_utc else f"t_offset_text(({sql}).offset_minutes)"
     if style in (20, 21, 25, 120, 121):
         return f"{shown} || ' ' || {offset}" if has_offset else shown
-    if style == 126 or (style == 127 and not has_offset):
+    if style in (126, 127):
         unit = 10_000 if old else 1  # docs: a fraction of zero is left out
         shown = f"CASE WHEN ({ticks} // {unit}) % {10_000_000 // unit} = 0 THEN left({shown}, 19) ELSE {shown} END"
         return f"replace({shown}, ' ', 'T')" + (f" || {offset}" if has_offset else "")

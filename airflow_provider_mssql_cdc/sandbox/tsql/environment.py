@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, functions, views
@@ -18,12 +17,11 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
-from airflow_provider_mssql_cdc.sandbox.engine.macros import RAISED
 from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, SYSTEM_DATABASES, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError, Unsupported
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import (
     PieceReader,
@@ -40,31 +38,7 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _MOST_EMPTY = 256
 _FEW_ROWS = 16
-# what DuckDB says of a number that is too large; any other failed conversion is one that the sandbox did not foresee
 _NAMES = re.compile(r"\br\d+\b")
-_OVERFLOW = re.compile(r"out of range|overflow|could not cast value|failed to cast decimal", re.IGNORECASE)
-
-
-def translated(error: duckdb.Error) -> SqlError:
-    """A DuckDB error as SQL Server reports what caused it."""
-    text = str(error)
-    raised = RAISED.search(text)
-    if raised and raised[1] == "50000":
-        return Unsupported.read(raised[2].strip())
-    if raised:
-        severity = 14 if raised[1] in ("229",) else 16
-        return SqlError(int(raised[1]), raised[2].strip(), severity=severity)
-    if isinstance(error, duckdb.InterruptException):
-        return SqlError.of(3617)
-    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) and _OVERFLOW.search(text):
-        return SqlError.of(8115)
-    if "must appear in the GROUP BY" in text:
-        return SqlError.of(8120)
-    if "More than one row returned by a subquery" in text:
-        return SqlError.of(512)
-    if "aggregate" in text.lower() and "WHERE" in text:
-        return SqlError.of(147)
-    return Unsupported(text.splitlines()[0])
 
 
 class Environment:

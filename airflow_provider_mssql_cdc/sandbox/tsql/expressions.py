@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -15,11 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, opera
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, only
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, number, only
+from airflow_provider_mssql_cdc.sandbox.tsql.time_zones import at_time_zone
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
-    FLOAT,
-    INT,
-    decimal,
     display,
     duck,
     kind,
@@ -60,27 +57,6 @@ def _scalar(ctx: Context, scope: Scope, node: exp.Expr | None) -> Expr:
     if isinstance(node, (exp.Predicate, exp.Connector, exp.Not)):
         raise SqlError.of(102, node.sql(dialect="tsql")[:30])
     raise unsupported(f"the expression {node.sql(dialect='tsql')[:100]}")
-
-
-def number(text: str) -> Expr:
-    """A numeric literal: int if it fits, else numeric; float with an exponent.
-
-    :raises SqlError: 168, 1007 for one that its type cannot hold
-    """
-    if "e" in text.lower():
-        if math.isinf(float(text)):
-            raise SqlError.of(168, text)
-        return constant(float(text), FLOAT)
-    whole, point, fraction = text.partition(".")
-    digits = len(whole.lstrip("0")) + len(fraction)
-    if digits > 38:
-        raise SqlError.of(1007, text)
-    if point:
-        return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
-    value = int(text)
-    if value < 2**31:
-        return dataclasses.replace(constant(value, INT), literal=True)
-    return constant(Decimal(value), decimal(digits, 0))
 
 
 def _literal(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -284,7 +260,14 @@ def _string_agg(ctx: Context, scope: Scope, call: exp.Expr, order: list[exp.Expr
             items = f"hash({ctx.env.mixing}, {value.sql})"
     finally:
         scope.groups = groups
+    if not separator.untyped:
+        separator = constant(ctx.value(separator, "a separator of STRING_AGG"), separator.type)
     return aggregates.string_agg(value, separator, items)
+
+
+def _at_time_zone(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+    zone = ctx.value(scalar(ctx, scope, node.args["zone"]), "a time zone")
+    return at_time_zone(scalar(ctx, scope, node.this), None if zone is None else str(zone))
 
 
 def ordered(expr: Expr, item: exp.Expr) -> str:
@@ -325,6 +308,7 @@ _SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {
     exp.Window: _window,
     exp.WithinGroup: _within_group,
     exp.Collate: _collate,
+    exp.AtTimeZone: _at_time_zone,
     exp.CurrentTimestamp: lambda ctx, scope, node: functions.call(ctx, scope, ("getdate",), [], scalar, predicate),
     exp.CurrentRole: lambda ctx, scope, node: functions.call(ctx, scope, ("suser_sname",), [], scalar, predicate),
     exp.SessionUser: lambda ctx, scope, node: functions.call(ctx, scope, ("user_name",), [], scalar, predicate),

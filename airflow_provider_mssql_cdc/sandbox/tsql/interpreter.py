@@ -23,7 +23,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted, Caught, is_caught, run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
@@ -35,6 +35,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, a
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
 from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions, uncommittable
+from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 # errors that end the batch; those above severity 16 end the connection, which the sandbox never does
@@ -42,6 +43,8 @@ _ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 3961, 8114, 8169
 _ABORT_BATCH = _ABORT_TRANSACTION | {
     102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 313, 1007, 1087, 3617, 3930, 3931, 4104, 4121, 10704,
 }  # fmt: skip
+# errors after which a statement that writes is said to be terminated
+_TERMINATE = frozenset({220, 512, 515, 544, 1505, 2601, 2627, 2628, 7139, 8115, 8134})
 _STARTS_IMPLICIT = frozenset(
     ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "REVOKE"]
 )
@@ -82,6 +85,7 @@ class Interpreter:
         self.settings = Settings()
         self.prepared = calls.Prepared()
         self._inserting = False
+        self._undone: BaseException | None = None  # what a writing statement last failed with
         self.transactions = Transactions(environment)
         self._handlers: dict[str, Callable[[Statement], Iterator[Outcome]]] = {
             "SELECT": self._query,
@@ -165,7 +169,7 @@ class Interpreter:
             self.env.doomed = self.env.doomed or (aborts and self.env.trancount > 0)
             raise Caught(problem)
         yield self._message(problem)
-        if not ends and problem.number in (515, 2601, 2627, 2628, 8115, 8134, 220, 544, 7139, 1505):
+        if not ends and error is self._undone and problem.number in _TERMINATE:
             yield Message(3621, "The statement has been terminated.", 0)
         if aborts and self.env.trancount:
             yield from self.transactions.end("rollback")
@@ -244,7 +248,8 @@ class Interpreter:
         mark = manager.mark()
         try:
             result = action()
-        except BaseException:
+        except BaseException as error:
+            self._undone = error
             self.env.finish_reading()
             self.env.variables.update(variables)
             if alone:

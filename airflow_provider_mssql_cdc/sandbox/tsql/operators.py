@@ -7,10 +7,10 @@ import re
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, to_money, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import arithmetic, as_decimal, common, display, duck, kind
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import MONEY, arithmetic, as_decimal, common, display, duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 
@@ -158,12 +158,13 @@ def _numeric(operator: str, left: Expr, right: Expr) -> Expr:
         one, other = left.to(result), right.to(result)
         if operator in "/%":
             other = _nonzero(other)
-        if operator == "/" and result.name in ("money", "smallmoney"):
+        if operator == "/" and result.name in MONEY:
             raise unsupported("division of money")
         if operator == "%" and kind(result) == "float":
             raise SqlError.of(402, display(left.type), display(right.type), operator)
         symbol = "//" if operator == "/" and kind(result) == "int" else operator
-        sql = f"CAST(({one} {symbol} {other}) AS {duck(result)})"
+        sql = f"({one} {symbol} {other})"
+        sql = to_money(sql, result) if result.name in MONEY else f"CAST({sql} AS {duck(result)})"
         sql = f"t_finite({sql})" if kind(result) == "float" else sql
     return Expr(sql, result, left.nullable or right.nullable, constant=constant)
 

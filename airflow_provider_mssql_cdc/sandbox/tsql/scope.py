@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +15,7 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import FLOAT, INT, decimal
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
@@ -70,6 +73,27 @@ class Expr:
 def constant(value: Any, type_: SqlType) -> Expr:
     """A known value as an expression."""
     return Expr(literal(value, type_), type_, nullable=value is None, value=value, constant=True)
+
+
+def number(text: str) -> Expr:
+    """A numeric literal: int if it fits, else numeric; float with an exponent.
+
+    :raises SqlError: 168, 1007 for one that its type cannot hold
+    """
+    if "e" in text.lower():
+        if math.isinf(float(text)):
+            raise SqlError.of(168, text)
+        return constant(float(text), FLOAT)
+    whole, point, fraction = text.partition(".")
+    digits = len(whole.lstrip("0")) + len(fraction)
+    if digits > 38:
+        raise SqlError.of(1007, text)
+    if point:
+        return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
+    value = int(text)
+    if value < 2**31:
+        return dataclasses.replace(constant(value, INT), literal=True)
+    return constant(Decimal(value), decimal(digits, 0))
 
 
 def null() -> Expr:

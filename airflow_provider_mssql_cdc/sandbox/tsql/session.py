@@ -24,10 +24,11 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml, seeding
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, translated
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
+from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 
 
 class SqlSession:

@@ -12,6 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
     INT,
     INT_BYTES,
+    MONEY,
     UNIQUEIDENTIFIER,
     common,
     display,
@@ -209,11 +210,12 @@ def _number(name: str) -> Callable[[list[Expr]], Expr]:
 
     def function(arguments: list[Expr]) -> Expr:
         type_ = arguments[0].type
-        if kind(type_) not in ("int", "dec", "float") or (name != "abs" and type_.name in ("money", "smallmoney")):
+        if kind(type_) not in ("int", "dec", "float") or (name != "abs" and type_.name in MONEY):
             raise unsupported(f"{name.upper()} of {display(type_)}")
         if name != "abs" and type_.name == "decimal":
             type_ = SqlType("decimal", 0, type_.precision, 0)
-        return _made(f"CAST({name}({arguments[0].sql}) AS {duck(type_)})", type_, arguments)
+        wide = f"CAST({arguments[0].sql} AS HUGEINT)" if kind(type_) == "int" else arguments[0].sql
+        return _made(f"CAST({name}({wide}) AS {duck(type_)})", type_, arguments)
 
     return function
 

@@ -69,6 +69,7 @@ _DUCK = {
 
 _INT_DIGITS = {"bit": 1, "tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 INT_BYTES = {"bit": 1, "tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
+MONEY = ("money", "smallmoney")
 LOB_NAMES = frozenset({"text", "ntext", "image", "xml"})
 
 
@@ -98,7 +99,7 @@ def as_decimal(type_: SqlType) -> SqlType:
     """The decimal as which an exact number takes part in decimal arithmetic."""
     if type_.name == "decimal":
         return type_
-    if type_.name in ("money", "smallmoney"):
+    if type_.name in MONEY:
         return decimal(19 if type_.name == "money" else 10, 4)
     return decimal(_INT_DIGITS[type_.name], 0)
 
@@ -142,7 +143,7 @@ def arithmetic(operator: str, left: SqlType, right: SqlType) -> SqlType:
     wider = common(left, right)
     if kind(wider) == "bit":
         raise SqlError.of(402, "bit", "bit", _OPERATOR_NAMES[operator])
-    if kind(wider) in ("int", "float") or wider.name in ("money", "smallmoney"):
+    if kind(wider) in ("int", "float") or wider.name in MONEY:
         return wider
     a, b = as_decimal(left), as_decimal(right)
     if operator in "+-":

@@ -363,3 +363,34 @@ def test_values_without_a_list_of_columns(client: Client) -> None:
         assert client.error(f"INSERT INTO dbo.two {source}") == 213
     assert client.error("INSERT INTO dbo.two (a, b) VALUES (1)") == 109
     assert client.error("INSERT INTO dbo.two (a, b) SELECT 1, 2, 3") == 110
+
+
+@pytest.mark.parametrize(
+    ("statement", "number", "terminated"),
+    [
+        ("INSERT INTO dbo.ended VALUES (1, 1)", 2627, True),
+        ("INSERT INTO dbo.ended VALUES (NULL, 1)", 515, True),
+        ("UPDATE dbo.ended SET a = 1 / (a - 1)", 8134, True),
+        ("UPDATE dbo.ended SET a = (SELECT v FROM (VALUES (1), (2)) AS s(v))", 512, True),
+        ("DELETE FROM dbo.ended WHERE 1 / (a - 1) = 1", 8134, True),
+        ("WITH c AS (SELECT a FROM dbo.ended) UPDATE c SET a = 2147483647 + a", 8115, True),
+        ("SELECT 1 / (a - 1) AS x INTO #ended FROM dbo.ended", 8134, True),
+        ("CREATE UNIQUE INDEX twice ON dbo.ended (a)", 1505, True),
+        ("SELECT 1 / (a - 1) FROM dbo.ended", 8134, False),
+        ("SELECT CAST(3000000000 AS int)", 8115, False),
+        ("SELECT (SELECT v FROM (VALUES (1), (2)) AS s(v))", 512, False),
+        ("DECLARE @x int = 1 / 0", 8134, False),
+        ("IF 1 / 0 = 1 SELECT 1", 8134, False),
+        ("EXEC sp_executesql N'SELECT 1 / 0'", 8134, False),
+        ("EXEC sp_executesql N'UPDATE dbo.ended SET a = 1 / 0'", 8134, True),
+    ],
+)
+def test_only_statements_that_write_are_terminated(
+    client: Client, statement: str, number: int, terminated: bool
+) -> None:
+    client.run("DROP TABLE IF EXISTS dbo.ended CREATE TABLE dbo.ended (id int PRIMARY KEY, a int)")
+    client.run("INSERT INTO dbo.ended VALUES (1, 1), (2, 1)")
+    assert client.error(statement) == number
+    told = [(message.number, message.severity) for message in client.messages if message.number == 3621]
+    assert told == ([(3621, 0)] if terminated else [])
+    assert client.run("SELECT id, a FROM dbo.ended ORDER BY id") == [(1, 1), (2, 1)]

@@ -107,6 +107,10 @@ MESSAGES: dict[int, str] = {
     2715: "Column, parameter, or variable #1: Cannot find data type {}.",
     2716: "Column, parameter, or variable #1: Cannot specify a column width on data type {}.",
     2732: "Error number {} is invalid. {}",
+    2738: (
+        "A table can only have one timestamp column. Because table '{}' already has one, the column '{}' cannot be "
+        "added."
+    ),
     2744: "Multiple identity columns specified for table '{}'.",
     2750: "Column or parameter #1: Specified column precision {} is invalid.",
     2751: "Column or parameter #1: Specified column scale {} exceeds the precision.",
@@ -193,6 +197,7 @@ MESSAGES: dict[int, str] = {
     10709: "The number of columns for each row in a table value constructor must be the same.",
     14261: "The specified {} ('{}') already exists.",
     15007: "'{}' is not a valid login or you do not have permission.",
+    15009: "The object '{}' does not exist in database '{}' or is invalid for this operation.",
     15023: "User, group, or role '{}' already exists in the current database.",
     15025: "The server principal '{}' already exists.",
     15051: "Cannot rename the table because it is published for replication.",
@@ -201,6 +206,7 @@ MESSAGES: dict[int, str] = {
     15151: "Cannot {} the {} '{}', because it does not exist or you do not have permission.",
     15247: "User does not have permission to perform this action.",
     15248: "Either the parameter @objname is ambiguous or the claimed @objtype is wrong.",
+    15250: "The database name component of the object qualifier must be the name of the current database.",
     15335: "The new name '{}' is already in use as a object name and would cause a duplicate that is not permitted.",
     15406: "Cannot execute as the server principal {}",
     15517: "Cannot execute as the database principal {}",

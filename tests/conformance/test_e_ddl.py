@@ -38,6 +38,24 @@ def test_25_added_column_is_seen_by_a_new_instance_only(t: Database) -> None:
     assert t.changes("__$operation, b") == [(2, 1), (3, 1), (4, 2)]
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("int NULL DEFAULT 5 WITH VALUES", (5, 5)),
+        ("int NOT NULL DEFAULT 5", (5, 5)),
+        ("int IDENTITY(7, 1)", (7, 8)),
+        ("AS id + 1", (2, 3)),
+    ],
+)
+def test_25_values_of_an_added_column_are_no_changes(t: Database, column: str, values: tuple[int, int]) -> None:
+    t.commit("INSERT INTO dbo.t VALUES (1, 'x', 1)")
+    alter = f"ALTER TABLE dbo.t ADD c {column}"
+    t.commit(alter, "INSERT INTO dbo.t (id, a, b) VALUES (2, 'y', 2)", "UPDATE dbo.t SET b = 3 WHERE id = 1")
+    assert t.run("SELECT id, a, b, c FROM dbo.t ORDER BY id") == [(1, "x", 3, values[0]), (2, "y", 2, values[1])]
+    assert t.changes("__$operation, id, a, b") == [(2, 1, "x", 1), (2, 2, "y", 2), (3, 1, "x", 1), (4, 1, "x", 3)]
+    assert t.run(_HISTORY) == [(False, alter)]
+
+
 def test_26_dropped_column_stays_and_yields_null(t: Database) -> None:
     t.commit(
         "INSERT INTO dbo.t VALUES (1, 'x', 1)",

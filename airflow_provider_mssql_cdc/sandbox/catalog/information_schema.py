@@ -50,7 +50,7 @@ def _column(database: Database, each: objects.DbObject, column: Any, ordinal: in
     charset = None if kind(type_) != "str" or type_.name == "xml" else "UNICODE" if unicode_ else "iso_1"
     return [
         database.name, each.schema, each.name, column.name, ordinal,
-        f"({column.default})" if column.default is not None else None, "YES" if column.nullable else "NO", name,
+        column.default, "YES" if column.nullable else "NO", name,
         length, system_types.octet_length(type_), *numbers, charset, objects.collation(type_, column.collation),
     ]  # fmt: skip
 
@@ -104,6 +104,21 @@ def _key_column_usage(env: Environment, database: Database) -> Relation:
     return relation(spec, data)
 
 
+def _constraint_column_usage(env: Environment, database: Database) -> Relation:
+    spec = (
+        "TABLE_CATALOG nvarchar(128), TABLE_SCHEMA nvarchar(128), TABLE_NAME nvarchar(128)!, "
+        "COLUMN_NAME nvarchar(128), "
+        "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME nvarchar(128)!"
+    )
+    name = database.name
+    data = [
+        [name, each.schema, each.name, column, name, each.schema, key]
+        for each, key, _, columns in _keys(env, database)
+        for column in columns
+    ]
+    return relation(spec, data)
+
+
 def _referential_constraints(env: Environment, database: Database) -> Relation:
     spec = (
         "CONSTRAINT_CATALOG nvarchar(128), CONSTRAINT_SCHEMA nvarchar(128), CONSTRAINT_NAME sysname!, "
@@ -121,4 +136,5 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ("information_schema", "table_constraints"): _table_constraints,
     ("information_schema", "referential_constraints"): _referential_constraints,
     ("information_schema", "key_column_usage"): _key_column_usage,
+    ("information_schema", "constraint_column_usage"): _constraint_column_usage,
 }

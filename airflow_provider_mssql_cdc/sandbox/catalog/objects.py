@@ -50,6 +50,7 @@ class DbObject:
 
     :param entry: the definition of a table, also of CDC's own
     :param tracked: whether a table has a capture instance
+    :param is_system_named: whether a constraint was given no name
     """
 
     object_id: int
@@ -62,6 +63,7 @@ class DbObject:
     is_ms_shipped: bool = False
     entry: TableEntry = _NO_TABLE
     tracked: bool = False
+    is_system_named: bool = False
 
     @property
     def type_desc(self) -> str:
@@ -146,7 +148,8 @@ def all_objects(env: Environment, database: Database) -> list[DbObject]:
 def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:
     def made(name: str, type_: str) -> DbObject:
         number = object_id_of(table.object_id, name)
-        return DbObject(number, name, table.schema, type_, table.created, table.created, table.object_id)
+        when, system_named = table.created, name in entry.made_names
+        return DbObject(number, name, table.schema, type_, when, when, table.object_id, is_system_named=system_named)
 
     found = [made(index.name, "PK") for index in entry.table.indexes if index.primary_key]
     found += [made(name, "UQ") for name in sorted(entry.unique_constraints)]

@@ -28,6 +28,16 @@ _ODBC = {
 }  # fmt: skip
 
 
+# the type of TDS for NOT NULL and for NULL columns; newer types have none of SQL Server 7.0 and show 0 (memory)
+_TDS = {
+    "bit": (50, 50), "tinyint": (48, 38), "smallint": (52, 38), "int": (56, 38), "bigint": (63, 108),
+    "decimal": (55, 106), "numeric": (63, 108), "money": (60, 110), "smallmoney": (122, 110), "real": (59, 109),
+    "float": (62, 109), "datetime": (61, 111), "smalldatetime": (58, 111), "char": (47, 39), "varchar": (39, 39),
+    "nchar": (39, 39), "nvarchar": (39, 39), "sysname": (39, 39), "text": (35, 35), "ntext": (35, 35),
+    "image": (34, 34), "binary": (45, 37), "varbinary": (37, 37), "rowversion": (45, 37), "uniqueidentifier": (37, 37),
+}  # fmt: skip
+
+
 def _matches(pattern: str | None, name: str) -> bool:
     if pattern is None or pattern == "%":
         return True
@@ -71,6 +81,7 @@ _COLUMNS = (
     "REMARKS varchar(254), COLUMN_DEF nvarchar(4000), SQL_DATA_TYPE smallint!, SQL_DATETIME_SUB smallint, "
     "CHAR_OCTET_LENGTH int, ORDINAL_POSITION int!, IS_NULLABLE varchar(254)!"
 )
+_COLUMNS_SHORT = f"{_COLUMNS}, SS_DATA_TYPE tinyint"
 _COLUMNS_100 = _COLUMNS + (
     ", SS_IS_SPARSE smallint, SS_IS_COLUMN_SET smallint, SS_IS_COMPUTED smallint, SS_IS_IDENTITY smallint, "
     "SS_UDT_CATALOG_NAME sysname, SS_UDT_SCHEMA_NAME sysname, SS_UDT_ASSEMBLY_TYPE_NAME sysname, "
@@ -115,17 +126,18 @@ def _columns(env: Environment, database: Database, given: Bound, wide: bool) -> 
             name = (type_.declared or "decimal") if type_.name == "decimal" else display(type_)
             name += " identity" if column.identity else ""
             octets = length if kind(type_) in ("str", "bin") else None
-            default = f"({column.default})" if column.default is not None else None
             is_date = odbc in (91, 93)
             row = [
                 database.name, each.schema, each.name, column.name, odbc, name, precision, length, scale, radix,
-                int(column.nullable), None, default, 9 if is_date else odbc,
+                int(column.nullable), None, column.default, 9 if is_date else odbc,
                 {91: 1, 93: 3}.get(odbc), octets, ordinal, "YES" if column.nullable else "NO",
             ]  # fmt: skip
-            extra = [0, 0, int(column.computed is not None), int(column.identity), *[None] * 6, 0]
-            data.append(row + extra if wide else row)
+            tds = _TDS.get(type_.declared or type_.name, (0, 0))[column.nullable]
+            flags = [column.sparse, column.column_set, column.computed is not None, column.identity]
+            extra = [*(int(flag) for flag in flags), *[None] * 6] if wide else []
+            data.append([*row, *extra, tds])
     data.sort(key=lambda row: (row[1], row[2], row[16]))
-    return relation(_COLUMNS_100 if wide else _COLUMNS, data)
+    return relation(_COLUMNS_100 if wide else _COLUMNS_SHORT, data)
 
 
 def sp_columns(env: Environment, database: Database, given: Bound) -> Relation:

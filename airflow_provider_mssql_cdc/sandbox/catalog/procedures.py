@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, type_info
+from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, space, type_info
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
@@ -111,6 +111,9 @@ _STATISTICS = Procedure(f"{_TABLE}, @index_name, @is_unique, @accuracy", _odbc(o
 _PROCEDURES: dict[str, Procedure] = {
     "sp_configure": Procedure("@configname, @configvalue", _configure),
     "sp_rename": Procedure("@objname!, @newname!, @objtype", _rename),
+    "sp_spaceused": Procedure(
+        "@objname, @updateusage, @mode, @oneresultset, @include_total_xtp_storage", space.sp_spaceused
+    ),
     "sp_describe_undeclared_parameters": Procedure("@tsql, @params", _undeclared),
     "sp_tables": Procedure(
         "@table_name, @table_owner, @table_qualifier, @table_type, @fusepattern", _odbc(odbc.sp_tables)

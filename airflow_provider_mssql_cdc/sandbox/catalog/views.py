@@ -222,7 +222,7 @@ def _key_constraints(env: Environment, database: Database) -> Relation:
     ids = objects.schemas(env, database)
     numbers = {(each.object_id, index.name): n for each, n, index in index_rows(env, database) if index}
     data = [
-        [*_object_row(each, ids), numbers[(each.parent, each.name)], False, True]
+        [*_object_row(each, ids), numbers[(each.parent, each.name)], each.is_system_named, True]
         for each in objects.all_objects(env, database)
         if each.type in ("PK", "UQ")
     ]
@@ -238,7 +238,7 @@ def _default_constraints(env: Environment, database: Database) -> Relation:
             if column.name in table.entry.default_names:
                 number = object_id_of(table.object_id, table.entry.default_names[column.name])
                 each = next(o for o in objects.all_objects(env, database) if o.object_id == number)
-                data.append([*_object_row(each, ids), column.column_id, f"({column.default})", False])
+                data.append([*_object_row(each, ids), column.column_id, column.default, each.is_system_named])
     return relation(spec, data)
 
 
@@ -297,11 +297,16 @@ def _partition_stats(env: Environment, database: Database) -> Relation:
         "partition_id bigint, object_id int!, index_id int!, partition_number int!, used_page_count bigint, "
         "reserved_page_count bigint, row_count bigint"
     )
-    data = []
-    for each, number, count in _row_counts(env, database):
-        pages = count // 100 + 1
-        data.append([each.object_id << 8 | number, each.object_id, number, 1, pages, pages, count])
+    data = [
+        [each.object_id << 8 | number, each.object_id, number, 1, pages, pages, count]
+        for each, number, pages, count in partition_pages(env, database)
+    ]
     return relation(spec, data)
+
+
+def partition_pages(env: Environment, database: Database) -> list[tuple[objects.DbObject, int, int, int]]:
+    """(table, index_id, pages, rows) of every index and heap."""
+    return [(each, number, count // 100 + 1, count) for each, number, count in _row_counts(env, database)]
 
 
 def _allocation_units(env: Environment, database: Database) -> Relation:

@@ -34,6 +34,7 @@ class TableEntry:
     :param identity: seed and increment of the identity column
     :param default_names: constraint name of the default of each column
     :param unique_constraints: names of the indexes that are UNIQUE constraints
+    :param made_names: of the constraints that were given none
     """
 
     table: TableDef
@@ -43,6 +44,7 @@ class TableEntry:
     identity: tuple[int, int] = (1, 1)
     default_names: Mapping[str, str] = field(default_factory=dict)
     unique_constraints: frozenset[str] = frozenset()
+    made_names: frozenset[str] = frozenset()
 
     @property
     def storage(self) -> str:
@@ -198,10 +200,10 @@ class Database:
         with self._counters:
             return self._identities.get(object_id)
 
-    def reset_identity(self, object_id: int) -> None:
-        """TRUNCATE TABLE begins at the seed again."""
+    def reset_identity(self, object_id: int, last: int | None = None) -> None:
+        """Let a table go on after an identity value; without one, from the seed, as TRUNCATE TABLE does."""
         with self._counters:
-            self._identities.pop(object_id, None)
+            self._identities[object_id] = last
 
 
 class Storage:

@@ -34,7 +34,11 @@ _TICKS = {
 }  # fmt: skip
 
 
-def _part(node: exp.Expr) -> str:
+def part_of(node: exp.Expr) -> str:
+    """A datepart by its full name.
+
+    :raises SqlError: 155
+    """
     part = _PARTS.get(node.name.lower()) if isinstance(node, exp.Column | exp.Var | exp.Identifier) else None
     if part is None:
         raise SqlError.of(155, node.name)
@@ -50,7 +54,7 @@ def _temporal(value: Expr) -> Expr:
 
 
 def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-    part, count, value = _part(nodes[0]), scalar(ctx, scope, nodes[1]), scalar(ctx, scope, nodes[2])
+    part, count, value = part_of(nodes[0]), scalar(ctx, scope, nodes[1]), scalar(ctx, scope, nodes[2])
     given_text = kind(value.type) == "str"
     value = _temporal(value)
     if given_text:
@@ -81,7 +85,7 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
 
 def _datediff(name: str, type_: SqlType) -> Callable[..., Expr]:
     def function(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-        part = _part(nodes[0])
+        part = part_of(nodes[0])
         start, end = (_temporal(scalar(ctx, scope, node)) for node in nodes[1:])
         # DATEDIFF of datetimeoffset counts boundaries in UTC
         first, last = (
@@ -127,11 +131,11 @@ def _datepart_of(part: str, value: Expr) -> Expr:
 
 
 def _datepart(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-    return _datepart_of(_part(nodes[0]), _temporal(scalar(ctx, scope, nodes[1])))
+    return _datepart_of(part_of(nodes[0]), _temporal(scalar(ctx, scope, nodes[1])))
 
 
 def _datename(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-    part, value = _part(nodes[0]), _temporal(scalar(ctx, scope, nodes[1]))
+    part, value = part_of(nodes[0]), _temporal(scalar(ctx, scope, nodes[1]))
     if part == "tzoffset":
         raise unsupported("DATENAME(tzoffset)")
     if part in ("month", "weekday"):

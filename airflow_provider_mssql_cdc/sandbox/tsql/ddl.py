@@ -32,7 +32,10 @@ class KeySpec:
 
 @dataclass(slots=True)
 class ColumnSpec:
-    """A column as written; ``type`` is None for a computed one."""
+    """A column as written; ``type`` is None for a computed one.
+
+    :param with_values: rows that are there get the default, too
+    """
 
     name: str
     type: SqlType | None
@@ -41,6 +44,7 @@ class ColumnSpec:
     computed: str | None = None
     default: str | None = None
     default_name: str = ""
+    with_values: bool = False
     collation: str | None = None
     sparse: bool = False
     column_set: bool = False
@@ -133,6 +137,8 @@ def _key(cursor: Cursor, name: str, column: str | None) -> KeySpec:
 def _expression(cursor: Cursor) -> str:
     """The text of a default: a group, or a literal, variable-free function call or name."""
     start = cursor.token.start
+    if cursor.at("NEXT", "VALUE", "FOR"):
+        raise unsupported("NEXT VALUE FOR", cursor.token.line)
     if cursor.at("("):
         return cursor.source(_with_parentheses(cursor))
     if cursor.at("-") or cursor.at("+"):
@@ -195,7 +201,7 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
             raise unsupported("NOT FOR REPLICATION", cursor.token.line)
     elif cursor.take("DEFAULT"):
         column.default, column.default_name = _expression(cursor), name
-        cursor.take("WITH", "VALUES")
+        column.with_values = cursor.take("WITH", "VALUES")
     elif cursor.at("PRIMARY", "KEY") or cursor.at("UNIQUE"):
         spec.keys.append(_key(cursor, name, column.name))
     elif cursor.take("COLLATE"):
@@ -244,11 +250,23 @@ def check_number(columns: Sequence[ColumnSpec | ColumnDef], table: str, verb: st
         raise SqlError.of(1702, verb, columns[most].name, table, most)
 
 
+def check_single(columns: Sequence[ColumnSpec | ColumnDef], table: str) -> None:
+    """Refuse a second column of what a table has once.
+
+    :raises SqlError: 2744 two identity columns, 2738 two rowversions
+    """
+    if sum(bool(column.identity) for column in columns) > 1:
+        raise SqlError.of(2744, table)
+    versions = [column.name for column in columns if column.type is not None and column.type.name == "rowversion"]
+    if len(versions) > 1:
+        raise SqlError.of(2738, table, versions[-1])
+
+
 def check_columns(columns: list[ColumnSpec], table: str) -> None:
     """Refuse definitions that no table can have.
 
-    :raises SqlError: 1702 too many, 2705 a name twice, 2744 two identity columns, 1731 a sparse column of what cannot
-        be sparse
+    :raises SqlError: 1702 too many, 2705 a name twice, 2744 and 2738 two of what a table has once, 1731 a sparse
+        column of what cannot be sparse
     """
     check_number(columns, table, "CREATE TABLE")
     for column in columns:
@@ -260,5 +278,4 @@ def check_columns(columns: list[ColumnSpec], table: str) -> None:
         if column.name.casefold() in seen:
             raise SqlError.of(2705, column.name, table)
         seen.add(column.name.casefold())
-    if sum(column.identity is not None for column in columns) > 1:
-        raise SqlError.of(2744, table)
+    check_single(columns, table)

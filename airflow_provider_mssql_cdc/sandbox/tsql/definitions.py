@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import ColumnSpec, DefaultSpec, KeySpec, TableSpec
+from airflow_provider_mssql_cdc.sandbox.tsql.default_texts import decoded
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -24,8 +25,20 @@ def object_id_of(owner: int, name: str) -> int:
     return (zlib.crc32(f"{owner}.{name}".encode()) & 0x3FFFFFFF) + 0x40000000
 
 
-def _made_name(prefix: str, table: str, owner: int, detail: str = "") -> str:
-    return f"{prefix}__{table[:9]}__{detail}{object_id_of(owner, prefix + detail):08X}"
+def _key_name(prefix: str, table: TableDef, columns: list[str], others: int) -> str:
+    """A name for a PRIMARY KEY or UNIQUE constraint: 16 digits, of which the first 8 are those of its columns.
+
+    Published scripts have eight characters of a longer table name, and both eight and nine of one of nine.
+    """
+    of_columns = zlib.crc32(",".join(columns).encode())
+    number = zlib.crc32(f"{table.object_id}.{prefix}.{others}.{of_columns}".encode())
+    return f"{prefix}__{table.name[:8]}__{of_columns:08X}{number:08X}"
+
+
+def _default_name(table: TableDef, column: str) -> str:
+    """A name for a DEFAULT: 14 characters of table and column, at most 9 of them the table's, and 8 digits."""
+    head = table.name[:9]
+    return f"DF__{head}__{column[: 14 - len(head)]}__{object_id_of(table.object_id, f'DF.{column}'):08X}"
 
 
 def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_type: ComputedType) -> ColumnDef:
@@ -45,7 +58,7 @@ def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_
         nullable,
         identity,
         None,
-        spec.default,
+        None if spec.default is None else decoded(spec.default),
         collation,
         spec.sparse,
         spec.column_set,
@@ -65,8 +78,7 @@ def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
             names.append(found.name)
             if key.primary_key:
                 columns[columns.index(found)] = dataclasses.replace(found, nullable=False)
-        prefix = "PK" if key.primary_key else "UQ"
-        name = key.name or _made_name(prefix, table.name, table.object_id, "".join(names)[:8] if prefix == "UQ" else "")
+        name = key.name or _key_name("PK" if key.primary_key else "UQ", table, names, len(indexes))
         if any(index.name.casefold() == name.casefold() for index in indexes):
             message = f"There is already an object named '{name}' in the database."
             raise SqlError(2714 if key.constraint else 1913, message, state=5)
@@ -86,14 +98,27 @@ def create_table(
     for column_id, column in enumerate(spec.columns, 1):
         columns.append(_column(column, column_id, columns, computed_type))
     table = _with_keys(TableDef(object_id, schema, name, tuple(columns)), spec.keys)
+    names = _default_names(table, spec.columns)
     return TableEntry(
         table,
         now,
         now,
         len(columns) + 1,
         next((c.identity for c in spec.columns if c.identity), (1, 1)),
-        _default_names(table, spec.columns),
+        names,
         frozenset(_constraint_names(table, spec.keys)),
+        _made_names(table, spec, names),
+    )
+
+
+def _made_names(table: TableDef, spec: TableSpec, defaults: Mapping[str, str]) -> frozenset[str]:
+    """Which of the constraints that a definition adds were given no name."""
+    keys = table.indexes[len(table.indexes) - len(spec.keys) :] if spec.keys else ()
+    columns = [column.name for column in spec.columns if column.default is not None and not column.default_name]
+    columns += [_find(table, default.column).name for default in spec.defaults if not default.name]
+    return frozenset(
+        [index.name for index, key in zip(keys, spec.keys, strict=True) if not key.name]
+        + [defaults[column] for column in columns]
     )
 
 
@@ -107,11 +132,7 @@ def _constraint_names(table: TableDef, keys: list[KeySpec]) -> list[str]:
 
 
 def _default_names(table: TableDef, columns: list[ColumnSpec]) -> dict[str, str]:
-    return {
-        c.name: c.default_name or _made_name("DF", table.name, table.object_id, c.name[:5])
-        for c in columns
-        if c.default is not None
-    }
+    return {c.name: c.default_name or _default_name(table, c.name) for c in columns if c.default is not None}
 
 
 def storage_columns(table: TableDef) -> str:
@@ -134,7 +155,7 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
     for default in spec.defaults:
         changed = _with_default(changed, default)
         name = _find(changed, default.column).name
-        names[name] = default.name or _made_name("DF", table.name, table.object_id, name[:5])
+        names[name] = default.name or _default_name(table, name)
     identity = next((c.identity for c in spec.columns if c.identity), entry.identity)
     return dataclasses.replace(
         entry,
@@ -144,6 +165,7 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
         identity=identity,
         default_names=names,
         unique_constraints=entry.unique_constraints | frozenset(_constraint_names(changed, spec.keys)),
+        made_names=entry.made_names | _made_names(changed, spec, names),
     )
 
 
@@ -158,7 +180,7 @@ def _with_default(table: TableDef, default: DefaultSpec) -> TableDef:
     column = _find(table, default.column)
     if column.default is not None:
         raise SqlError.of(1781)
-    return replace_column(table, column, dataclasses.replace(column, default=default.expression))
+    return replace_column(table, column, dataclasses.replace(column, default=decoded(default.expression)))
 
 
 def replace_column(table: TableDef, old: ColumnDef, new: ColumnDef) -> TableDef:
@@ -204,6 +226,7 @@ def alter_column(
 def drop_index(entry: TableEntry, name: str, now: datetime.datetime) -> TableEntry | None:
     """The table without an index or constraint; None where it has none of that name."""
     wanted = name.casefold()
+    entry = dataclasses.replace(entry, made_names=frozenset(n for n in entry.made_names if n.casefold() != wanted))
     table = entry.table
     kept = tuple(index for index in table.indexes if index.name.casefold() != wanted)
     if len(kept) < len(table.indexes):

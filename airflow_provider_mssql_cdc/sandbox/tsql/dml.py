@@ -79,7 +79,7 @@ def insert(ctx: Context, node: exp.Expr, source: Given | None = None) -> Written
         if error.number in (109, 110) and listed is None:
             raise SqlError.of(213) from None
         raise
-    complete = _complete(ctx, database, entry, arrays, number)
+    complete = completed(ctx, database, entry, arrays, number)
     count = ctx.env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)
     if identity is not None and count:
@@ -166,8 +166,11 @@ def _new_values(
     return {column.column_id: fetched.column(i) for i, column in enumerate(stored)}, fetched.num_rows
 
 
-def _complete(ctx: Context, database: Database, entry: TableEntry, arrays: dict[int, Any], count: int) -> pa.Table:
-    """Rows with identity, rowversion and computed columns, in the table's Arrow schema."""
+def completed(ctx: Context, database: Database, entry: TableEntry, arrays: dict[int, Any], count: int) -> pa.Table:
+    """Rows with identity, rowversion and computed columns, in the table's Arrow schema.
+
+    :param arrays: the others by column id
+    """
     for column in entry.table.columns:
         if column.column_id in arrays or column.computed is not None:
             continue

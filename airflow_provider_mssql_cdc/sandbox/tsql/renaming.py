@@ -64,7 +64,14 @@ def transfer(interpreter: Interpreter, cursor: Cursor) -> None:
 
 
 def _change(interpreter: Interpreter, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
-    changed = dataclasses.replace(entry, table=after, modified=interpreter.env.instance.storage.clock())
+    ids = {column.column_id: column.name for column in after.columns}
+    names = {
+        ids[column.column_id]: entry.default_names[column.name]
+        for column in entry.table.columns
+        if column.name in entry.default_names
+    }
+    now = interpreter.env.instance.storage.clock()
+    changed = dataclasses.replace(entry, table=after, modified=now, default_names=names)
     operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
     define(interpreter, replaced(catalog, changed), operation)
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
-from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import TableSpec, check_columns, check_number, data_type, elements
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
+    TableSpec,
+    check_columns,
+    check_number,
+    check_single,
+    data_type,
+    elements,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
@@ -174,31 +182,65 @@ def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> 
     storage = interpreter.env.instance.storage
     after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
     check_number(after.table.columns, after.table.name, "ALTER TABLE")
-    new = after.table.columns[len(entry.table.columns) :]
-    name = stored_name(database, entry)
+    check_single(after.table.columns, after.table.name)
+    indexes = after.table.indexes[len(entry.table.indexes) :]
+    for index in indexes:
+        _check_not_null(entry, index)
+    ctx, name = interpreter.context(), stored_name(database, entry)
+    full = f"{database.name}.{entry.table.schema}.{entry.table.name}"
     has_rows = bool(interpreter.env.fetchall(f"SELECT 1 FROM {name} LIMIT 1"))
-    changes = []
-    for column in new:
-        if column.computed is not None or column.identity or column.type.name == "rowversion":
-            if has_rows:
-                raise unsupported("adding a computed, identity or rowversion column to a table with rows")
-            changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}")
-            continue
-        if not column.nullable and column.default is None and has_rows:
-            raise SqlError.of(4901, column.name, entry.table.name)
+    new = after.table.columns[len(entry.table.columns) :]
+    changes, defaults = [], {}
+    for column, given in zip(new, spec.columns, strict=True):
         fill = ""
-        if column.default is not None and not column.nullable:
-            expr = default_of(interpreter.context(), column)
-            fill = f" DEFAULT ({assign(expr, column, entry.table.name)})"
+        if column.default is not None and (given.with_values or not column.nullable):
+            expr = default_of(ctx, column)
+            value = assign(expr, column, full)
+            if expr.constant:
+                fill = f" DEFAULT ({value})"
+            else:
+                defaults[column.column_id] = value
+        elif has_rows and not column.nullable and not _is_made(column):
+            raise SqlError.of(4901, column.name, entry.table.name)
         changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}{fill}")
-    for index in after.table.indexes[len(entry.table.indexes) :]:
-        check_unique(interpreter, database, entry, index)
-        _check_not_null(interpreter, database, entry, index)
-    sql = f";\nALTER TABLE {name} ".join(changes)
-    _apply(interpreter, place, after, sql, text, "add")
+    _apply(interpreter, place, after, f";\nALTER TABLE {name} ".join(changes), text, "add")
+    _fill(interpreter, database, after, new, defaults)
+    for index in indexes:
+        check_unique(interpreter, database, after, index)
 
 
-def _check_not_null(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+def _is_made(column: ColumnDef) -> bool:
+    """Whether the server gives each row its value."""
+    return column.computed is not None or column.identity or column.type.name == "rowversion"
+
+
+def _fill(
+    interpreter: Interpreter, database: Database, after: TableEntry, new: Sequence[ColumnDef], defaults: dict[int, str]
+) -> None:
+    """Give the rows that are there a value each in new columns; none of it is a change to CDC.
+
+    :param defaults: by column id those that are another value for each row
+    """
+    env, table = interpreter.env, after.table
+    if any(column.identity for column in new):
+        number, last = table.object_id, database.last_identity(table.object_id)
+        env.manager.apply(Operation("", on_undo=lambda: database.reset_identity(number, last)))
+        database.reset_identity(number)
+    filled = [f"c{c.column_id}" for c in new if _is_made(c) or c.column_id in defaults]
+    name = stored_name(database, after)
+    known = [c.column_id for c in table.columns if c not in new or not _is_made(c)]
+    items = [f"{defaults.get(i, f'c{i}')} AS c{i}" for i in known]
+    rows = env.fetch(f"SELECT {', '.join([*items, ROW_ID])} FROM {name} ORDER BY {ROW_ID}") if filled else None
+    if rows is None or not rows.num_rows:
+        return
+    arrays = {i: rows.column(f"c{i}") for i in known}
+    complete = dml.completed(interpreter.context(), database, after, arrays, rows.num_rows)
+    sets = ", ".join(f"{each} = n.{each}" for each in filled)
+    sql = f"UPDATE {name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
+    env.manager.apply(Operation(sql, staged(table, complete, rows.column(ROW_ID))))
+
+
+def _check_not_null(entry: TableEntry, index: IndexDef) -> None:
     for column in entry.table.columns:
         if index.primary_key and column.name in index.columns and column.nullable:
             raise SqlError.of(8111, entry.table.name)
@@ -214,8 +256,6 @@ def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry
     keys = []
     known = {column.name: column for column in entry.table.columns}
     for name in index.columns:
-        if name not in known:
-            return  # a key over a column that is added with it: no values yet
         stored = physical(entry.table, name)
         keys.append(f"t_key({stored})" if known[name].type.name in _STRINGS else stored)
     sql = f"SELECT 1 FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"

@@ -159,3 +159,36 @@ def test_datatype_info_as_drivers_ask_for_it_when_they_connect(client: Client) -
     assert scales == {"datetime2": (0, 7, 9, 3), "datetime": (3, 3, 9, 3), "smalldatetime": (0, 0, 9, 3)}
     assert {row[0] for row in client.run("EXEC sp_datatype_info 11")} == set(scales)  # ODBC 2 has another number
     assert [row[0] for row in client.run("sp_datatype_info_100 4, 3")] == ["int", "int identity"]
+
+
+def test_types_of_columns_as_older_clients_count_them(connect: Callable[..., Client]) -> None:
+    # (memory): the type of TDS, 0 for those that are newer than SQL Server 7.0
+    pairs = {
+        "bit": (50, 50), "tinyint": (48, 38), "smallint": (52, 38), "int": (56, 38), "bigint": (63, 108),
+        "decimal(9,2)": (55, 106), "numeric(9,2)": (63, 108), "money": (60, 110), "smallmoney": (122, 110),
+        "real": (59, 109), "float": (62, 109), "datetime": (61, 111), "smalldatetime": (58, 111), "char(2)": (47, 39),
+        "varchar(2)": (39, 39), "nvarchar(2)": (39, 39), "text": (35, 35), "image": (34, 34), "binary(2)": (45, 37),
+        "varbinary(2)": (37, 37), "uniqueidentifier": (37, 37), "date": (0, 0), "datetime2": (0, 0), "xml": (0, 0),
+    }  # fmt: skip
+    columns = ", ".join(f"a{i} {name} NOT NULL, b{i} {name} NULL" for i, name in enumerate(pairs))
+    client = connect()
+    client.run(f"CREATE TABLE dbo.counted ({columns})")
+    expected = [number for pair in pairs.values() for number in pair]
+    for call in ("sp_columns N'counted'", "sp_columns_100 N'counted', N'dbo', NULL, N'%', 2, 3"):
+        rows = client.run(f"EXEC {call}")
+        place = [column.name for column in client.columns[-1]].index("SS_DATA_TYPE")
+        assert [row[place] for row in rows] == expected
+
+
+def test_space_of_a_table_is_in_the_pages_of_its_indexes(shop: Client) -> None:
+    pages = shop.run(
+        "SELECT index_id, used_page_count FROM sys.dm_db_partition_stats WHERE object_id = OBJECT_ID('sales.items')"
+    )
+    data = 8 * next(count for number, count in pages if number < 2)
+    total = 8 * sum(count for _, count in pages)
+    expected = [("items", f"{2:<20}", f"{total} KB", f"{data} KB", f"{total - data} KB", "0 KB")]
+    assert shop.run("EXEC sp_spaceused 'sales.items'") == expected
+    assert shop.run("USE master EXEC views.sys.sp_spaceused N'[sales].[items]', @updateusage = 'false'") == expected
+    assert shop.error("EXEC sp_spaceused 'shop.sales.items'") in (15009, 15250)
+    for call in ("sp_spaceused", "sp_spaceused @mode = 'ALL'", "sp_spaceused '#t'"):
+        assert shop.error(f"EXEC {call}") == 50000

@@ -23,6 +23,8 @@ STATEMENTS = {
     "12-merge": "MERGE dbo.t AS t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET a = 1;",
     "56-cascade": "CREATE TABLE dbo.c (id int REFERENCES dbo.t (id) ON DELETE CASCADE)",
     "57-bulk-insert": "BULK INSERT dbo.t FROM 'rows.csv'",
+    "tsql-sequence": "CREATE SEQUENCE dbo.s AS int",
+    "tsql-next-value": "ALTER TABLE dbo.t ADD c int NOT NULL DEFAULT (NEXT VALUE FOR dbo.s)",
     "tsql-cursor": "DECLARE c CURSOR FOR SELECT 1",
     "tsql-table-type": "CREATE TYPE dbo.list AS TABLE (id int)",
     "tsql-always-encrypted": "CREATE COLUMN MASTER KEY k WITH (KEY_STORE_PROVIDER_NAME = 'x', KEY_PATH = 'y')",

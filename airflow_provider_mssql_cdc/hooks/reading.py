@@ -217,8 +217,8 @@ class ReadingHook(ConnectedHook):
                 if not may[number]:
                     masked[table][column] = None
         return Protection(
-            {table: tuple(found) for table, found in masked.items()},
-            {table: tuple(found) for table, found in filtered.items()},
+            {table: tuple(sorted(found)) for table, found in masked.items()},
+            {table: tuple(sorted(found)) for table, found in filtered.items()},
             bool(known),
         )
 

@@ -337,7 +337,7 @@ def test_the_cleanup_job_may_be_at_work_when_who_started_it_goes_on() -> None:
         # the mark alone, then the rows below it, then the mapping
         states = [(ROWS + 2, 7), (2, 7), (2, 2)]
         kept, found = server.backup(), set()
-        for draws in range(8):
+        for draws in range(24):
             server.restore(None, kept)
             server.harshness.begin(str(draws))
             assert rows_of(server, looked) == states[:1]

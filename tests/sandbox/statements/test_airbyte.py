@@ -75,7 +75,6 @@ def test_discovery(shop: Shop, jdbc: MssqlJdbc) -> None:
     assert jdbc.names == ["id", "customer", "amount"]
 
 
-@pytest.mark.xfail(strict=True, reason="SS_DATA_TYPE of sp_columns is 0 for all types yet")
 def test_types_of_tds(shop: Shop, jdbc: MssqlJdbc) -> None:
     found = jdbc.prepared(airbyte.JDBC_COLUMNS, "items", "sales", "shop", "%", 2, 3)
     place = jdbc.names.index("SOURCE_DATA_TYPE")

@@ -74,13 +74,12 @@ def test_metadata(shop: Shop, client: MssqlPython) -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="there is no sp_spaceused yet")
 def test_row_estimate(shop: Shop, client: MssqlPython) -> None:
     ((name, rows, *_),) = client.run(reader.ROWS, ORDERS_PLACE)
     assert (name, int(rows)) == ("orders", len(shop.content.orders))
 
 
-@pytest.mark.xfail(strict=True, reason="AT TIME ZONE takes no zone with daylight saving yet")
+@pytest.mark.xfail(strict=True, reason="AT TIME ZONE of a time that is computed with the offset of a zone")
 def test_commit_time_where_the_clock_goes_back(shop: Shop, client: MssqlPython) -> None:
     text = reader.commit_time_in("W. Europe Standard Time")
     assert client.run(text, hexadecimal(shop.lsns[0])) == [("2026-01-05T07:01:00",)]

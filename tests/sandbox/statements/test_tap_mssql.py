@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
-import pymssql
 import pytest
 
 from tests.support.clients import tap_mssql
@@ -42,9 +41,6 @@ def test_tables(shop: Shop, tap: Pymssql) -> None:
     assert in_any_order(tap.run(tap_mssql.TABLES)) == in_any_order([(*each, "BASE TABLE") for each in TABLES])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="there is no INFORMATION_SCHEMA.CONSTRAINT_COLUMN_USAGE yet", raises=pymssql.Error
-)
 def test_columns(shop: Shop, tap: Pymssql) -> None:
     meta = [
         ("__$start_lsn", "binary", 10, None, None), ("__$end_lsn", "binary", 10, None, None),

@@ -143,7 +143,7 @@ def test_declared_types_come_through(client: Client) -> None:
     "sql",
     [
         "SELECT * FROM q.people FOR XML PATH('')",
-        "SELECT * FROM q.people TABLESAMPLE (10 PERCENT)",
+        "SELECT * FROM q.people TABLESAMPLE (10 ROWS)",
         "SELECT s.value FROM q.people p CROSS APPLY STRING_SPLIT(p.name, ',') AS s",
         "DECLARE c CURSOR FOR SELECT 1",
         "SELECT TOP 1 WITH TIES id FROM q.people ORDER BY id",

@@ -21,7 +21,8 @@ class CaptureProgress:
     :param now: the server's local time
     :param max_lsn: newest mapped LSN
     :param max_time: its ``tran_end_time``
-    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them
+    :param empty_scans: log scans that found nothing since the server started; None where the login cannot see them, or
+        where they prove nothing, in an availability group
     :param latest: the largest ``tran_end_time`` of all
     :param utc_offset_minutes: of the server's clock
     """

@@ -92,6 +92,36 @@ def test_a_first_load_begins_below_a_commit_whose_rows_are_not_seen_yet(source):
     assert sorted((row["id"], row["v"]) for row in open_versions) == expected
 
 
+def test_scans_that_are_held_back_do_not_end_a_copy(source):
+    source.sql("CREATE TABLE dbo.others (id int NOT NULL PRIMARY KEY)")
+    source.enable("dbo.others")
+    cdc = source.sandbox.cdc(source.database)
+    cdc.hold_back()
+    source.sql("UPDATE dbo.items SET v = v + 100 WHERE id < 5")
+    (table,) = source.load(source.table("dbo.items", shapes=("history",)), capture_timeout=3.0).tables
+    assert table.error is not None
+    assert "did not pass the end of the copy" in str(table.error)
+    cdc.deliver()
+    stop = threading.Event()
+
+    def go_on() -> None:
+        number = 0
+        while not stop.wait(0.2):
+            number += 1
+            source.sql(f"INSERT INTO dbo.others VALUES ({number})")
+
+    writer = threading.Thread(target=go_on)
+    writer.start()
+    try:
+        (table,) = source.load(source.table("dbo.items", shapes=("history",))).tables
+    finally:
+        stop.set()
+        writer.join()
+    assert table.error is None
+    history = sorted(source.lake("dbo.items", "history"), key=lambda row: row["_lsn"])
+    assert sorted({row["id"]: row["v"] for row in history if row["_op"] in "RIU"}.items()) == source_rows(source)
+
+
 def test_where_reads_wait_for_locks_a_copy_begins_at_the_newest_commit(source):
     source.sql("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT OFF")
     source.sql("UPDATE dbo.items SET v = v + 100 WHERE id < 5")

@@ -123,7 +123,9 @@ def read_progress(jdbc: Jdbc) -> CaptureProgress:
 def _empty_scans(jdbc: Jdbc) -> int | None:
     # session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
     rows = jdbc.rows_if_allowed(
-        "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0",
+        "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
+        # in an availability group a scan may find nothing because a replica is down
+        " AND NOT EXISTS (SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL)",
         "empty_scan_count INT",
     )
     return rows[0]["empty_scan_count"] if rows else None

@@ -57,9 +57,10 @@ class Origin:
         return self.max_lsn()
 
     def _step(self) -> None:
-        """One scan; where nothing was ever mapped, it finds nothing for so long that it maps an LSN nevertheless."""
+        """One scan; where nothing is mapped then, one that finds nothing for so long that it maps an LSN."""
         cdc = self.sandbox.cdc(self.database)
-        if not self.sandbox.capture.step(cdc) and cdc.max_lsn() is None:
+        self.sandbox.capture.step(cdc)
+        if cdc.max_lsn() is None:
             self.sandbox.capture.step(cdc, dummy=True)
 
     def wait_captured(self) -> None:

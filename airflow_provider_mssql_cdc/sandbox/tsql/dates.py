@@ -70,8 +70,8 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
         moved = f"({ticks} + {number} * {_TICKS[part]})"
     else:
         raise SqlError.of(9810, part, "dateadd", display(value.type))
-    moved = added(f"({moved})", value.type)
     if value.type.name == "datetimeoffset":
+        moved = added(f"({moved})", value.type)
         offset = f"({value.sql}).offset_minutes"
         sql = (
             f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack(utc_ticks := ({moved}) - CAST({offset} AS BIGINT) "
@@ -79,7 +79,8 @@ def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> E
         )
     else:
         wide = SqlType("datetime2", 0, 0, 7)
-        sql = convert(f"({moved})", wide, value.type)
+        # named, so that what it is computed with stands there once
+        sql = f"list_transform([{moved}], lambda d: {convert(added('d', value.type), wide, value.type)})[1]"
     return Expr(sql, value.type, True, constant=count.constant and value.constant)
 
 

@@ -35,7 +35,6 @@ _CHANGING = {
 _FIRST, _LAST = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (2009, 2100))
 _INPUTS = {"smalldatetime": 0, "datetime": 3, "datetime2": None, "datetimeoffset": None}
 _MINUTE = 600000000
-_CHANGES = "list_filter("
 
 
 def at_time_zone(value: Expr, zone: str | None) -> Expr:
@@ -43,8 +42,7 @@ def at_time_zone(value: Expr, zone: str | None) -> Expr:
 
     A time that the clock leaves out is an hour later; one that it shows twice has the offset of before the change.
 
-    :raises SqlError: 8116 for what is no date with a time; 50000 for other zones, for a time that is computed with a
-        zone's offset, and when run for other years
+    :raises SqlError: 8116 for what is no date with a time; 50000 for other zones, and when run for other years
     """
     if value.type.name not in _INPUTS:
         raise SqlError.of(8116, display(value.type), 1, "AT TIME ZONE")
@@ -52,17 +50,16 @@ def at_time_zone(value: Expr, zone: str | None) -> Expr:
     type_ = SqlType("datetimeoffset", 0, 0, value.type.scale if known is None else known)
     if zone is None:
         return constant(None, type_)
-    if value.type.name != "datetimeoffset" and _CHANGES in value.sql:
-        # DuckDB takes minutes to plan it
-        raise unsupported("AT TIME ZONE of a time that is computed with the offset of a zone")
-    ticks = f"t_round({to_ticks(value.sql, value.type)}, {10 ** (7 - type_.scale)})"
+    ticks = f"t_round({to_ticks('z', value.type)}, {10 ** (7 - type_.scale)})"
     if value.type.name == "datetimeoffset":
-        utc = f"({value.sql}).utc_ticks"
+        utc = "z.utc_ticks"
     else:
         utc = f"({ticks} - CAST({_offset(zone, ticks, local=True)} AS BIGINT) * {_MINUTE})"
-    offset = f"CAST({_offset(zone, utc, local=False)} AS SMALLINT)"
-    packed = f"struct_pack(utc_ticks := {utc}, offset_minutes := {offset})"
-    sql = f"CASE WHEN {value.sql} IS NOT NULL THEN {packed} END"
+    offset = f"CAST({_offset(zone, 'u', local=False)} AS SMALLINT)"
+    packed = f"struct_pack(utc_ticks := u, offset_minutes := {offset})"
+    # both are named, so that what they are computed with stands there once
+    sql = f"CASE WHEN z IS NOT NULL THEN list_transform([{utc}], lambda u: {packed})[1] END"
+    sql = f"list_transform([{value.sql}], lambda z: {sql})[1]"
     return Expr(sql, type_, True, constant=value.constant)
 
 
@@ -81,7 +78,7 @@ def _offset(zone: str, ticks: str, *, local: bool) -> str:
     message = text("not supported by the sandbox: AT TIME ZONE of a time before 2009 or after 2099")
     within = f"t_within({ticks}, {_ticks(_FIRST)}, {_ticks(_LAST)}, 50000, {message})"
     offsets = [first, *(offset for _, offset in changes)]
-    return f"({offsets})[len({_CHANGES}{starts}, lambda start: start <= {within})) + 1]"
+    return f"({offsets})[len(list_filter({starts}, lambda start: start <= {within})) + 1]"
 
 
 def _ticks(moment: datetime.datetime) -> int:

@@ -79,7 +79,6 @@ def test_row_estimate(shop: Shop, client: MssqlPython) -> None:
     assert (name, int(rows)) == ("orders", len(shop.content.orders))
 
 
-@pytest.mark.xfail(strict=True, reason="AT TIME ZONE of a time that is computed with the offset of a zone")
 def test_commit_time_where_the_clock_goes_back(shop: Shop, client: MssqlPython) -> None:
     text = reader.commit_time_in("W. Europe Standard Time")
     assert client.run(text, hexadecimal(shop.lsns[0])) == [("2026-01-05T07:01:00",)]

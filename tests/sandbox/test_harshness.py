@@ -99,7 +99,8 @@ def test_rows_of_equal_keys_come_in_any_order(harsh: Sandbox) -> None:
     ],
 )
 def test_which_rows_are_the_first_or_the_last_is_not_said(harsh: Sandbox, sql: str) -> None:
-    assert len({tuple(rows_of(harsh, sql)) for _ in range(12)}) > 1
+    # half of the statements are not mixed, and of two rows the first is so in half of the others
+    assert len({tuple(rows_of(harsh, sql)) for _ in range(60)}) > 1
 
 
 def test_the_same_seed_draws_the_same(harsh: Sandbox) -> None:

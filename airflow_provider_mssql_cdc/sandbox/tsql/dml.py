@@ -211,7 +211,8 @@ def _reads(node: exp.Expr) -> bool:
     """Whether an UPDATE or DELETE reads columns, which takes the right to SELECT (docs: UPDATE, DELETE, OUTPUT)."""
     if any(node.args.get(part) for part in ("where", "from_", "with_", "returning")):
         return True
-    columns = (column for item in node.expressions for column in item.expression.find_all(exp.Column))
+    values = (item.expression for item in node.expressions if isinstance(item, exp.EQ))
+    columns = (column for value in values for column in value.find_all(exp.Column))
     return any(column.name.upper() != "DEFAULT" or column.args.get("table") for column in columns)
 
 

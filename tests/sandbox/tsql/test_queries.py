@@ -148,6 +148,7 @@ def test_declared_types_come_through(client: Client) -> None:
         "DECLARE c CURSOR FOR SELECT 1",
         "SELECT TOP 1 WITH TIES id FROM q.people ORDER BY id",
         "SELECT id FROM q.people GROUP BY ROLLUP(id)",
+        "UPDATE q.people SET name",
         "MERGE q.people USING q.towns ON 1 = 0 WHEN MATCHED THEN DELETE;",
         "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY id) OVER () FROM q.people",
         "SELECT CONCAT_WS('-', name, 'x') FROM q.people",

@@ -16,7 +16,7 @@ import pymssql
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.benchmarks import source
 from tests.benchmarks.timing import report, spread
-from tests.support.clients import statements
+from tests.support.clients import statements, tap_mssql
 from tests.support.clients.statements import Place
 
 _COMMITS = 2_000
@@ -85,7 +85,7 @@ def reads(rows: int, rounds: int) -> None:
             "Debezium, function": statements.debezium_function(
                 source.DATABASE, source.INSTANCE, columns, low, Place(), high
             ),
-            "tap-mssql": statements.tap_mssql(source.INSTANCE, columns, before.value, high),
+            "tap-mssql": tap_mssql.increment(source.INSTANCE, columns, before.value, high),
             "SELECT *, sorted by another column": f"{everything} ORDER BY total",
         }
         seconds: dict[str, list[float]] = {reader: [] for reader in chosen}

@@ -176,14 +176,12 @@ class TransactionManager:
         database.locks.share(self)
 
     def keep_table(self, database: Database, table: int) -> None:
-        """Let nobody write to a table until the transaction ends; without one, wait for who does.
+        """Let nobody write to a table until the transaction ends.
 
         :param table: its object id
         :raises SqlError: 1222, 1205
         """
-        if self.open is None:
-            self.wait_for_writer(database, table, lambda transaction: True)
-            return
+        assert self.open is not None
         self.open.read.add(database)
         database.locks.keep_table(self, table, self.lock_timeout, self.cancelled)
 
@@ -234,7 +232,8 @@ class TransactionManager:
             other = locks.alone
             if not isinstance(other, TransactionManager) or other is self:
                 return set()
-            catalog = None if other.open is None else other.open.catalog
+            transaction = other.open  # read once: it may end meanwhile
+            catalog = None if transaction is None else transaction.catalog
             return {other} if catalog is not None and catalog is not database.catalog and changes(catalog) else set()
 
         if in_the_way():

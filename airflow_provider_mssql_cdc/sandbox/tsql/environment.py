@@ -281,7 +281,7 @@ class Environment:
         keeps = bool(self.trancount) and (
             self.isolation is IsolationLevel.REPEATABLE_READ or "repeatableread" in wanted.hints
         )
-        pieces = PieceReader(self, database, entry, wanted, keeps)
+        pieces = PieceReader(self, database, entry, wanted.columns(), keeps)
         name = self.new_name()
         self._later[name] = pieces.read
         return dataclasses.replace(stored, source=name, pieces=pieces)
@@ -380,10 +380,7 @@ class Environment:
         found = self.manager.changes(database)
         if found is not None:
             return found
-        by_versions = self.isolation is IsolationLevel.SNAPSHOT or (
-            self.isolation is IsolationLevel.READ_COMMITTED and database.read_committed_snapshot
-        )
-        if not by_versions:
+        if how(self, database, frozenset()) is not Reads.VERSIONS:
             return database.cdc
         if database not in self._changes:
             self._changes[database] = database.cdc.frozen()

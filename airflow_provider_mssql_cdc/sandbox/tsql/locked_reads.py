@@ -8,7 +8,7 @@ is read is met twice or never (memory).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
-from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
@@ -49,22 +48,19 @@ class Reads(Enum):
 class Wanted:
     """What a statement says of a table that it reads.
 
+    :param node: the table in its FROM clause
     :param hints: in lower case
-    :param columns: names in lower case of those that the statement names; None for all
     """
 
-    hints: frozenset[str] = frozenset()
-    columns: frozenset[str] | None = None
+    node: exp.Table
+    hints: frozenset[str]
 
-    @classmethod
-    def of(cls, node: exp.Table) -> Wanted:
-        """What stands in a FROM clause, and in the statement around it."""
-        hints = {hint.name.lower() for group in node.args.get("hints") or [] for hint in group.expressions}
-        statement = node.root()
-        stars = (star for star in statement.find_all(exp.Star) if not isinstance(star.parent, exp.Count))
-        if any(True for _ in stars):
-            return cls(frozenset(hints))
-        return cls(frozenset(hints), frozenset(column.name.lower() for column in statement.find_all(exp.Column)))
+    def columns(self) -> frozenset[str] | None:
+        """Names in lower case of the columns that the whole statement names; None for all."""
+        statement = self.node.root()
+        if any(not isinstance(star.parent, exp.Count) for star in statement.find_all(exp.Star)):
+            return None
+        return frozenset(column.name.lower() for column in statement.find_all(exp.Column))
 
 
 def how(env: Environment, database: Database, hints: frozenset[str]) -> Reads:
@@ -131,6 +127,7 @@ def beside_a_writer(env: Environment, database: Database, entry: TableEntry, rea
 class PieceReader:
     """Reads a table in pieces of an index, each of them with the newest commits, and waits for who writes in it.
 
+    :param columns: names in lower case of those that are wanted; None for all
     :param keeps: the rows stay locked until the transaction ends (REPEATABLE READ)
     :ivar seek: conditions on the index's first column, in DuckDB's words: rows that do not fulfil them are not met
     """
@@ -138,7 +135,7 @@ class PieceReader:
     env: Environment
     database: Database
     entry: TableEntry
-    wanted: Wanted
+    columns: frozenset[str] | None
     keeps: bool
     seek: list[str] = field(default_factory=list)
 
@@ -166,9 +163,9 @@ class PieceReader:
         """The key of the index that is read: the narrowest that has all that is wanted."""
         table, clustered = self.entry.table, self._clustered
         key = clustered.columns if clustered is not None else ()
-        if self.wanted.columns is None or self.seek:
+        if self.columns is None or self.seek:
             return list(key)
-        wanted = {name for name in self.wanted.columns if table.column(name) is not None}
+        wanted = {name for name in self.columns if table.column(name) is not None}
         covering = [
             index
             for index in table.indexes
@@ -233,7 +230,7 @@ class PieceReader:
             ends = (last, piece.slice(piece.num_rows - 1) if piece.num_rows == size else None)
             meets = functools.partial(self._meets, connection, names, ends)
             # who has committed meanwhile may have changed what was read
-            stays = begun is not None and locks.writer(number) is writer and getattr(writer, "open", None) is begun
+            stays = locks.writer(number) is writer and getattr(writer, "open", None) is begun
             if stays and begun is not None and not meets(begun):
                 return piece
             self.env.manager.wait_for_writer(self.database, number, meets)
@@ -249,12 +246,7 @@ class PieceReader:
         number = self.entry.table.object_id
         if self.database.locks.is_closed(number):
             return True
-        touched = [
-            each.touched
-            for each in list(transaction.operations)
-            if each.touched is not None and each.touched.table.object_id == number
-        ]
-        return any(self._are_between(connection, names, ends, images) for images in _images(touched))
+        return any(self._are_between(connection, names, ends, rows) for rows in _changed(transaction, number))
 
     def _are_between(
         self,
@@ -274,7 +266,9 @@ class PieceReader:
         return bool(connection.execute(f"SELECT 1 FROM {STAGE}{where} LIMIT 1").fetchall())
 
 
-def _images(touched: Iterable[RowImages | None]) -> Iterable[pa.Table]:
-    for images in touched:
-        if images is not None:
+def _changed(transaction: OpenTransaction, table: int) -> Iterator[pa.Table]:
+    """The images, before and after, of the rows of a table that a transaction has changed."""
+    for operation in list(transaction.operations):
+        images = operation.touched
+        if images is not None and images.table.object_id == table:
             yield from (staged(images.table, rows, None) for rows in (images.before, images.after) if rows is not None)

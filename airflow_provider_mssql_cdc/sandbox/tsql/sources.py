@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
     tighter,
 )
 
-_HARMLESS_HINTS = frozenset((
+_KNOWN_HINTS = frozenset((
     "nolock", "readuncommitted", "readcommitted", "readcommittedlock", "repeatableread", "serializable", "holdlock",
     "rowlock", "paglock", "tablock", "tablockx", "updlock", "xlock", "nowait", "forceseek", "forcescan", "index",
     "noexpand", "keepidentity", "readpast",
@@ -169,7 +169,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if not isinstance(node, exp.Table):
         raise unsupported(f"{node.key} in FROM")
     only(node, "this", "db", "catalog", "alias", "hints", "joins", "sample")
-    _check_hints(node)
+    hints = _hints(node)
     name = node.alias or node.name
     if isinstance(node.this, exp.Anonymous):
         return _function(ctx, scope, node, alias, clause)
@@ -178,7 +178,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     if common is not None:
         return _derived(ctx, scope, node, alias, common(bounds), clause)
     bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
-    wanted = None if scope.written else Wanted.of(node)
+    wanted = None if scope.written else Wanted(node, hints)
     relation = ctx.env.relation(parts, bound, ctx.right, wanted)
     if node.args.get("sample"):
         relation = _sampled(ctx, relation, node.args["sample"])
@@ -214,12 +214,12 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 
-def _check_hints(node: exp.Table) -> None:
-    for group in node.args.get("hints") or []:
-        for hint in group.expressions:
-            name = hint.name.lower()
-            if name not in _HARMLESS_HINTS:
-                raise unsupported(f"the table hint {name}")
+def _hints(node: exp.Table) -> frozenset[str]:
+    names = [hint.name.lower() for group in node.args.get("hints") or [] for hint in group.expressions]
+    for name in names:
+        if name not in _KNOWN_HINTS:
+            raise unsupported(f"the table hint {name}")
+    return frozenset(names)
 
 
 def _rename(source: Source, node: exp.Expr) -> None:

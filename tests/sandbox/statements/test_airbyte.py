@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.sandbox.statements.conftest import Open
 from tests.support.clients import airbyte
 from tests.support.clients.drivers_in_process import MssqlJdbc
 from tests.support.clients.shop import COLUMNS, ITEMS, NULLABLE, ORDERS, Shop, in_any_order
@@ -22,10 +22,8 @@ SS_DATA_TYPES = {"int": 56, "smallint": 52, "decimal": 106, "datetime2": 0, "var
 
 
 @pytest.fixture
-def jdbc(shop: Shop) -> Iterator[MssqlJdbc]:
-    driver = MssqlJdbc(shop.server)
-    yield driver
-    driver.close()
+def jdbc(connect: Open) -> MssqlJdbc:
+    return connect(MssqlJdbc)
 
 
 def test_checks(shop: Shop, jdbc: MssqlJdbc) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
+from tests.sandbox.statements.conftest import Open
 from tests.support.clients import olake
 from tests.support.clients.drivers_in_process import GoMssqldb
 from tests.support.clients.shop import (
@@ -27,10 +27,8 @@ STREAMS = ("dbo.orders", "sales.items")
 
 
 @pytest.fixture
-def go(shop: Shop) -> Iterator[GoMssqldb]:
-    driver = GoMssqldb(shop.server)
-    yield driver
-    driver.close()
+def go(connect: Open) -> GoMssqldb:
+    return connect(GoMssqldb)
 
 
 def test_discovery(shop: Shop, go: GoMssqldb) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from tests.sandbox.statements.conftest import Open
 from tests.support.clients import rivet
 from tests.support.clients.drivers_in_process import Tiberius
 from tests.support.clients.shop import ITEMS, ORDERS, Shop, held, hexadecimal
@@ -15,10 +14,8 @@ QUERY = {"query": "SELECT * FROM dbo.orders"}
 
 
 @pytest.fixture
-def tiberius(shop: Shop) -> Iterator[Tiberius]:
-    driver = Tiberius(shop.server)
-    yield driver
-    driver.close()
+def tiberius(connect: Open) -> Tiberius:
+    return connect(Tiberius)
 
 
 def test_connection_and_health(shop: Shop, tiberius: Tiberius) -> None:

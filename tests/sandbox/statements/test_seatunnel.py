@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.sandbox.statements.conftest import Open
 from tests.support.clients import seatunnel
 from tests.support.clients.drivers_in_process import MssqlJdbc
 from tests.support.clients.seatunnel import filled
@@ -26,10 +25,8 @@ KEY = {"schema": "dbo", "table": "orders", "key": "id"}
 
 
 @pytest.fixture
-def jdbc(shop: Shop) -> Iterator[MssqlJdbc]:
-    driver = MssqlJdbc(shop.server)
-    yield driver
-    driver.close()
+def jdbc(connect: Open) -> MssqlJdbc:
+    return connect(MssqlJdbc)
 
 
 def test_discovery(shop: Shop, jdbc: MssqlJdbc) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,6 +56,22 @@ class Client:
         numbers = [message.number for message in self.messages if message.severity > 10]
         assert numbers, f"no error from {sql}"
         return numbers[0]
+
+
+def errors_at_once(*batches: tuple[Client, str]) -> list[int]:
+    """Run batches at the same time, each by its own client; the numbers of their errors."""
+    failed: list[int] = []
+
+    def run(client: Client, sql: str) -> None:
+        client.sets(sql)
+        failed.extend(message.number for message in client.messages if message.severity > 10)
+
+    threads = [threading.Thread(target=run, args=batch) for batch in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.sandbox.tsql.conftest import Client
+from tests.sandbox.tsql.conftest import Client, errors_at_once
 
 
 @pytest.fixture
@@ -86,17 +86,8 @@ def test_the_same_table_is_written_by_one_at_a_time(one: Client, other: Client) 
 def test_who_would_wait_for_one_that_waits_for_it_is_a_deadlock_victim(one: Client, other: Client) -> None:
     one.run("BEGIN TRAN UPDATE dbo.a SET v = 1")
     other.run("BEGIN TRAN UPDATE dbo.b SET v = 2")
-    failed: list[int] = []
-
-    def cross(client: Client, table: str) -> None:
-        client.sets(f"UPDATE dbo.{table} SET v = v + 10 IF @@TRANCOUNT > 0 COMMIT")
-        failed.extend(message.number for message in client.messages if message.severity > 10)
-
-    crossing = threading.Thread(target=cross, args=(one, "b"))
-    crossing.start()
-    cross(other, "a")
-    crossing.join()
-    assert failed == [1205]
+    update = "UPDATE dbo.{} SET v = v + 10 IF @@TRANCOUNT > 0 COMMIT"
+    assert errors_at_once((one, update.format("b")), (other, update.format("a"))) == [1205]
     assert other.run("SELECT a.v, b.v FROM dbo.a AS a JOIN dbo.b AS b ON 1 = 1") in ([(1, 10)], [(10, 2)])
 
 

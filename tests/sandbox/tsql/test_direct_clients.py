@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import slice_sql
 from airflow_provider_mssql_cdc.spark.sources.cdc.slices import Slice
 from tests.sandbox.tsql.conftest import Client
-from tests.support.clients import statements
+from tests.support.clients import statements, tap_mssql
 from tests.support.clients.statements import Place, literal
 from tests.support.sandbox.kinds import CHANGE_TABLE, COLUMNS, Row, changes, compiled_queries, create
 from tests.support.spark.model import table_spec
@@ -92,7 +92,7 @@ def test_tap_mssql(client: Client, rows: list[Row], times: Any) -> None:
         for row, values in zip(rows, picked(rows, *COLUMNS), strict=True)
         if row["__$start_lsn"] > low and row["__$operation"] != 3
     ]  # fmt: skip
-    assert sent(client, statements.tap_mssql("dbo_kinds", COLUMNS, low, high)) == (expected, [True])
+    assert sent(client, tap_mssql.increment("dbo_kinds", COLUMNS, low, high)) == (expected, [True])
 
 
 @pytest.mark.parametrize("history", [True, False])

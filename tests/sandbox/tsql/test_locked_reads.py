@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
-from tests.sandbox.tsql.conftest import Client
+from tests.sandbox.tsql.conftest import Client, errors_at_once
 
 OPTIONS = (
     "SELECT is_read_committed_snapshot_on, snapshot_isolation_state FROM sys.databases WHERE database_id = DB_ID()"
@@ -113,18 +113,8 @@ def test_a_reader_and_a_writer_can_be_in_a_deadlock(one: Client, connect: Callab
     second = connect()
     one.run("BEGIN TRAN UPDATE dbo.a SET v = 1")
     second.run("BEGIN TRAN UPDATE dbo.b SET v = 2")
-    failed: list[int] = []
-
-    def cross(client: Client, table: str) -> None:
-        client.sets(f"SELECT * FROM dbo.{table}")
-        failed.extend(message.number for message in client.messages if message.severity > 10)
-        client.sets("IF @@TRANCOUNT > 0 COMMIT")
-
-    crossing = threading.Thread(target=cross, args=(one, "b"))
-    crossing.start()
-    cross(second, "a")
-    crossing.join()
-    assert failed == [1205]
+    read = "SELECT * FROM dbo.{} IF @@TRANCOUNT > 0 COMMIT"
+    assert errors_at_once((one, read.format("b")), (second, read.format("a"))) == [1205]
 
 
 # What is met while rows move

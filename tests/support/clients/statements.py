@@ -71,28 +71,3 @@ def _mapped(database: str) -> str:
 def _all_changes(database: str, instance: str, low: bytes, high: bytes) -> str:
     function = f"[{database}].cdc.[fn_cdc_get_all_changes_{instance}]"
     return f"FROM {function}({literal(low)}, {literal(high)}, N'all update old')"
-
-
-def tap_mssql(instance: str, columns: Sequence[str], after: bytes, high: bytes) -> str:
-    """pipelinewise-tap-mssql of wintersrd, log_based.py, newer than 1.0.3: a batch."""
-    return f"""DECLARE @from_lsn binary (10), @to_lsn binary (10)
-        SET @from_lsn = sys.fn_cdc_increment_lsn(CONVERT(BINARY(10),'{literal(after)}',1))
-        SET @to_lsn = CONVERT(BINARY(10),'{literal(high)}',1)
-
-        SELECT {",".join(columns)}
-            ,case __$operation
-                when 2 then 'I'
-                when 4 then 'U'
-                when 1 then 'D'
-            end _sdc_operation_type
-            , sys.fn_cdc_map_lsn_to_time(__$start_lsn) _sdc_lsn_commit_timestamp
-            , case __$operation
-                when 1 then sys.fn_cdc_map_lsn_to_time(__$start_lsn)
-                else null
-                end _sdc_lsn_deleted_at
-            , __$start_lsn _sdc_lsn_value
-            , __$seqval _sdc_lsn_seq_value
-            , __$operation _sdc_lsn_operation
-        FROM cdc.fn_cdc_get_all_changes_{instance}(@from_lsn, @to_lsn, 'all')
-        ORDER BY __$start_lsn, __$seqval, __$operation
-        ;"""

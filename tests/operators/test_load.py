@@ -38,6 +38,8 @@ SHOP = {"tables": ["lab.*"], "target": "iceberg://lake/shop", "shapes": ["mirror
 DAG_FILE = """
 from airflow.sdk import DAG
 
+from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
+
 with DAG({dag_id!r}, schedule=None) as dag:
     MsSqlCdcLoadOperator(task_id="load", conn_id="spark_default", **{arguments!r})
 """

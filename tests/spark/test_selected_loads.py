@@ -321,6 +321,7 @@ def test_what_the_server_judges_first_leaves_out_nothing_that_fulfils_the_filter
         values = ", ".join("NULL" if value is None else judged.literal(value) for value in row.values())
         origin.sql(f"INSERT INTO dbo.judged VALUES ({number}, {values})")
     origin.enable("dbo.judged")
+    origin.scan()
     table = origin.table("dbo.judged", ("mirror",))
 
     asked = asked_first(table, held, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,18 @@ class FirstLoad:
 
     low: str
     high: str
+
+    @classmethod
+    def of(cls, table: shop.Table, runs: Sequence[Mapping[str, Any]]) -> FirstLoad:
+        """The first load that the first of these summaries tells of.
+
+        :param runs: the summaries of one target's ``MsSqlCdcLoadOperator``
+        """
+        entry = next(entry for entry in runs[0]["tables"] if entry["table"] == table.full_name)
+        for window in entry["windows"]:
+            return cls(*window.strip("(]").split(", "))
+        # nothing changed while it copied
+        return cls(entry["position"], entry["position"])
 
 
 class Expected:

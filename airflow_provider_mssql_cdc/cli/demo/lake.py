@@ -44,11 +44,6 @@ def events(table: shop.Table) -> str:
     return f"SELECT {', '.join(table.events.names)} FROM {mirror(table)}_history WHERE _op <> 'R'"
 
 
-def copied(table: shop.Table) -> str:
-    """A query for the position behind which the history has events."""
-    return f"SELECT MAX(_lsn) AS low FROM {mirror(table)}_history WHERE _op = 'R'"
-
-
 def open_session(warehouse: str, packages: str, more: Mapping[str, str] | None = None) -> SparkSession:
     """Start Spark.
 
@@ -82,7 +77,6 @@ def queries() -> dict[str, str]:
         found[f"{table.full_name}.mirror"] = f"SELECT * FROM {mirror(table)}"
         found[f"{table.full_name}.history"] = newest_rows(table)
         found[f"{table.full_name}.events"] = events(table)
-        found[f"{table.full_name}.copied"] = copied(table)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -58,7 +57,7 @@ class Targets(Demo):
             results = []
             for target in self.loads:
                 runs = [run for run in self.runs if run["load"] == target]
-                first = _first_load(runs)
+                first = FirstLoad.of(TABLE, runs)
                 expected = Expected(TABLE, first, source, [event for event in events if event[0] > first.low])
                 totals = report.add_up(runs)[TABLE.full_name]
                 for shape in SHAPES[target]:
@@ -69,7 +68,7 @@ class Targets(Demo):
 
     def _read_both(self) -> tuple[list[Row], list[Row]]:
         # each target has a first load of its own
-        low = min(_first_load([run for run in self.runs if run["load"] == target]).low for target in self.loads)
+        low = min(FirstLoad.of(TABLE, [run for run in self.runs if run["load"] == target]).low for target in self.loads)
         with contextlib.closing(self._connect()) as connection:
             changes = f"cdc.[{TABLE.schema}_{TABLE.name}_CT]"
             return (
@@ -101,15 +100,6 @@ def compare_shape(shape: str, source: list[Row], expected: Expected, there: pa.T
         "versions": compare(expected.versions(), there, VERSIONS, (*TABLE.key, "_from_lsn")),
         "open versions": compare(source, there.filter(is_open).select(TABLE.arrow.names), TABLE.arrow, TABLE.key),
     }
-
-
-def _first_load(runs: Sequence[Mapping[str, Any]]) -> FirstLoad:
-    """The window of the first load, by the summaries of one target's runs."""
-    entry = next(entry for entry in runs[0]["tables"] if entry["table"] == TABLE.full_name)
-    for window in entry["windows"]:
-        return FirstLoad(*window.strip("(]").split(", "))
-    # nothing changed while it copied
-    return FirstLoad(entry["position"], entry["position"])
 
 
 def _result(target: str, shape: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:

@@ -127,6 +127,13 @@ def test_a_deleted_row_whose_version_stays_open_is_told_twice():
     assert differences("scd2", rows).keys() == {"versions", "open versions"}
 
 
+def test_a_table_whose_rows_all_changed_while_they_were_copied_has_a_lower_end_too():
+    """Its history then has no copied row to tell it by."""
+    entry = {"table": TABLE.full_name, "windows": [f"({LOW}, {HIGH}]"], "position": HIGH}
+    assert FirstLoad.of(TABLE, [{"tables": [entry]}]) == FirstLoad(LOW, HIGH)
+    assert FirstLoad.of(TABLE, [{"tables": [{**entry, "windows": []}]}]) == FirstLoad(HIGH, HIGH)
+
+
 def test_what_was_compared_is_named_by_target_and_shape():
     counts = dict.fromkeys(("windows", "events", "copied", "inserted", "updated", "deleted"), 1)
     entry = {"table": "sales.orders", "target": "delta", "shape": "scd2", **counts, "seconds": 1.0, "rows": 7}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.operators import choice, compare
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, nvarchar, varbinary
 
 if TYPE_CHECKING:

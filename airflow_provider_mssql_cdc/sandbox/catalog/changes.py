@@ -15,8 +15,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.ordering import ascending
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, Rows, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Range, Relation, Rows, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -53,7 +53,7 @@ def change_relation(env: Environment, database: Database, name: str, bounds: Ran
 
     rows = Rows(lambda within: changes.between(*tighter(bounds, within)), clustered, clustered[0], in_order)
     # what polls ask of quiet tables has no rows
-    source = env.later(named, rows) if batches else env.register(table(named, batches))
+    source = env.later(lambda: table(named, rows.read(EVERYTHING))) if batches else env.register(table(named, batches))
     return Relation(source, named, rows)
 
 

@@ -14,9 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATETIME, INT, decimal, nvarchar, varbinary
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

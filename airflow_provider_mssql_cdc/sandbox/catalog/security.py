@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.rights import (
     SERVER_PERMISSIONS,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import to_money, unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
     FLOAT,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import procedures
+from airflow_provider_mssql_cdc.sandbox.catalog.functions import global_variable
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Outcome,
     Parameter,
@@ -20,9 +21,9 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
 from airflow_provider_mssql_cdc.sandbox.tsql import principals
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT, is_unicode, kind, nvarchar
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
@@ -164,7 +165,7 @@ def _argument(interpreter: Interpreter, cursor: Cursor, name: str) -> Argument:
     token = cursor.next()
     if token.kind == "variable":
         if token.text.startswith("@@"):
-            expr = interpreter.env.global_variable(token.text[2:].lower())
+            expr = global_variable(interpreter.env, token.text[2:].lower())
             return Argument(name, expr.type, interpreter.env.evaluate(expr))
         type_, value = interpreter.env.variable(token.text[1:])
         output = cursor.take("OUTPUT") or cursor.take("OUT")

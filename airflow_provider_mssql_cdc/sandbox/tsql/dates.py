@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import added, convert, shown_ticks, to_ticks, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATE, DATETIME, INT, display, duck, kind, nvarchar
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

@@ -17,19 +17,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.tsql.aggregates import AGGREGATES
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.ordering import RowNumbers
 from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, Rows, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.results import limited, table
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
-    EVERYTHING,
-    Context,
-    Expr,
-    Range,
-    Relation,
-    Rows,
-    Scope,
-    tighter,
-)
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import query
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import (
     check_count,
@@ -24,8 +25,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import (
     value_row,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.tsql.results import plain
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Relation, Scope, Source, constant, only
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Scope, Source, only
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import from_clause, table_parts
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.catalog.functions import global_variable
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant, null, number
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, constant, null, number, only
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope, only
 from airflow_provider_mssql_cdc.sandbox.tsql.time_zones import at_time_zone
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     display,
@@ -86,7 +88,7 @@ def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _parameter(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if isinstance(node.this, exp.Parameter):
-        return ctx.env.global_variable(node.this.name.lower())
+        return global_variable(ctx.env, node.this.name.lower())
     type_, value = ctx.env.variable(node.name)
     return constant(value, type_)
 

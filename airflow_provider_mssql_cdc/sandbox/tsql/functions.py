@@ -7,11 +7,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.catalog.functions import system_function
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, arity, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.dates import DATE_FUNCTIONS
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Expr, Scope, null
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, null
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.strings import SCALAR_FUNCTIONS
 
 Compile = Callable[[Context, Scope, Any], Expr]
@@ -46,7 +48,7 @@ def call(
         if not low <= len(arguments) <= high:
             arity.refuse(name, low, high)
         return function(arguments)
-    found = ctx.env.function(parts, arguments)
+    found = system_function(ctx.env, parts, arguments)
     if found is not None:
         return found
     if len(parts) > 1:

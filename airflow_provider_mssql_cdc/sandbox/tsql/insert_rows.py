@@ -10,10 +10,11 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators, query
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import NOT_CONSTANT, Expr, null
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.known_values import known_value
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import NOT_CONSTANT, Context, Expr, Scope, null
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 
 
 def default_of(ctx: Context, column: ColumnDef) -> Expr:

@@ -24,12 +24,14 @@ from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted, Caught, is_caught, run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING
 from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, mixed, result_columns, typed
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Context, Expr, Query, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into

@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import NOT_CONSTANT, Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import NOT_CONSTANT, Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, TICKS_PER_SECOND, SqlType
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -23,25 +21,11 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, OpenTransaction
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.reads import CLOSING, FOR_UPDATE, WHOLE, Reads
 
 _LAST, _PIECE = "last_row", "piece"
-_DIRTY = frozenset(("nolock", "readuncommitted"))
-_CLOSING = frozenset(("tablockx",))
-_WHOLE = frozenset(("tablock", "holdlock", "serializable"))
-_FOR_UPDATE = frozenset(("updlock", "xlock"))
 _FEWEST_DRAWN = 4
-
-
-class Reads(Enum):
-    """How a statement reads a user table."""
-
-    VERSIONS = auto()  # all at one moment, without waiting
-    NOT_COMMITTED = auto()
-    PAST_LOCKS = auto()  # without the rows that others have changed
-    LOCKS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +47,21 @@ class Wanted:
         return frozenset(column.name.lower() for column in statement.find_all(exp.Column))
 
 
-def how(env: Environment, database: Database, hints: frozenset[str]) -> Reads:
-    """How a table of a database is read."""
-    if "readpast" in hints:
-        return Reads.PAST_LOCKS
-    if hints & _DIRTY or env.isolation is IsolationLevel.READ_UNCOMMITTED:
-        return Reads.NOT_COMMITTED
-    if env.isolation is IsolationLevel.SNAPSHOT:
-        return Reads.VERSIONS
-    by_versions = env.isolation is IsolationLevel.READ_COMMITTED and database.read_committed_snapshot
-    locking = {"readcommittedlock", "repeatableread", *_WHOLE, *_CLOSING, *_FOR_UPDATE}
-    return Reads.VERSIONS if by_versions and not hints & locking else Reads.LOCKS
-
-
 def lock_table(env: Environment, database: Database, table: int, hints: frozenset[str]) -> None:
     """Take the lock of a whole table that hints or the isolation level ask for.
 
     :raises SqlError: 1222, 1205
     """
     manager = env.manager
-    if hints & (_CLOSING | _FOR_UPDATE):
+    if hints & (CLOSING | FOR_UPDATE):
         if manager.open is None:
             manager.wait_for_writer(database, table, lambda transaction: True)
             return
         manager.enter(database, table)
-        if hints & _CLOSING:
+        if hints & CLOSING:
             database.locks.close(manager, table)
-    elif hints & _WHOLE or (env.trancount and env.isolation is IsolationLevel.SERIALIZABLE):
-        lasting = hints - {"tablock"} & _WHOLE or env.isolation in (
+    elif hints & WHOLE or (env.trancount and env.isolation is IsolationLevel.SERIALIZABLE):
+        lasting = hints - {"tablock"} & WHOLE or env.isolation in (
             IsolationLevel.SERIALIZABLE,
             IsolationLevel.REPEATABLE_READ,
         )

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, to_money, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import MONEY, arithmetic, as_decimal, common, display, duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 

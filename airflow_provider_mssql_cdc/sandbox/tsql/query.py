@@ -12,9 +12,11 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import operators, recursion
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.direct import Parts, direct
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import ordered, predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.ranges import conjuncts
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Relation, Scope, only
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Query, Scope, only
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import FromClause, from_clause
 
 _SELECT_PARTS = (
@@ -108,9 +110,9 @@ def _select(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -> Query
     where = [(condition, predicate(ctx, scope, condition)) for condition in conditions]
     if len(clause.relations) == 1:
         ((alias, relation),) = clause.relations.items()
-        for condition, text in where if relation.pieces is not None else ():
-            assert relation.pieces is not None
-            relation.pieces.narrow(alias, condition, text)
+        if relation.narrow is not None:
+            for condition, text in where:
+                relation.narrow(alias, condition, text)
     group = _group(ctx, scope, node.args.get("group"))
     columns = projections(ctx, scope, node)
     having = predicate(ctx, scope, node.args["having"].this) if node.args.get("having") else ""

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import EVERYTHING, Context, Range, Scope, tighter
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, tighter
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import kind
 
 K = TypeVar("K")

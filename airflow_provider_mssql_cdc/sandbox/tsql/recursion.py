@@ -9,8 +9,9 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import query
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Expr, Query, Scope
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
 
 _DEPTH = "\0depth"  # no column of a user's can be called so

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 
 _FEW_ROWS = 4096
 

@@ -1,104 +1,18 @@
-"""What an expression is compiled against: typed expressions, the columns in scope, and the statement's context."""
+"""What an expression is compiled against: the columns in scope, and the statement's context."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import FLOAT, INT, decimal
-from airflow_provider_mssql_cdc.sandbox.types import SqlType
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
-    from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader
-
-NOT_CONSTANT = object()
-
-Range = tuple[bytes | None, bytes | None]
-"""Ten-byte values from one to another, both included; None leaves an end open."""
-
-EVERYTHING: Range = (None, None)
-
-
-def tighter(one: Range, other: Range) -> Range:
-    """What lies in both ranges."""
-    lows = [low for low, _ in (one, other) if low is not None]
-    highs = [high for _, high in (one, other) if high is not None]
-    return (max(lows) if lows else None, min(highs) if highs else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Expr:
-    """A scalar expression in DuckDB SQL with its T-SQL type.
-
-    :param value: the value, where it is known without running anything, else NOT_CONSTANT
-    :param constant: whether it depends on no row
-    :param untyped: a bare NULL, which takes any type
-    :param literal: written as a number: in decimal arithmetic an integer then counts by its own digits
-    :param binary_collation: compared by code point, not by the default collation
-    :param numbering: of a ROW_NUMBER in ascending order, the DuckDB text of what it is partitioned and ordered by
-    """
-
-    sql: str
-    type: SqlType
-    nullable: bool = True
-    value: Any = NOT_CONSTANT
-    constant: bool = False
-    untyped: bool = False
-    identity: bool = False
-    literal: bool = False
-    binary_collation: bool = False
-    numbering: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-
-    @property
-    def output(self) -> str:
-        """The expression's SQL as a column of a result: a bare NULL is an int there."""
-        return "CAST(NULL AS INTEGER)" if self.untyped else self.sql
-
-    def to(self, target: SqlType) -> str:
-        """The expression's SQL in another type."""
-        return literal(None, target) if self.untyped else convert(self.sql, self.type, target)
-
-
-def constant(value: Any, type_: SqlType) -> Expr:
-    """A known value as an expression."""
-    return Expr(literal(value, type_), type_, nullable=value is None, value=value, constant=True)
-
-
-def number(text: str) -> Expr:
-    """A numeric literal: int if it fits, else numeric; float with an exponent.
-
-    :raises SqlError: 168, 1007 for one that its type cannot hold
-    """
-    if "e" in text.lower():
-        if math.isinf(float(text)):
-            raise SqlError.of(168, text)
-        return constant(float(text), FLOAT)
-    whole, point, fraction = text.partition(".")
-    digits = len(whole.lstrip("0")) + len(fraction)
-    if digits > 38:
-        raise SqlError.of(1007, text)
-    if point:
-        return constant(Decimal(text), decimal(max(digits, 1), len(fraction)))
-    value = int(text)
-    if value < 2**31:
-        return dataclasses.replace(constant(value, INT), literal=True)
-    return constant(Decimal(value), decimal(digits, 0))
-
-
-def null() -> Expr:
-    """The bare NULL."""
-    return Expr("NULL", INT, value=None, constant=True, untyped=True)
+from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import NOT_CONSTANT, Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import Range, Relation, Rows
 
 
 @dataclass(slots=True)
@@ -172,47 +86,6 @@ class Bounds:
     """
 
     ranges: dict[str, Range] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows that stay the same while a statement runs, and can be read one after the other as they lie.
-
-    :param read: those whose value of one column lies in a range
-    :param key: DuckDB names of the columns by which they may lie in order: LSNs and integers
-    :param ranged: name of the column of the range; '' where there is none, and all rows are read
-    :param in_order: whether they lie in ascending order of some of the key's columns
-    """
-
-    read: Callable[[Range], Iterable[pa.RecordBatch]]
-    key: tuple[str, ...] = ()
-    ranged: str = ""
-    in_order: Callable[[tuple[str, ...]], bool] = lambda names: not names
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A table, view or function result to read from.
-
-    :param source: DuckDB FROM text
-    :param columns: SQL Server column and its DuckDB name
-    :param rows: its rows, where they can be read as they lie
-    :param hidden: DuckDB name of the row identifier of a base table
-    :param parts: database, schema and name of a base table
-    :param pieces: what reads it, where that is done with locks
-    """
-
-    source: str
-    columns: list[tuple[Column, str]]
-    rows: Rows | None = None
-    hidden: str = ""
-    parts: tuple[str, str, str] = ("", "", "")
-    pieces: PieceReader | None = None
-
-    @property
-    def name(self) -> str:
-        """The relation's own name."""
-        return self.parts[2]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType, in_ticks
 

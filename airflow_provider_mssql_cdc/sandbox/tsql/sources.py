@@ -8,24 +8,15 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators
+from airflow_provider_mssql_cdc.sandbox.tsql import operators, relations
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import Wanted
 from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import (
-    EVERYTHING,
-    Bounds,
-    Context,
-    Expr,
-    Query,
-    Range,
-    Relation,
-    Scope,
-    Source,
-    only,
-    tighter,
-)
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, tighter
+from airflow_provider_mssql_cdc.sandbox.tsql.results import table
+from airflow_provider_mssql_cdc.sandbox.tsql.scope import Bounds, Context, Query, Scope, Source, only
 
 _KNOWN_HINTS = frozenset((
     "nolock", "readuncommitted", "readcommitted", "readcommittedlock", "repeatableread", "serializable", "holdlock",
@@ -179,7 +170,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
         return _derived(ctx, scope, node, alias, common(bounds), clause)
     bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
     wanted = None if scope.written else Wanted(node, hints)
-    relation = ctx.env.relation(parts, bound, ctx.right, wanted)
+    relation = relations.relation(ctx.env, parts, bound, ctx.right, wanted)
     if node.args.get("sample"):
         relation = _sampled(ctx, relation, node.args["sample"])
     return _place(scope, node, relation, alias, name, clause)
@@ -210,7 +201,7 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     call = node.this
     arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
     database, schema, _ = table_parts(node)
-    relation = ctx.env.table_function((database, schema, call.name), arguments, ctx.late)
+    relation = relations.table_function(ctx.env, (database, schema, call.name), arguments, ctx.late)
     return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 
@@ -258,7 +249,8 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
         clause.settled = False
         return f"({inner.sql}) AS {alias}"
     named = [(Column(name, expr.type, expr.nullable), f"k{i}") for i, (name, expr) in enumerate(inner.columns, 1)]
-    relation = Relation(ctx.env.later(named, inner.direct), named, inner.direct)
+    rows = inner.direct
+    relation = Relation(ctx.env.later(lambda: table(named, rows.read(EVERYTHING))), named, rows)
     clause.relations[alias] = relation
     return f"{relation.source} AS {alias}"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     BIGINT,
     INT,

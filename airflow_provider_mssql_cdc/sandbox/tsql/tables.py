@@ -24,9 +24,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
     data_type,
     elements,
 )
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

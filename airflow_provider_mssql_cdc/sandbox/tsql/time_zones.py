@@ -8,8 +8,8 @@ import zoneinfo
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import to_ticks, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import display
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 

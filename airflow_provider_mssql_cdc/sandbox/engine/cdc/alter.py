@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.macros import RAISED, create_macr
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
-from airflow_provider_mssql_cdc.sandbox.tsql.scope import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 
 
 def converted(capture_instance: str, before: CapturedColumn, after: CapturedColumn) -> Callable[[pa.Array], pa.Array]:

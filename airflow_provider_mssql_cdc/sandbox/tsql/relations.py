@@ -1,0 +1,112 @@
+"""What a name in a FROM clause stands for: user tables as the session reads them, views, change tables, functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
+from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
+from airflow_provider_mssql_cdc.sandbox.engine.rows import stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, denied
+from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader, Wanted, beside_a_writer, lock_table
+from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
+from airflow_provider_mssql_cdc.sandbox.tsql.relation import Range, Relation
+
+
+def relation(
+    env: Environment, parts: tuple[str, str, str], bounds: Range, right: str = "SELECT", wanted: Wanted | None = None
+) -> Relation:
+    """A table, view or change table to read from.
+
+    :param right: what the session needs on a user table
+    :param wanted: what the statement says of it; None where it reads by row versions
+    """
+    database, schema = env.database_named(parts[0]), parts[1] or "dbo"
+    full = ".".join(filter(None, parts))
+    local = env.local(parts[2])
+    if local is not None:
+        return _stored(env.register(local.rows), local.entry, "tempdb")
+    if schema.casefold() not in ("sys", "information_schema"):
+        env.see_snapshot(database)
+    if schema.casefold() == "cdc":
+        by_versions = how(env.isolation, database, frozenset() if wanted is None else wanted.hints) is Reads.VERSIONS
+        if not by_versions and env.instance.harshness.strikes(Point.SCAN):
+            env.instance.agent.interject(database.cdc)
+        found = changes.change_relation(env, database, parts[2], bounds, full)
+        if env.trancount and env.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
+            env.manager.keep_locked(database)
+        if not env.may_select(database, "cdc", parts[2]):
+            raise denied("SELECT", parts[2], database, "cdc")
+        return found
+    env.manager.wait_for_ddl(
+        database, lambda catalog: catalog.find(schema, parts[2]) is not database.catalog.find(schema, parts[2])
+    )
+    env.manager.check_metadata(database, schema, parts[2])
+    entry = env.catalog(database).find(schema, parts[2])
+    if entry is not None:
+        if not env.permitted(database, right, entry.table.schema, entry.table.name):
+            raise denied(right, entry.table.name, database, entry.table.schema)
+        if entry.table.has_column_set:
+            raise unsupported("rows of a table with a column set")
+        env.manager.see(database, entry.table.object_id)
+        stored = _stored(stored_name(database, entry), entry, database.name)
+        return stored if wanted is None else _read_as(env, wanted, database, entry, stored)
+    key = (database.name, schema.casefold(), parts[2].casefold())
+    if key not in env.views:
+        env.manager.wait_for_ddl(database, lambda catalog: True)
+        view = views.find(env, database, schema, parts[2])
+        if view is None:
+            raise _unknown(database, parts, schema)
+        if database.name == "msdb" and schema.casefold() == "dbo" and not env.may_select(database, *key[1:]):
+            raise denied("SELECT", parts[2], database, schema)
+        env.views[key] = env.arrow_relation(*view)
+    return env.views[key]
+
+
+def _read_as(env: Environment, wanted: Wanted, database: Database, entry: TableEntry, stored: Relation) -> Relation:
+    """A user table by the session's isolation level, the database's options and the hints."""
+    number = entry.table.object_id
+    reads = how(env.isolation, database, wanted.hints)
+    if reads is Reads.LOCKS or wanted.hints:
+        lock_table(env, database, number, wanted.hints)
+    if reads is Reads.VERSIONS or database.locks.writer(number) is env.manager:
+        return stored
+    if reads in (Reads.NOT_COMMITTED, Reads.PAST_LOCKS):
+        rows = beside_a_writer(env, database, entry, reads)
+        return stored if rows is None else dataclasses.replace(stored, source=env.register(rows))
+    keeps = bool(env.trancount) and (
+        env.isolation is IsolationLevel.REPEATABLE_READ or "repeatableread" in wanted.hints
+    )
+    pieces = PieceReader(env, database, entry, wanted.columns(), keeps)
+    return dataclasses.replace(stored, source=env.later(pieces.read), narrow=pieces.narrow)
+
+
+def _stored(source: str, entry: TableEntry, database: str) -> Relation:
+    columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
+    return Relation(source, columns, hidden=ROW_ID, parts=(database, entry.table.schema, entry.table.name))
+
+
+def table_function(
+    env: Environment, parts: tuple[str, str, str], arguments: list[Any], late: list[SqlError] | None
+) -> Relation:
+    """A table-valued function of the catalogue or of CDC.
+
+    :param late: see ``Context.late``
+    """
+    database = env.database_named(parts[0])
+    found = changes.change_function(env, database, parts[1] or "sys", parts[2], arguments, late)
+    if found is None:
+        raise _unknown(database, parts, parts[1] or "sys")
+    return env.arrow_relation(*found, changes.rows_of_function(*found))
+
+
+def _unknown(database: Database, parts: tuple[str, str, str], schema: str) -> SqlError:
+    """What is raised for an object that is not there: whether a server has one of the system's is not known."""
+    full = ".".join(filter(None, parts))
+    of_msdb = database.name == "msdb" and parts[2].casefold().startswith("sys")
+    of_system = of_msdb or schema.casefold() in ("sys", "information_schema")
+    return unsupported(full) if of_system else SqlError.of(208, full)

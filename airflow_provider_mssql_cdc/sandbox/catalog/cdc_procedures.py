@@ -12,9 +12,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnStatus, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT

@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.ddl import check_lob_size
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
-from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
+from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation, TransactionManager
+from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
 
@@ -21,16 +23,6 @@ _FEW = 16
 _MISMATCH = expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]
 _DECLARATION = re.compile(r"^\s*<\?xml\s.*?\?>", re.DOTALL)
 _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
-
-
-def physical(table: TableDef, name: str) -> str:
-    """A column's name in DuckDB."""
-    return f"c{table.named(name).column_id}"
-
-
-def stored_name(database: Database, entry: TableEntry) -> str:
-    """The table's full name in DuckDB."""
-    return f"{database.duck}.main.{entry.storage}"
 
 
 class RowWriter:
@@ -189,16 +181,6 @@ class RowWriter:
             word = "PRIMARY KEY" if index.primary_key else "UNIQUE KEY"
             return SqlError.of(2627, word, index.name, table, shown)
         return SqlError.of(2601, table, index.name, shown)
-
-
-def staged(table: TableDef, rows: pa.Table, ids: pa.Array | None) -> pa.Table:
-    """Rows under their DuckDB names, with row identifiers if there are any."""
-    arrays = [rows.column(column.name) for column in table.columns]
-    names = [f"c{column.column_id}" for column in table.columns]
-    if ids is not None:
-        arrays.append(ids)
-        names.append(ROW_ID)
-    return pa.Table.from_arrays(arrays, names)
 
 
 def _shown(value: Any) -> str:

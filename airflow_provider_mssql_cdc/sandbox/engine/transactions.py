@@ -1,97 +1,24 @@
-"""A session's transaction over DuckDB: locks, statement atomicity, save points, and what it logs."""
+"""A session's transaction over DuckDB: statement atomicity, save points, and what it logs."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import duckdb
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
-from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered, Transaction
+from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
+from airflow_provider_mssql_cdc.sandbox.engine.lock_holder import LockHolder
+from airflow_provider_mssql_cdc.sandbox.engine.log import Transaction
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import OpenTransaction, Operation, SavePoint, undo
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
+from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 
-STAGE = "staged_rows"
-
-
-@dataclass(slots=True)
-class Operation:
-    """One write as DuckDB ran it, so that it can be run again; and what it means to the log.
-
-    :param rows: registered as ``staged_rows`` while the statement runs
-    :param touched: the rows that it writes, where it is not DDL
-    :param on_commit: what happens outside DuckDB when the transaction commits
-    :param on_undo: takes back what has happened outside DuckDB at once
-    :ivar position: of the record in the log; None where the capture would not read it
-    """
-
-    sql: str
-    rows: pa.Table | None = None
-    record: RowImages | TableAltered | None = None
-    touched: RowImages | None = None
-    on_commit: Callable[[], None] | None = None
-    on_undo: Callable[[], None] | None = None
-    position: int | None = None
-
-
-def _undo(operations: list[Operation]) -> None:
-    for operation in reversed(operations):
-        if operation.on_undo is not None:
-            operation.on_undo()
-
-
-@dataclass(slots=True)
-class SavePoint:
-    """A named place in a transaction."""
-
-    name: str
-    operations: int
-    catalog: Catalog | None
-    temporary: Mapping[str, LocalTable]
-
-
-@dataclass(slots=True)
-class OpenTransaction:
-    """What an open transaction has done so far.
-
-    :param single: a statement that commits by itself, with one write at most
-    :param tables: object ids of the tables that it has locked in its database; None among them stands for all
-    :param begin: where in the log it begins to write
-    :param frozen: it sees every database as it was when it first read
-    :param seen: by the names of databases in DuckDB, the version that DuckDB's transaction sees of them
-    :param registered: what was made readable in DuckDB's transaction, which loses it when it is rolled back
-    :param past: of each database what has no versions in DuckDB, as it was when the transaction was frozen
-    :param committing: whether it keeps others from committing
-    :param read: databases in which it keeps what it read locked
-    """
-
-    begin_time: datetime.datetime
-    temporary: Mapping[str, LocalTable]
-    database: Database | None = None
-    catalog: Catalog | None = None
-    operations: list[Operation] = field(default_factory=list)
-    savepoints: list[SavePoint] = field(default_factory=list)
-    tables: set[int | None] = field(default_factory=set)
-    begin: int | None = None
-    in_duckdb: bool = False
-    single: bool = False
-    frozen: bool = False
-    seen: dict[str, int] = field(default_factory=dict)
-    registered: dict[str, pa.Table] = field(default_factory=dict)
-    past: dict[Database, tuple[Catalog, ChangeReader]] = field(default_factory=dict)
-    committing: bool = False
-    read: set[Database] = field(default_factory=set)
-
-
-class TransactionManager:
+class TransactionManager(LockHolder):
     """One session's way to write.
 
     DuckDB gives up a whole transaction at any error and has no save points. So each write is kept as an operation,
@@ -103,13 +30,10 @@ class TransactionManager:
     """
 
     def __init__(self, storage: Storage) -> None:
+        super().__init__()
         self.storage = storage
         self.connection = storage.connect()
-        self.open: OpenTransaction | None = None
         self.temporary: Mapping[str, LocalTable] = {}
-        self.session_id = 0
-        self.lock_timeout: float | None = None
-        self.cancelled: Callable[[], bool] = lambda: False
 
     def catalog(self, database: Database) -> Catalog:
         """A database's catalogue as this session sees it."""
@@ -168,76 +92,6 @@ class TransactionManager:
             same = past[0].find(schema, name) is database.catalog.find(schema, name)
         if not same:
             raise SqlError.of(3961, database.name)
-
-    def keep_locked(self, database: Database) -> None:
-        """Let nobody take away what this transaction has read of a database, until it ends."""
-        assert self.open is not None
-        self.open.read.add(database)
-        database.locks.share(self)
-
-    def keep_table(self, database: Database, table: int) -> None:
-        """Let nobody write to a table until the transaction ends.
-
-        :param table: its object id
-        :raises SqlError: 1222, 1205
-        """
-        assert self.open is not None
-        self.open.read.add(database)
-        database.locks.keep_table(self, table, self.lock_timeout, self.cancelled)
-
-    def keep_rows(self, database: Database, table: int, rows: Collection[int]) -> None:
-        """Let nobody change rows that this transaction has read, until it ends.
-
-        :param rows: their row identifiers
-        """
-        assert self.open is not None
-        self.open.read.add(database)
-        database.locks.keep_rows(self, table, rows)
-
-    def wait_for_readers(self, database: Database, table: int, rows: Collection[int]) -> None:
-        """Wait for transactions that keep rows locked which this one is about to change.
-
-        :raises SqlError: 1222, 1205
-        """
-        database.locks.wait_for_readers(self, table, rows, self.lock_timeout, self.cancelled)
-
-    def wait_for_writer(self, database: Database, table: int, is_in_the_way: Callable[[OpenTransaction], bool]) -> None:
-        """Wait for the transaction that writes to a table, until it ends or is not in the way.
-
-        :param table: its object id
-        :param is_in_the_way: asked of the open transaction; one that commits is in the way as long as it has its locks
-        :raises SqlError: 1222, 1205
-        """
-        locks = database.locks
-
-        def in_the_way() -> set[object]:
-            writer = locks.writer(table)
-            if not isinstance(writer, TransactionManager) or writer is self:
-                return set()
-            transaction = writer.open
-            return {writer} if transaction is None or is_in_the_way(transaction) else set()
-
-        if locks.writer(table) not in (None, self):
-            locks.wait(self, in_the_way, self.lock_timeout, self.cancelled)
-
-    def wait_for_ddl(self, database: Database, changes: Callable[[Catalog], bool]) -> None:
-        """Wait for a transaction whose DDL is not committed.
-
-        :param changes: whether what is read is another in that transaction's catalogue
-        :raises SqlError: 1222, 1205
-        """
-        locks = database.locks
-
-        def in_the_way() -> set[object]:
-            other = locks.alone
-            if not isinstance(other, TransactionManager) or other is self:
-                return set()
-            transaction = other.open  # read once: it may end meanwhile
-            catalog = None if transaction is None else transaction.catalog
-            return {other} if catalog is not None and catalog is not database.catalog and changes(catalog) else set()
-
-        if in_the_way():
-            locks.wait(self, in_the_way, self.lock_timeout, self.cancelled)
 
     def enter_alone(self, database: Database) -> None:
         """Be ready to take something away that others may have read.
@@ -374,7 +228,7 @@ class TransactionManager:
             return
         if transaction.database is not None:
             transaction.catalog = mark.catalog or transaction.database.catalog
-        _undo(transaction.operations[mark.operations :])
+        undo(transaction.operations[mark.operations :])
         del transaction.operations[mark.operations :]
         self._rebuild()
 
@@ -455,7 +309,7 @@ class TransactionManager:
             return
         self.temporary = transaction.temporary
         try:
-            _undo(transaction.operations)
+            undo(transaction.operations)
             if transaction.in_duckdb:
                 self.connection.execute("ROLLBACK")
                 for name, rows in transaction.registered.items():

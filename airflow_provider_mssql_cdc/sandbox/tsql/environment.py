@@ -11,7 +11,8 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
-from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable, LocalWriter
+from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
+from airflow_provider_mssql_cdc.sandbox.engine.local_writer import LocalWriter
 from airflow_provider_mssql_cdc.sandbox.engine.rights import permitted, roles_of
 from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.storage import SYSTEM_DATABASES, Catalog, Database, TableEntry

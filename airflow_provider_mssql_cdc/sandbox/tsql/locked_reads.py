@@ -16,10 +16,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
-from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, staged, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import OpenTransaction
 from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, OpenTransaction
+from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import CLOSING, FOR_UPDATE, WHOLE, Reads

@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
-from airflow_provider_mssql_cdc.sandbox.engine.rows import stored_name
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
+from airflow_provider_mssql_cdc.sandbox.engine.stored import stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, denied

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import Operation
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
-from airflow_provider_mssql_cdc.sandbox.engine.rows import physical, staged, stored_name
+from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
-from airflow_provider_mssql_cdc.sandbox.engine.transactions import STAGE, Operation
+from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign

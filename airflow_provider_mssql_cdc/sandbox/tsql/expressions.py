@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant, null, n
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Scope, only
+from airflow_provider_mssql_cdc.sandbox.tsql.subqueries import nested
 from airflow_provider_mssql_cdc.sandbox.tsql.time_zones import at_time_zone
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
     display,
@@ -174,18 +175,11 @@ def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _subquery(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this")
-    inner = ctx_query(ctx, scope, node.this)
+    inner = nested(ctx, scope, node.this)
     if len(inner.columns) != 1:
         raise SqlError.of(116)
     _, column = inner.columns[0]
     return Expr(f"({inner.sql})", column.type, True, constant=not inner.correlated)
-
-
-def ctx_query(ctx: Context, scope: Scope, node: exp.Expr) -> Any:
-    """Compile a nested query (the import is late, since queries are made of expressions)."""
-    from airflow_provider_mssql_cdc.sandbox.tsql import query
-
-    return query.nested(ctx, scope, node)
 
 
 def _function(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -334,7 +328,7 @@ def predicate(ctx: Context, scope: Scope, node: exp.Expr) -> str:
             raise unsupported("IS other than IS NULL")
         return f"({scalar(ctx, scope, node.this).sql} IS NULL)"
     if isinstance(node, exp.Exists):
-        return f"EXISTS ({ctx_query(ctx, scope, node.this).sql})"
+        return f"EXISTS ({nested(ctx, scope, node.this).sql})"
     if isinstance(node, exp.In):
         return _in(ctx, scope, node)
     if isinstance(node, exp.Between):
@@ -361,7 +355,7 @@ def _comparison(ctx: Context, scope: Scope, node: exp.Expr) -> str:
 
 def _against_query(ctx: Context, scope: Scope, value: Expr, operator: str, node: exp.Expr) -> str:
     """A value beside the only column of a subquery."""
-    inner = ctx_query(ctx, scope, node)
+    inner = nested(ctx, scope, node)
     if len(inner.columns) != 1:
         raise SqlError.of(116)
     alias = ctx.alias()

@@ -125,7 +125,7 @@ class Interpreter:
 
     def context(self) -> Context:
         """A new statement's compilation context."""
-        return Context(self.env)
+        return Context(self.env, compile_query)
 
     def statement(self, statement: Statement) -> Iterator[Outcome]:
         """Run one statement; its errors are messages, or go to a CATCH block."""
@@ -269,7 +269,7 @@ class Interpreter:
             yield RowCount()
             return
         late: list[SqlError] = []
-        query = self.reading(lambda: compile_query(Context(self.env, late=late), Scope(), tree))
+        query = self.reading(lambda: compile_query(Context(self.env, compile_query, late=late), Scope(), tree))
         columns = result_columns(query.columns)
         if self.settings.fmtonly:
             yield ResultSet(columns, iter(()))

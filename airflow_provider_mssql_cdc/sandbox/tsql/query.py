@@ -26,24 +26,6 @@ _SELECT_PARTS = (
 _HARMLESS_OPTIONS = ("RECOMPILE", "MAXDOP", "LOOP JOIN", "HASH JOIN", "MERGE JOIN", "FAST", "KEEP PLAN", "ORDER GROUP")
 
 
-@dataclasses.dataclass(slots=True)
-class Nested:
-    """A subquery's compilation, and whether it refers to the query around it."""
-
-    sql: str
-    columns: list[tuple[str, Expr]]
-    correlated: bool
-
-
-def nested(ctx: Context, scope: Scope, node: exp.Expr) -> Nested:
-    """Compile a subquery inside an expression."""
-    inner = Scope(parent=scope)
-    compiled = compile_query(ctx, inner, node, Bounds())
-    # a subquery reads tables: never a constant, unless it has no FROM clause
-    reads = inner.correlated or any(True for _ in node.find_all(exp.From))
-    return Nested(compiled.sql, compiled.columns, reads)
-
-
 def compile_query(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds | None = None) -> Query:
     """Compile a SELECT or a set operation; ``scope`` is empty but for its parent and its CTEs."""
     wanted = bounds or Bounds()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import query
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
@@ -41,7 +40,7 @@ def compile_recursive(
     if refers(anchor, name) or not isinstance(step, exp.Select):
         raise unsupported("recursive common table expressions with several recursive parts")
     _check_step(step)
-    first = query.compile_query(ctx, Scope(ctes=dict(ctes)), anchor, Bounds())
+    first = ctx.compile_query(ctx, Scope(ctes=dict(ctes)), anchor, Bounds())
     labels = names or [label for label, _ in first.columns]
     columns = [
         (label, Expr(f"k{i}", INT if expr.untyped else expr.type))
@@ -52,7 +51,7 @@ def compile_recursive(
     so_far = Query(f"SELECT {listed}, {depth} FROM {source}", [*columns, (_DEPTH, Expr(depth, INT))])
     counted = step.copy().select(exp.column(_DEPTH))
     scope = Scope(ctes={**ctes, name: lambda bounds: so_far})
-    second = query.compile_query(ctx, scope, counted, Bounds())
+    second = ctx.compile_query(ctx, scope, counted, Bounds())
     if len(second.columns) != len(columns) + 1:
         raise SqlError.of(205)
     for (label, one), (_, other) in zip(columns, second.columns, strict=False):

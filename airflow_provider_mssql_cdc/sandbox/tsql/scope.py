@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -88,10 +88,18 @@ class Bounds:
     ranges: dict[str, Range] = field(default_factory=dict)
 
 
+class CompileQuery(Protocol):
+    """Compiles a SELECT or a set operation."""
+
+    def __call__(self, ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds | None = None) -> Query:
+        """Compile a query, whose scope is empty but for its parent and its common table expressions."""
+
+
 @dataclass(slots=True)
 class Context:
     """One statement's compilation.
 
+    :param compile_query: what compiles queries within expressions and FROM clauses
     :param target: what the statement writes to, in lower case
     :param right: what it needs on the tables of its FROM clause
     :param most_recursions: OPTION (MAXRECURSION), 0 for any number
@@ -99,6 +107,7 @@ class Context:
     """
 
     env: Environment
+    compile_query: CompileQuery
     target: str = ""
     right: str = "SELECT"
     most_recursions: int = 100

@@ -129,14 +129,12 @@ def from_clause(
 
 def _applied(ctx: Context, scope: Scope, node: exp.Lateral, clause: FromClause) -> str:
     """The right side of APPLY, which sees what stands on its left."""
-    from airflow_provider_mssql_cdc.sandbox.tsql import query
-
     if not isinstance(node.this, exp.Subquery) or not node.alias:
         raise unsupported("APPLY other than of a query in parentheses with an alias")
     inner = Scope(parent=scope, ctes=scope.ctes)
     if isinstance(node.this.this, exp.Values):
         return _derived(ctx, scope, node, ctx.alias(), values(ctx, inner, node.this.this), clause)
-    return _derived(ctx, scope, node, ctx.alias(), query.compile_query(ctx, inner, node.this.this), clause)
+    return _derived(ctx, scope, node, ctx.alias(), ctx.compile_query(ctx, inner, node.this.this), clause)
 
 
 def _make_nullable(sources: list[Source]) -> None:
@@ -150,10 +148,8 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
         only(node, "this", "alias", "joins")
         if not node.alias:
             raise SqlError.of(102, ")")
-        from airflow_provider_mssql_cdc.sandbox.tsql import query
-
         # a derived table does not see the other items of its FROM clause
-        inner = query.compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), node.this, bounds)
+        inner = ctx.compile_query(ctx, Scope(parent=scope.parent, ctes=scope.ctes), node.this, bounds)
         return _derived(ctx, scope, node, alias, inner, clause)
     if isinstance(node, exp.Values):
         return _derived(ctx, scope, node, alias, values(ctx, scope, node), clause)

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
+from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.calls import Argument
+
+@dataclass(slots=True)
+class Argument:
+    """An argument of a call.
+
+    :param variable: the variable that an OUTPUT argument is assigned to, in a batch
+    """
+
+    name: str
+    type: SqlType
+    value: Any
+    output: bool = False
+    default: bool = False
+    variable: str = ""
 
 
 @dataclass(slots=True)
@@ -59,7 +73,7 @@ class Procedure(NamedTuple):
     """
 
     signature: str
-    run: Callable[[Any, Database, Bound], Result]
+    run: Callable[[Executor, Database, Bound], Result]
     right: str = ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result
@@ -17,19 +17,15 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnStatus, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 _T = TypeVar("_T")
 _METADATA = -1  # the lock that stands for the tables of CDC; no table has this object id
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
-def _with_lock(
-    interpreter: Interpreter, database: Database, action: Callable[[], Any], *, drops: bool = False
-) -> Result:
+def _with_lock(interpreter: Executor, database: Database, action: Callable[[], Any], *, drops: bool = False) -> Result:
     """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them).
 
     It is part of the caller's transaction (A2 of the reference), so a rollback takes it back.
@@ -53,7 +49,7 @@ def _with_lock(
 
 
 def _with_metadata(
-    interpreter: Interpreter, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]
+    interpreter: Executor, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]
 ) -> _T:
     """Run a change of jobs or of low-water marks, which waits for no writer; a rollback takes it back.
 
@@ -71,7 +67,7 @@ def _with_metadata(
     return result
 
 
-def _job_change(interpreter: Interpreter, database: Database, action: Callable[[], Any]) -> None:
+def _job_change(interpreter: Executor, database: Database, action: Callable[[], Any]) -> None:
     def change() -> tuple[None, Callable[[], None]]:
         before = database.cdc.keep()
         action()
@@ -80,7 +76,7 @@ def _job_change(interpreter: Interpreter, database: Database, action: Callable[[
     _with_metadata(interpreter, database, change)
 
 
-def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _enable_db(interpreter: Executor, database: Database, given: Bound) -> Result:
     catalog = interpreter.env.catalog(database)
     taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
     if not database.cdc.enabled and "cdc" in taken:
@@ -90,11 +86,11 @@ def _enable_db(interpreter: Interpreter, database: Database, given: Bound) -> Re
     return _with_lock(interpreter, database, database.cdc.enable)
 
 
-def _disable_db(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _disable_db(interpreter: Executor, database: Database, given: Bound) -> Result:
     return _with_lock(interpreter, database, database.cdc.disable, drops=True)
 
 
-def _table(interpreter: Interpreter, database: Database, given: Bound, procedure: str) -> TableDef:
+def _table(interpreter: Executor, database: Database, given: Bound, procedure: str) -> TableDef:
     schema, name = given.text("@source_schema"), given.text("@source_name")
     for parameter, value in (("@source_schema", schema), ("@source_name", name)):
         if not value:
@@ -112,7 +108,7 @@ def _require_enabled(database: Database) -> None:
         raise SqlError.of(22901, database.name)
 
 
-def _enable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _enable_table(interpreter: Executor, database: Database, given: Bound) -> Result:
     _require_enabled(database)
     option = "@enable_extended_ddl_handling"
     if option in given.values and interpreter.env.instance.version.number < (16,):
@@ -136,7 +132,7 @@ def _enable_table(interpreter: Interpreter, database: Database, given: Bound) ->
     return _with_lock(interpreter, database, action)
 
 
-def _create_role(interpreter: Interpreter, database: Database, role: str | None) -> None:
+def _create_role(interpreter: Executor, database: Database, role: str | None) -> None:
     """The gating role is created if it is missing."""
     catalog = interpreter.env.enter(database)
     if role and role.casefold() not in {name.casefold() for name in (*catalog.roles, "db_owner", "public")}:
@@ -145,7 +141,7 @@ def _create_role(interpreter: Interpreter, database: Database, role: str | None)
         )
 
 
-def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _disable_table(interpreter: Executor, database: Database, given: Bound) -> Result:
     _require_enabled(database)
 
     def action() -> Any:
@@ -155,7 +151,7 @@ def _disable_table(interpreter: Interpreter, database: Database, given: Bound) -
     return _with_lock(interpreter, database, action, drops=True)
 
 
-def _help_change_data_capture(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _help_change_data_capture(interpreter: Executor, database: Database, given: Bound) -> Result:
     def visible(instance: Any) -> bool:
         return changes.may_read_changes(interpreter.env, database, instance)
 
@@ -163,8 +159,8 @@ def _help_change_data_capture(interpreter: Interpreter, database: Database, give
     return database.cdc.help_change_data_capture(schema, name, visible)
 
 
-def _described(show: Callable[[CdcDatabase, str | None], Relation]) -> Callable[[Any, Database, Bound], Result]:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _described(show: Callable[[CdcDatabase, str | None], Relation]) -> Callable[[Executor, Database, Bound], Result]:
+    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
         name = given.text("@capture_instance")
         instance = database.cdc.instance(name)
         if instance is not None and not changes.may_read_changes(interpreter.env, database, instance):
@@ -178,7 +174,7 @@ def _settings(given: Bound) -> Settings:
     return Settings(*(given.number(f"@{name}") for name in _TUNABLES))
 
 
-def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _add_job(interpreter: Executor, database: Database, given: Bound) -> Result:
     _job_change(interpreter, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
     interpreter.env.instance.agent.cdc_used = True
     if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
@@ -186,35 +182,35 @@ def _add_job(interpreter: Interpreter, database: Database, given: Bound) -> Resu
     return interpreter.env.instance.agent.start_job(database.cdc)
 
 
-def _change_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _change_job(interpreter: Executor, database: Database, given: Bound) -> Result:
     job_type = given.text("@job_type") or "capture"
     _job_change(interpreter, database, lambda: database.cdc.change_job(job_type, _settings(given)))
     return None
 
 
-def _drop_job(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _drop_job(interpreter: Executor, database: Database, given: Bound) -> Result:
     _job_change(interpreter, database, lambda: database.cdc.drop_job(given.text("@job_type")))
     return None
 
 
 def _run_job(
     run: Callable[[Agent, CdcDatabase, str | None], list[Message]],
-) -> Callable[[Any, Database, Bound], Result]:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+) -> Callable[[Executor, Database, Bound], Result]:
+    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
         _require_enabled(database)
         return run(interpreter.env.instance.agent, database.cdc, given.text("@job_type") or "capture")
 
     return procedure
 
 
-def _scan(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _scan(interpreter: Executor, database: Database, given: Bound) -> Result:
     continuous, polling = given.number("@continuous") or 0, given.number("@pollinginterval") or 0
     limits = given.number("@maxtrans"), given.number("@maxscans")
     database.cdc.sp_cdc_scan(*limits, continuous, polling, session_id=interpreter.env.info.session_id)
     return None
 
 
-def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
+def _cleanup(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
     name, threshold = given.text("@capture_instance") or "", given.number("@threshold")
 
@@ -231,7 +227,7 @@ def _cleanup(interpreter: Interpreter, database: Database, given: Bound) -> Iter
         yield ReturnStatus(1)  # docs: 0 or 1
 
 
-def _missing(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _missing(interpreter: Executor, database: Database, given: Bound) -> Result:
     raise unsupported("this procedure of CDC")
 
 

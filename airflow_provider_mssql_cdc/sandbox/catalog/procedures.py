@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, space, type_info
-from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound, Procedure, Result, bind
+from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Argument, Bound, Procedure, Result, bind
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ResultSet, ReturnStatus, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
+from airflow_provider_mssql_cdc.sandbox.tsql.principals import change_member
+from airflow_provider_mssql_cdc.sandbox.tsql.renaming import rename
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.calls import Argument
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-
-def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
+def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
     """Run a system procedure.
 
     :raises SqlError: 2812 where there is none of that name; of the system's own nobody here knows that
@@ -56,7 +55,7 @@ def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argum
     yield status
 
 
-def _configure(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
+def _configure(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     wanted, value = (given.text("@configname") or "").casefold(), given.value("@configvalue")
     found = [name for name in OPTIONS if name.casefold().startswith(wanted)]  # a part that is enough to tell it
     if value is None or len(found) != 1:
@@ -71,9 +70,7 @@ def _configure(interpreter: Interpreter, database: Database, given: Bound) -> It
     yield Message(15457, text, 0)
 
 
-def _rename(interpreter: Interpreter, database: Database, given: Bound) -> Iterator[Outcome]:
-    from airflow_provider_mssql_cdc.sandbox.tsql.renaming import rename
-
+def _rename(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     old, new, kind = given.text("@objname"), given.text("@newname"), given.text("@objtype") or "OBJECT"
     if not old or not new or kind.upper() not in ("OBJECT", "COLUMN"):
         raise unsupported(f"sp_rename of {kind}")
@@ -81,24 +78,24 @@ def _rename(interpreter: Interpreter, database: Database, given: Bound) -> Itera
     yield Message(15477, "Caution: Changing any part of an object name could break scripts and stored procedures.", 0)
 
 
-def _odbc(function: Callable[[Any, Database, Bound], Relation]) -> Callable[[Any, Database, Bound], Result]:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _odbc(
+    function: Callable[[Environment, Database, Bound], Relation],
+) -> Callable[[Executor, Database, Bound], Result]:
+    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
         qualifier = given.text("@table_qualifier")
         return function(interpreter.env, interpreter.env.database_named(qualifier) if qualifier else database, given)
 
     return procedure
 
 
-def _member(*, add: bool) -> Callable[[Any, Database, Bound], None]:
-    def procedure(interpreter: Interpreter, database: Database, given: Bound) -> None:
-        from airflow_provider_mssql_cdc.sandbox.tsql.principals import change_member
-
+def _member(*, add: bool) -> Callable[[Executor, Database, Bound], None]:
+    def procedure(interpreter: Executor, database: Database, given: Bound) -> None:
         change_member(interpreter, given.text("@rolename") or "", given.text("@membername") or "", add=add)
 
     return procedure
 
 
-def _undeclared(interpreter: Interpreter, database: Database, given: Bound) -> Result:
+def _undeclared(interpreter: Executor, database: Database, given: Bound) -> Result:
     raise unsupported("sp_describe_undeclared_parameters")
 
 

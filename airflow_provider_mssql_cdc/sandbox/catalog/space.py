@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound
 from airflow_provider_mssql_cdc.sandbox.catalog.views import partition_pages
@@ -11,14 +9,12 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, rel
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 
 _PAGE = 8  # KB
 
 
-def sp_spaceused(interpreter: Interpreter, database: Database, given: Bound) -> Relation:
+def sp_spaceused(interpreter: Executor, database: Database, given: Bound) -> Relation:
     """Rows and space of a table (docs: sp_spaceused).
 
     :raises SqlError: 15009 where there is no such table, 15250 for one of another database

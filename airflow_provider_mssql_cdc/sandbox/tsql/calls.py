@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import decimal
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import procedures
+from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Argument
 from airflow_provider_mssql_cdc.sandbox.catalog.functions import global_variable
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Outcome,
@@ -21,57 +20,19 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
 from airflow_provider_mssql_cdc.sandbox.tsql import principals
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error, tokenize
-from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal
+from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal_of
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT, is_unicode, kind, nvarchar
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 SPECIAL_PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 15: "sp_unprepare"}
 _DEEPEST = 32
 
 
-@dataclass(slots=True)
-class Argument:
-    """An argument of a call.
-
-    :param variable: the variable that an OUTPUT argument is assigned to, in a batch
-    """
-
-    name: str
-    type: SqlType
-    value: Any
-    output: bool = False
-    default: bool = False
-    variable: str = ""
-
-
-@dataclass(slots=True)
-class Prepared:
-    """Prepared statements of a session: text and parameter declarations by handle."""
-
-    statements: dict[int, tuple[str, str]] = field(default_factory=dict)
-    last: int = 0
-
-    def add(self, text: str, declarations: str) -> int:
-        """Keep a statement; its handle."""
-        self.last += 1
-        self.statements[self.last] = (text, declarations)
-        return self.last
-
-
-def literal_of(value: Any, type_: SqlType) -> str:
-    """A value as a DuckDB literal of its type."""
-    if isinstance(value, float) and kind(type_) == "dec":
-        value = decimal.Decimal(repr(value))
-    return literal(value, type_)
-
-
-def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def execute(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run EXEC: a procedure, or a string."""
     cursor = statement.cursor()
     if (cursor.take("EXEC") or cursor.take("EXECUTE")) and cursor.at("AS"):
@@ -104,7 +65,7 @@ def execute(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
         yield outcome
 
 
-def _reported(interpreter: Interpreter, outcomes: Iterator[Outcome], result: str) -> Iterator[Outcome]:
+def _reported(interpreter: Executor, outcomes: Iterator[Outcome], result: str) -> Iterator[Outcome]:
     """A call's outcomes; where it fails, its return status is 1 (A2 of the reference: return code)."""
     try:
         yield from outcomes
@@ -114,7 +75,7 @@ def _reported(interpreter: Interpreter, outcomes: Iterator[Outcome], result: str
         raise
 
 
-def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcome]:
+def _execute_string(interpreter: Executor, cursor: Cursor) -> Iterator[Outcome]:
     inner = cursor.group()
     cursor.end()
     expr = interpreter.evaluate(cursor.source(inner), cursor.token.line)
@@ -122,7 +83,7 @@ def _execute_string(interpreter: Interpreter, cursor: Cursor) -> Iterator[Outcom
     yield from _scoped(interpreter, str(text or ""), {})
 
 
-def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
+def _scoped(interpreter: Executor, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
     """Run a batch with variables and SET options of its own: those of the caller hold again when it returns (docs, SET
     statements).
 
@@ -145,7 +106,7 @@ def _scoped(interpreter: Interpreter, text: str, variables: dict[str, tuple[SqlT
         env.manager.lock_timeout, env.identity_insert_table = timeout, identity
 
 
-def _arguments(interpreter: Interpreter, cursor: Cursor) -> list[Argument]:
+def _arguments(interpreter: Executor, cursor: Cursor) -> list[Argument]:
     arguments: list[Argument] = []
     while cursor.token.kind != "end" and not cursor.at("WITH"):
         name = ""
@@ -161,7 +122,7 @@ def _arguments(interpreter: Interpreter, cursor: Cursor) -> list[Argument]:
     return arguments
 
 
-def _argument(interpreter: Interpreter, cursor: Cursor, name: str) -> Argument:
+def _argument(interpreter: Executor, cursor: Cursor, name: str) -> Argument:
     token = cursor.next()
     if token.kind == "variable":
         if token.text.startswith("@@"):
@@ -186,7 +147,7 @@ def _argument(interpreter: Interpreter, cursor: Cursor, name: str) -> Argument:
     return Argument(name, expr.type, interpreter.env.evaluate(expr))
 
 
-def rpc(interpreter: Interpreter, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
+def rpc(interpreter: Executor, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
     """Run a procedure called by RPC."""
     if isinstance(procedure, int):
         if procedure not in SPECIAL_PROCEDURES:
@@ -201,7 +162,7 @@ def rpc(interpreter: Interpreter, procedure: str | int, parameters: list[Paramet
     yield from call(interpreter, parts, arguments)
 
 
-def call(interpreter: Interpreter, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
+def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
     """Call a procedure by its name; OUTPUT values come back as ReturnValue with the argument's position."""
     name = parts[-1].lower()
     if name in _STATEMENTS:
@@ -252,7 +213,7 @@ def declared(text: str) -> list[tuple[str, SqlType, bool]]:
 
 
 def _run_text(
-    interpreter: Interpreter, text: str, declarations: str, given: list[Argument], offset: int
+    interpreter: Executor, text: str, declarations: str, given: list[Argument], offset: int
 ) -> Iterator[Outcome]:
     expected = declared(declarations)
     variables: dict[str, tuple[SqlType, Any]] = {}
@@ -283,7 +244,7 @@ def _run_text(
         yield ReturnValue(f"@{name}", type_, variables[name.casefold()][1], position)
 
 
-def _as_type(interpreter: Interpreter, argument: Argument, type_: SqlType) -> Any:
+def _as_type(interpreter: Executor, argument: Argument, type_: SqlType) -> Any:
     if argument.value is None or argument.type == type_:
         return argument.value
     if kind(argument.type) == kind(type_) == "str" and type_.length == MAX:
@@ -292,7 +253,7 @@ def _as_type(interpreter: Interpreter, argument: Argument, type_: SqlType) -> An
     return interpreter.env.evaluate(Expr(source.to(type_), type_, constant=True))
 
 
-def _sp_executesql(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_executesql(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     first, second = _pick(arguments, 0, "@stmt", "@statement"), _pick(arguments, 1, "@params", "@parameters")
     text = _text(first, "@statement")
     for argument, name in ((first, "@statement"), (second, "@parameters")):
@@ -302,26 +263,26 @@ def _sp_executesql(interpreter: Interpreter, arguments: list[Argument]) -> Itera
     yield from _run_text(interpreter, text, _declarations(second, "@parameters"), arguments[2:], 2)
 
 
-def _sp_prepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_prepare(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
     handle = interpreter.prepared.add(text, declarations)
     yield ReturnStatus(0)
     yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
 
 
-def _prepared(interpreter: Interpreter, handle: Any) -> tuple[str, str]:
+def _prepared(interpreter: Executor, handle: Any) -> tuple[str, str]:
     found = interpreter.prepared.statements.get(handle)
     if found is None:
         raise SqlError.of(8179, handle)
     return found
 
 
-def _sp_execute(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_execute(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     text, declarations = _prepared(interpreter, arguments[0].value)
     yield from _run_text(interpreter, text, declarations, arguments[1:], 1)
 
 
-def _sp_prepexec(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_prepexec(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     # a handle passed in is one to drop
     interpreter.prepared.statements.pop(arguments[0].value, None)
     declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
@@ -333,7 +294,7 @@ def _sp_prepexec(interpreter: Interpreter, arguments: list[Argument]) -> Iterato
             yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
 
 
-def _sp_unprepare(interpreter: Interpreter, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_unprepare(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     _prepared(interpreter, arguments[0].value)
     del interpreter.prepared.statements[arguments[0].value]
     yield ReturnStatus(0)

@@ -5,37 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
 import duckdb
 
-from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError, Unsupported
+from airflow_provider_mssql_cdc.sandbox.protocol import Outcome, RowCount, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import Caught
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Block, If, Node, Statement, Try, While
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
-
-# docs (TRY...CATCH): errors of compiling a statement are not handled by a CATCH block of the same level
-_COMPILING = frozenset({102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 1007, 1087, 4104, 4121})
-_CANCELLED = 3617
 _DELAY = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,3})?))?")
-
-
-class BatchAborted(Exception):
-    """The rest of the batch is not run."""
-
-
-class Caught(Exception):
-    """An error on its way to a CATCH block."""
-
-    def __init__(self, error: SqlError) -> None:
-        super().__init__(error.text)
-        self.error = error
 
 
 class _Break(Exception):
@@ -46,7 +29,7 @@ class _Continue(Exception):
     """CONTINUE was run."""
 
 
-def run_node(interpreter: Interpreter, node: Node) -> Iterator[Outcome]:
+def run_node(interpreter: Executor, node: Node) -> Iterator[Outcome]:
     """Run a statement, or a group of them."""
     if isinstance(node, Block):
         for each in node.body:
@@ -66,7 +49,7 @@ def run_node(interpreter: Interpreter, node: Node) -> Iterator[Outcome]:
         yield from interpreter.statement(node)
 
 
-def _holds(interpreter: Interpreter, text: str, line: int) -> Generator[Outcome, None, bool | None]:
+def _holds(interpreter: Executor, text: str, line: int) -> Generator[Outcome, None, bool | None]:
     """Work a condition out; None where that fails."""
     try:
         tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
@@ -79,14 +62,14 @@ def _holds(interpreter: Interpreter, text: str, line: int) -> Generator[Outcome,
         interpreter.env.forget()
 
 
-def _loop(interpreter: Interpreter, node: While) -> Iterator[Outcome]:
+def _loop(interpreter: Executor, node: While) -> Iterator[Outcome]:
     with contextlib.suppress(_Break):
         while not interpreter.env.cancelled.is_set() and (yield from _holds(interpreter, node.condition, node.line)):
             with contextlib.suppress(_Continue):
                 yield from run_node(interpreter, node.body)
 
 
-def _try(interpreter: Interpreter, node: Try) -> Iterator[Outcome]:
+def _try(interpreter: Executor, node: Try) -> Iterator[Outcome]:
     env = interpreter.env
     env.tries.append(env.procedure_depth)
     try:
@@ -104,16 +87,7 @@ def _try(interpreter: Interpreter, node: Try) -> Iterator[Outcome]:
         env.caught.pop()
 
 
-def is_caught(interpreter: Interpreter, error: SqlError) -> bool:
-    """Whether a CATCH block takes an error."""
-    env = interpreter.env
-    if not env.tries or error.severity >= 20 or error.number == _CANCELLED or isinstance(error, Unsupported):
-        return False
-    deeper = bool(error.procedure) or env.procedure_depth > env.tries[-1]
-    return deeper or error.number not in _COMPILING
-
-
-def wait_for(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def wait_for(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """WAITFOR DELAY 'hh:mm:ss'
 
     :raises SqlError: 148 where the text is no time

@@ -6,21 +6,18 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-
-def declare(interpreter: Interpreter, statement: Statement) -> None:
+def declare(interpreter: Executor, statement: Statement) -> None:
     """DECLARE @name type [= value], ..."""
     cursor = statement.cursor()
     cursor.next()
@@ -51,7 +48,7 @@ def declare(interpreter: Interpreter, statement: Statement) -> None:
     cursor.end()
 
 
-def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def run(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run a statement that is neither a query nor about control flow or transactions."""
     cursor = statement.cursor()
     verb, second = cursor.next().upper, cursor.token.upper
@@ -78,7 +75,7 @@ def run(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
     yield RowCount()
 
 
-def _use(interpreter: Interpreter, name: str) -> Iterator[Outcome]:
+def _use(interpreter: Executor, name: str) -> Iterator[Outcome]:
     old = interpreter.env.current.name
     database = interpreter.env.database_named(name)
     interpreter.env.current = database
@@ -86,12 +83,12 @@ def _use(interpreter: Interpreter, name: str) -> Iterator[Outcome]:
     yield RowCount()
 
 
-def _require_no_transaction(interpreter: Interpreter, what: str) -> None:
+def _require_no_transaction(interpreter: Executor, what: str) -> None:
     if interpreter.env.trancount:
         raise SqlError.of(226, what)
 
 
-def _create_database(interpreter: Interpreter, cursor: Cursor) -> None:
+def _create_database(interpreter: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     cursor.end()
     _require_no_transaction(interpreter, "CREATE DATABASE")
@@ -99,12 +96,12 @@ def _create_database(interpreter: Interpreter, cursor: Cursor) -> None:
     interpreter.env.instance.create_database(name)
 
 
-def _require_sysadmin(interpreter: Interpreter, what: str, database: str) -> None:
+def _require_sysadmin(interpreter: Executor, what: str, database: str) -> None:
     if not interpreter.env.principal.sysadmin:
         raise SqlError.of(262, what, database)
 
 
-def _drop_database(interpreter: Interpreter, cursor: Cursor) -> None:
+def _drop_database(interpreter: Executor, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
@@ -130,7 +127,7 @@ _DATABASE_OPTIONS = {
 }
 
 
-def _alter_database(interpreter: Interpreter, cursor: Cursor) -> None:
+def _alter_database(interpreter: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
     if not interpreter.env.permitted(database, "ALTER"):
@@ -179,7 +176,7 @@ def _patience(cursor: Cursor) -> tuple[float, bool]:
     return int(token.text), True
 
 
-def _wait_for_others(interpreter: Interpreter, database: Database, seconds: float, thrown_out: bool) -> None:
+def _wait_for_others(interpreter: Executor, database: Database, seconds: float, thrown_out: bool) -> None:
     """Wait until no other connection is in a database.
 
     :raises SqlError: 5061 where some still are when the time is over and they stay; 3617 cancelled
@@ -195,7 +192,7 @@ def _wait_for_others(interpreter: Interpreter, database: Database, seconds: floa
             raise SqlError.of(3617)
 
 
-def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:
+def _create_schema(interpreter: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     if cursor.take("AUTHORIZATION"):
         cursor.name()
@@ -207,7 +204,7 @@ def _create_schema(interpreter: Interpreter, cursor: Cursor) -> None:
     tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
 
 
-def _drop_schema(interpreter: Interpreter, cursor: Cursor) -> None:
+def _drop_schema(interpreter: Executor, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
@@ -224,7 +221,7 @@ def _drop_schema(interpreter: Interpreter, cursor: Cursor) -> None:
     tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
 
 
-Action = Callable[["Interpreter", Cursor], None]
+Action = Callable[[Executor, Cursor], None]
 
 # by the first two words of a statement, after which the action reads on
 _ACTIONS: dict[tuple[str, str], Action] = {

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import KeySpec, key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-
-def create_index(interpreter: Interpreter, cursor: Cursor) -> None:
+def create_index(interpreter: Executor, cursor: Cursor) -> None:
     """CREATE [UNIQUE] [CLUSTERED | NONCLUSTERED] INDEX name ON table (columns)"""
     unique = cursor.take("UNIQUE")
     clustered = cursor.take("CLUSTERED")
@@ -45,7 +42,7 @@ def create_index(interpreter: Interpreter, cursor: Cursor) -> None:
     tables.define(interpreter, tables.replaced(catalog, after))
 
 
-def alter_index(interpreter: Interpreter, cursor: Cursor) -> None:
+def alter_index(interpreter: Executor, cursor: Cursor) -> None:
     """ALTER INDEX name ON table DISABLE | REBUILD | REORGANIZE
 
     A disabled unique index lets rows be equal, until it is built again (docs: disable indexes and constraints).
@@ -77,7 +74,7 @@ def alter_index(interpreter: Interpreter, cursor: Cursor) -> None:
     tables.define(interpreter, tables.replaced(catalog, after))
 
 
-def drop_index(interpreter: Interpreter, cursor: Cursor) -> None:
+def drop_index(interpreter: Executor, cursor: Cursor) -> None:
     """DROP INDEX [IF EXISTS] name ON table"""
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()

@@ -1,4 +1,4 @@
-"""Runs a batch: control flow, transactions, variables, queries and DML, one statement after the other."""
+"""Runs a batch: each of its statements by what it is, queries and DML here."""
 
 from __future__ import annotations
 
@@ -18,35 +18,27 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     ReturnStatus,
     RowCount,
     SqlError,
-    Unsupported,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
-from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted, Caught, is_caught, run_node, wait_for
+from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted, Caught, is_caught
+from airflow_provider_mssql_cdc.sandbox.tsql.control import run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor, error_message
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
-from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
-from airflow_provider_mssql_cdc.sandbox.tsql.raising import Thrown, raise_error, throw
+from airflow_provider_mssql_cdc.sandbox.tsql.raising import raise_error, throw
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING
 from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, mixed, result_columns, typed
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Query, Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement, inserts_procedure, read_batch
 from airflow_provider_mssql_cdc.sandbox.tsql.select_assign import assign_rows, assigns
 from airflow_provider_mssql_cdc.sandbox.tsql.select_into import into_of, select_into
-from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings, run_set
-from airflow_provider_mssql_cdc.sandbox.tsql.transactions import Transactions, uncommittable
+from airflow_provider_mssql_cdc.sandbox.tsql.settings import run_set
 from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-# errors that end the batch; those above severity 16 end the connection, which the sandbox never does
-_ABORT_TRANSACTION = frozenset({241, 242, 245, 295, 1205, 3960, 3961, 8114, 8169})
-_ABORT_BATCH = _ABORT_TRANSACTION | {
-    102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 313, 1007, 1087, 3617, 3930, 3931, 4104, 4121, 10704,
-}  # fmt: skip
-# errors after which a statement that writes is said to be terminated
-_TERMINATE = frozenset({220, 512, 515, 544, 1505, 2601, 2627, 2628, 7139, 8115, 8134})
 _STARTS_IMPLICIT = frozenset(
     ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "REVOKE"]
 )
@@ -75,20 +67,16 @@ class Returned(Exception):
     """RETURN was run."""
 
 
-class Interpreter:
+class Interpreter(Executor):
     """Executes batches for one session.
 
     :param faults: what may befall its statements
     """
 
     def __init__(self, environment: Environment, faults: Faults | None = None) -> None:
+        super().__init__(environment)
         self._faults = faults
-        self.env = environment
-        self.settings = Settings()
-        self.prepared = calls.Prepared()
         self._inserting = False
-        self._undone: BaseException | None = None  # what a writing statement last failed with
-        self.transactions = Transactions(environment)
         self._handlers: dict[str, Callable[[Statement], Iterator[Outcome]]] = {
             "SELECT": self._query,
             "WITH": self._query,
@@ -114,18 +102,14 @@ class Interpreter:
         try:
             block = read_batch(text)
         except SqlError as error:
-            if is_caught(self, error):
+            if is_caught(self.env, error):
                 raise Caught(error) from error
-            yield self._message(error)
+            yield error_message(error)
             raise BatchAborted from error
         try:
             yield from run_node(self, block)
         except Returned:
             return
-
-    def context(self) -> Context:
-        """A new statement's compilation context."""
-        return Context(self.env, compile_query)
 
     def statement(self, statement: Statement) -> Iterator[Outcome]:
         """Run one statement; its errors are messages, or go to a CATCH block."""
@@ -146,38 +130,6 @@ class Interpreter:
             yield from self.failed(error, statement.line)
         finally:
             self.env.forget()
-
-    def _message(self, error: SqlError) -> Message:
-        return Message(error.number, error.text, error.severity, error.state, error.procedure, error.line)
-
-    def failed(self, error: SqlError | duckdb.Error, line: int) -> Iterator[Outcome]:
-        """A statement failed: what of its transaction and its batch goes on.
-
-        :raises Caught: where a CATCH block takes the error
-        :raises BatchAborted: where the error ends the batch
-        """
-        problem = translated(error) if isinstance(error, duckdb.Error) else error
-        if isinstance(problem, Unsupported):
-            problem = problem.on(self.env.instance.version.number[0])
-        if problem.line <= 1:
-            problem.line = line
-        self.env.last_error, self.env.rowcount = problem.number, 0
-        ends = isinstance(problem, Thrown | Unsupported)
-        aborts = problem.number in _ABORT_TRANSACTION or (
-            self.settings.xact_abort and (problem.number != 50000 or ends)
-        )
-        if is_caught(self, problem):
-            # docs (XACT_STATE): what would have rolled the transaction back leaves it uncommittable in a TRY block
-            self.env.doomed = self.env.doomed or (aborts and self.env.trancount > 0)
-            raise Caught(problem)
-        yield self._message(problem)
-        if not ends and error is self._undone and problem.number in _TERMINATE:
-            yield Message(3621, "The statement has been terminated.", 0)
-        if aborts and self.env.trancount:
-            yield from self.transactions.end("rollback")
-        yield RowCount()
-        if aborts or ends or problem.number in _ABORT_BATCH or problem.severity >= 20:
-            raise BatchAborted
 
     # Queries and DML
 
@@ -208,7 +160,7 @@ class Interpreter:
 
     def _wrote(self, rows: int, command: str) -> RowCount:
         self.env.rowcount = rows
-        return self._done(rows, command)
+        return self.done(rows, command)
 
     def _insert_procedure(self, statement: Statement) -> Iterator[Outcome]:
         """INSERT ... EXEC: all rows that a call returns go into a table."""
@@ -236,40 +188,13 @@ class Interpreter:
 
         yield self._wrote(self.atomically(write), "INSERT")
 
-    def atomically(self, action: Callable[[], Any], *, single: bool = False) -> Any:
-        """Run a writing statement: alone in its own transaction, or as a step of the open one, all or nothing.
-
-        :param single: the statement writes once at most
-        """
-        if self.env.doomed:
-            raise uncommittable(3930)
-        manager, variables = self.env.manager, dict(self.env.variables)
-        alone = manager.open is None
-        if alone:
-            manager.begin(single=single)
-        mark = manager.mark()
-        try:
-            result = action()
-        except BaseException as error:
-            self._undone = error
-            self.env.finish_reading()
-            self.env.variables.update(variables)
-            if alone:
-                manager.rollback()
-            else:
-                manager.undo_to(mark)
-            raise
-        if alone:
-            manager.commit()
-        return result
-
     def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
         if assigns(tree):
             self.env.rowcount = assign_rows(self, tree)
             yield RowCount()
             return
         late: list[SqlError] = []
-        query = self.reading(lambda: compile_query(Context(self.env, compile_query, late=late), Scope(), tree))
+        query = self.reading(lambda: compile_query(self.context(late), Scope(), tree))
         columns = result_columns(query.columns)
         if self.settings.fmtonly:
             yield ResultSet(columns, iter(()))
@@ -281,24 +206,10 @@ class Interpreter:
         if counted.error is None:
             yield ResultSet(columns, rows)
         if counted.error is not None:
-            self._mend()
+            self.mend()
             raise counted.error
         self.env.rowcount = counted.rows
-        yield self._done(counted.rows, "SELECT")
-
-    def reading(self, action: Callable[[], Any]) -> Any:
-        """Run a read; an error in an open transaction must not cost what it has written."""
-        try:
-            return action()
-        except duckdb.Error:
-            self._mend()
-            raise
-
-    def _mend(self) -> None:
-        manager = self.env.manager
-        self.env.finish_reading()
-        if manager.open is not None and manager.open.in_duckdb:
-            manager.undo_to(manager.mark())
+        yield self.done(counted.rows, "SELECT")
 
     def _batches(self, query: Query, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         most = self.settings.rowcount or None
@@ -328,26 +239,6 @@ class Interpreter:
                 raise translated(error) from error
             except (pa.ArrowException, OSError) as error:
                 raise translated(duckdb.Error(str(error))) from error
-
-    def _done(self, rows: int, command: str) -> RowCount:
-        return RowCount(None if self.settings.nocount else rows, suppress=self.settings.nocount, command=command)
-
-    # Variables
-
-    def evaluate(self, text: str, line: int = 1) -> Expr:
-        """An expression of T-SQL as a typed constant."""
-        tree = parse(f"SELECT {text}", line)
-        if len(tree.expressions) != 1:
-            raise SqlError.of(102, ",", line=line)
-        return scalar(self.context(), Scope(), tree.expressions[0])
-
-    def assign(self, name: str, value: Any, expr: Expr) -> None:
-        """Give a variable a value, converted to its type."""
-        type_, _ = self.env.variable(name)
-        if value is not None and expr.type != type_:
-            typed = Expr(calls.literal_of(value, expr.type), expr.type, constant=True)
-            value = self.env.evaluate(Expr(typed.to(type_), type_, constant=True))
-        self.env.variables[name.casefold()] = (type_, value)
 
     def _declare(self, statement: Statement) -> Iterator[Outcome]:
         declarations.declare(self, statement)

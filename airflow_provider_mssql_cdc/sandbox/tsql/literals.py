@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
@@ -48,3 +49,10 @@ def literal(value: Any, type_: SqlType) -> str:
         # a number with 38 digits after the point is read as a float unless it is quoted
         else f"CAST('{value if isinstance(value, float) else format(value, 'f')}' AS {storage})"
     )
+
+
+def literal_of(value: Any, type_: SqlType) -> str:
+    """The same of a value that may be a float where its type is a decimal one."""
+    if isinstance(value, float) and kind(type_) == "dec":
+        value = Decimal(repr(value))
+    return literal(value, type_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Principal
 from airflow_provider_mssql_cdc.sandbox.engine.rights import (
@@ -18,19 +17,17 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import key_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-
-def _require_owner(interpreter: Interpreter) -> None:
+def _require_owner(interpreter: Executor) -> None:
     if not interpreter.env.is_owner(interpreter.env.current):
         raise SqlError.of(15247)
 
 
-def _change(interpreter: Interpreter, **changes: object) -> None:
+def _change(interpreter: Executor, **changes: object) -> None:
     def action() -> None:
         catalog = interpreter.env.enter(interpreter.env.current)
         tables.define(interpreter, dataclasses.replace(catalog, **changes))  # type: ignore[arg-type]
@@ -38,11 +35,11 @@ def _change(interpreter: Interpreter, **changes: object) -> None:
     interpreter.atomically(action)
 
 
-def _catalog(interpreter: Interpreter) -> Catalog:
+def _catalog(interpreter: Executor) -> Catalog:
     return interpreter.env.catalog(interpreter.env.current)
 
 
-def create_login(interpreter: Interpreter, cursor: Cursor) -> None:
+def create_login(interpreter: Executor, cursor: Cursor) -> None:
     """CREATE LOGIN name WITH PASSWORD = 'text'"""
     name = cursor.name()
     cursor.expect("WITH", "PASSWORD", "=")
@@ -57,7 +54,7 @@ def create_login(interpreter: Interpreter, cursor: Cursor) -> None:
     logins[name.casefold()] = Principal(name, password)
 
 
-def create_user(interpreter: Interpreter, cursor: Cursor) -> None:
+def create_user(interpreter: Executor, cursor: Cursor) -> None:
     """CREATE USER name [FOR LOGIN login]"""
     name = cursor.name()
     login = name
@@ -77,7 +74,7 @@ def create_user(interpreter: Interpreter, cursor: Cursor) -> None:
     _change(interpreter, users={**users, name: login})
 
 
-def create_role(interpreter: Interpreter, cursor: Cursor) -> None:
+def create_role(interpreter: Executor, cursor: Cursor) -> None:
     """CREATE ROLE name
 
     :raises SqlError: 15023
@@ -93,7 +90,7 @@ def create_role(interpreter: Interpreter, cursor: Cursor) -> None:
     _change(interpreter, roles={**_catalog(interpreter).roles, name: frozenset()})
 
 
-def drop_principal(interpreter: Interpreter, cursor: Cursor) -> None:
+def drop_principal(interpreter: Executor, cursor: Cursor) -> None:
     """DROP USER | ROLE [IF EXISTS] name"""
     word = cursor.tokens[1].text.lower()
     lenient = cursor.take("IF", "EXISTS")
@@ -116,7 +113,7 @@ def drop_principal(interpreter: Interpreter, cursor: Cursor) -> None:
     _change(interpreter, users=users, roles=roles, rights=rights)
 
 
-def alter_role(interpreter: Interpreter, cursor: Cursor) -> None:
+def alter_role(interpreter: Executor, cursor: Cursor) -> None:
     """ALTER ROLE name ADD | DROP MEMBER user"""
     role = cursor.name()
     add = cursor.take("ADD")
@@ -128,7 +125,7 @@ def alter_role(interpreter: Interpreter, cursor: Cursor) -> None:
     change_member(interpreter, role, member, add=add)
 
 
-def change_member(interpreter: Interpreter, role: str, member: str, *, add: bool) -> None:
+def change_member(interpreter: Executor, role: str, member: str, *, add: bool) -> None:
     """Make a user or role a member of a role, or no longer.
 
     :raises SqlError: 15151
@@ -146,7 +143,7 @@ def change_member(interpreter: Interpreter, role: str, member: str, *, add: bool
     _change(interpreter, roles={**catalog.roles, known: changed})
 
 
-def grant(interpreter: Interpreter, cursor: Cursor) -> None:
+def grant(interpreter: Executor, cursor: Cursor) -> None:
     """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ..."""
     verb = cursor.tokens[0].upper
     cursor.take("GRANT", "OPTION", "FOR")
@@ -194,14 +191,14 @@ def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
     return (parts[-1], "", []) if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1], listed)
 
 
-def _check_grantee(interpreter: Interpreter, grantee: str) -> None:
+def _check_grantee(interpreter: Executor, grantee: str) -> None:
     _require_owner(interpreter)
     catalog = _catalog(interpreter)
     if grantee.casefold() not in {name.casefold() for name in (*catalog.users, *catalog.roles, "public")}:
         raise SqlError.of(15151, "find", "user", grantee)
 
 
-def _change_right(interpreter: Interpreter, right: Right, verb: str) -> None:
+def _change_right(interpreter: Executor, right: Right, verb: str) -> None:
     rights = _catalog(interpreter).rights
     rights = rights - {right, dataclasses.replace(right, denied=True)}
     if verb != "REVOKE":
@@ -209,14 +206,14 @@ def _change_right(interpreter: Interpreter, right: Right, verb: str) -> None:
     _change(interpreter, rights=rights)
 
 
-def _change_login(interpreter: Interpreter, name: str, permission: str, verb: str) -> None:
+def _change_login(interpreter: Executor, name: str, permission: str, verb: str) -> None:
     login = interpreter.env.instance.logins.get(name.casefold())
     if login is None or not interpreter.env.principal.sysadmin:
         raise SqlError.of(15151, "find", "login", name)
     login.rights = login.rights | {permission} if verb == "GRANT" else login.rights - {permission}
 
 
-def execute_as(interpreter: Interpreter, statement: Statement) -> None:
+def execute_as(interpreter: Executor, statement: Statement) -> None:
     """EXECUTE AS USER | LOGIN = 'name'
 
     :raises SqlError: 15517, 15406
@@ -246,6 +243,6 @@ def execute_as(interpreter: Interpreter, statement: Statement) -> None:
     env.execute_as(Principal(users[user] or f"S-1-9-3-{env.current.database_id}-{user}", "", user=user))
 
 
-def revert(interpreter: Interpreter, cursor: Cursor) -> None:
+def revert(interpreter: Executor, cursor: Cursor) -> None:
     """REVERT"""
     interpreter.env.revert()

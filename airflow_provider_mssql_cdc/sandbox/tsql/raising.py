@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import Thrown
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, Token, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
-
 _PLACE = re.compile(r"%(?P<flags>[-+0# ]*)(?P<width>\*|\d*)(?:\.(?P<cut>\*|\d+))?(?:h|l|I64)?(?P<kind>[diosuxX%])")
 _LONGEST = 2047
 
 
-class Thrown(SqlError):
-    """An error of THROW, which ends the batch."""
-
-
-def raise_error(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def raise_error(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """RAISERROR(text | number, severity, state, argument, ...) WITH option, ...
 
     :raises SqlError: 50000; 18054, 2732 for numbers without a message; 2754 for severities above 18
@@ -49,7 +44,7 @@ def raise_error(interpreter: Interpreter, statement: Statement) -> Iterator[Outc
     interpreter.env.last_error = 50000 if "SETERROR" in options else 0
 
 
-def _values(interpreter: Interpreter, statement: Statement, tokens: list[Token]) -> list[tuple[Any, SqlType]]:
+def _values(interpreter: Executor, statement: Statement, tokens: list[Token]) -> list[tuple[Any, SqlType]]:
     parts: list[list[str]] = [[]]
     for token in tokens:
         if token.text == ",":
@@ -117,7 +112,7 @@ def formatted(text: str, arguments: list[tuple[Any, SqlType]]) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 
 
-def throw(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def throw(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """THROW number, text, state; or, in a CATCH block, THROW alone.
 
     :raises SqlError: the error; 10704 outside a CATCH block; 35100 for numbers below 50000

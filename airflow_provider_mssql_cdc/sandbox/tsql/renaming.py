@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import definitions
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.tables import define, existing, parts_of, replaced
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
-
-def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
+def rename(interpreter: Executor, name: str, new: str, kind_: str) -> None:
     """sp_rename of a table or a column."""
     cursor = Cursor(tokenize(name), name)
     parts = cursor.dotted()
@@ -44,7 +41,7 @@ def rename(interpreter: Interpreter, name: str, new: str, kind_: str) -> None:
     interpreter.atomically(action)
 
 
-def transfer(interpreter: Interpreter, cursor: Cursor) -> None:
+def transfer(interpreter: Executor, cursor: Cursor) -> None:
     """ALTER SCHEMA ... TRANSFER of a table; its capture instances go on.
 
     :raises SqlError: 15151 without such a schema, 15530 where it has a table of that name
@@ -63,7 +60,7 @@ def transfer(interpreter: Interpreter, cursor: Cursor) -> None:
     _change(interpreter, database, catalog, entry, after)
 
 
-def _change(interpreter: Interpreter, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
+def _change(interpreter: Executor, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
     ids = {column.column_id: column.name for column in after.columns}
     names = {
         ids[column.column_id]: entry.default_names[column.name]

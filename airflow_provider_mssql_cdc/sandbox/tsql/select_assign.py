@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.results import mixed, plain
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Query, Scope
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 
 def assigns(tree: exp.Expr) -> bool:
@@ -23,7 +19,7 @@ def assigns(tree: exp.Expr) -> bool:
     return bool(items) and all(isinstance(i, exp.EQ) and isinstance(i.this, exp.Parameter) for i in items)
 
 
-def assign_rows(interpreter: Interpreter, tree: exp.Expr) -> int:
+def assign_rows(interpreter: Executor, tree: exp.Expr) -> int:
     """Assign, and return the number of rows: the last row's values stay, and no row leaves the variables alone."""
     items = tree.expressions
     targets = {item.this.name.casefold() for item in items}
@@ -41,7 +37,7 @@ def assign_rows(interpreter: Interpreter, tree: exp.Expr) -> int:
     return int(rows.num_rows)
 
 
-def _read(interpreter: Interpreter, query: Query) -> pa.Table:
+def _read(interpreter: Executor, query: Query) -> pa.Table:
     env = interpreter.env
     rows = interpreter.reading(lambda: env.fetch(query.sql))
     if query.sorted or not env.mixing:
@@ -49,7 +45,7 @@ def _read(interpreter: Interpreter, query: Query) -> pa.Table:
     return pa.Table.from_batches(mixed(rows.combine_chunks().to_batches(), env.mixing), rows.schema)
 
 
-def _accumulate(interpreter: Interpreter, tree: exp.Expr) -> int:
+def _accumulate(interpreter: Executor, tree: exp.Expr) -> int:
     """``SELECT @a = @a + column``: row by row, with the row's columns as constants."""
     env = interpreter.env
     if any(list(item.find_all(exp.Select, exp.Window)) for item in tree.expressions) or tree.args.get("group"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -11,12 +9,10 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import ColumnSpec, TableSpec, check_columns
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import table_parts
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 
 def into_of(tree: exp.Expr) -> exp.Expr | None:
@@ -26,7 +22,7 @@ def into_of(tree: exp.Expr) -> exp.Expr | None:
     return tree.args.get("into") if isinstance(tree, exp.Select) else None
 
 
-def select_into(interpreter: Interpreter, tree: exp.Expr) -> int:
+def select_into(interpreter: Executor, tree: exp.Expr) -> int:
     """Run SELECT ... INTO in the open transaction; the number of rows.
 
     :raises SqlError: 1038 for a column without a name, 2705 for a name twice, 2714 where the table exists

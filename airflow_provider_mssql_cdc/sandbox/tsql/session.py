@@ -22,12 +22,14 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     Unsupported,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml, seeding
-from airflow_provider_mssql_cdc.sandbox.tsql.control import BatchAborted
+from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import error_message
 from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
-from airflow_provider_mssql_cdc.sandbox.tsql.settings import Settings
+from airflow_provider_mssql_cdc.sandbox.tsql.options import Settings
+from airflow_provider_mssql_cdc.sandbox.tsql.prepared import Prepared
 from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 
 
@@ -150,7 +152,7 @@ class SqlSession:
         self._env.identity_insert_table = None
         self._env.scope_identity = self._env.last_insert_identity = None
         self._interpreter.settings = Settings()
-        self._interpreter.prepared = calls.Prepared()
+        self._interpreter.prepared = Prepared()
 
     def close(self) -> None:
         """The connection is gone."""
@@ -163,4 +165,4 @@ def _message(error: SqlError | duckdb.Error | RecursionError) -> Message:
     if isinstance(error, RecursionError):
         error = unsupported("a statement that is nested so deeply")
     problem = translated(error) if isinstance(error, duckdb.Error) else error
-    return Message(problem.number, problem.text, problem.severity, problem.state, problem.procedure, problem.line)
+    return error_message(problem)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, Outcome, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
-
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
 
 # options of SQL-92 behaviour that are ON for every modern client, and change nothing in what the sandbox supports
 _ANSI = frozenset((
@@ -33,21 +29,7 @@ _FLAGS = ("NOCOUNT", "XACT_ABORT", "IMPLICIT_TRANSACTIONS", "FMTONLY")
 _NOT_BUILT = ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS")
 
 
-@dataclass(slots=True)
-class Settings:
-    """SET options of a session.
-
-    :param rowcount: SET ROWCOUNT, 0 for all rows
-    """
-
-    nocount: bool = False
-    xact_abort: bool = False
-    implicit_transactions: bool = False
-    fmtonly: bool = False
-    rowcount: int = 0
-
-
-def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]:
+def run_set(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run a SET statement."""
     cursor = statement.cursor()
     cursor.next()
@@ -72,7 +54,7 @@ def run_set(interpreter: Interpreter, statement: Statement) -> Iterator[Outcome]
         yield from _option(interpreter, name, cursor)
 
 
-def _assign(interpreter: Interpreter, cursor: Cursor, statement: Statement) -> None:
+def _assign(interpreter: Executor, cursor: Cursor, statement: Statement) -> None:
     name = cursor.next().text[1:]
     operator = cursor.next()
     if operator.text not in ("=", "+=", "-=", "*=", "/=") or cursor.token.kind == "end":
@@ -85,7 +67,7 @@ def _assign(interpreter: Interpreter, cursor: Cursor, statement: Statement) -> N
     interpreter.assign(name, value, expr)
 
 
-def _identity_insert(interpreter: Interpreter, cursor: Cursor) -> None:
+def _identity_insert(interpreter: Executor, cursor: Cursor) -> None:
     parts = cursor.dotted()
     database, schema, name = ("", "", *parts)[-3:]
     found = interpreter.env.table((database, schema, name))
@@ -104,7 +86,7 @@ def _on(cursor: Cursor) -> bool:
     return False
 
 
-def _number(interpreter: Interpreter, cursor: Cursor) -> int:
+def _number(interpreter: Executor, cursor: Cursor) -> int:
     if cursor.token.kind == "variable":
         return int(interpreter.env.variable(cursor.next().text[1:])[1])
     sign = -1 if cursor.take("-") else 1
@@ -114,7 +96,7 @@ def _number(interpreter: Interpreter, cursor: Cursor) -> int:
     return sign * int(token.text)
 
 
-def _option(interpreter: Interpreter, name: str, cursor: Cursor) -> Iterator[Outcome]:
+def _option(interpreter: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
     settings = interpreter.settings
     if name in _ANSI:
         on = _on(cursor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
@@ -24,19 +23,17 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
     data_type,
     elements,
 )
+from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.tsql.interpreter import Interpreter
-
 _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
 
 
-def define(interpreter: Interpreter, catalog: Catalog, operation: Operation | None = None) -> None:
+def define(interpreter: Executor, catalog: Catalog, operation: Operation | None = None) -> None:
     """Make a new catalogue the transaction's, with the DuckDB change that goes with it."""
     manager = interpreter.env.manager
     assert manager.open is not None
@@ -54,7 +51,7 @@ def parts_of(cursor: Cursor) -> tuple[str, str, str]:
     return database, schema, name
 
 
-def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
+def _enter(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
     database = interpreter.env.database_named(parts[0])
     env = interpreter.env
     if not env.permitted(database, "ALTER", parts[1] or "dbo", parts[2]):
@@ -67,7 +64,7 @@ def _enter(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Datab
     return database, env.enter(database)
 
 
-def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
+def existing(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
     """A table to change, its database locked.
 
     :raises SqlError: 4902 where there is none
@@ -82,7 +79,7 @@ def existing(interpreter: Interpreter, parts: tuple[str, str, str]) -> tuple[Dat
     return database, catalog, entry
 
 
-def _computed_type(interpreter: Interpreter) -> definitions.ComputedType:
+def _computed_type(interpreter: Executor) -> definitions.ComputedType:
     def compiled(text: str, columns: list[ColumnDef]) -> tuple[SqlType, bool]:
         expr = dml.compile_computed(interpreter.context(), text, columns)
         return expr.type, expr.nullable
@@ -95,7 +92,7 @@ def replaced(catalog: Catalog, entry: TableEntry) -> Catalog:
     return dataclasses.replace(catalog, tables={**catalog.tables, entry.table.object_id: entry})
 
 
-def create_table(interpreter: Interpreter, cursor: Cursor) -> None:
+def create_table(interpreter: Executor, cursor: Cursor) -> None:
     """CREATE TABLE"""
     parts = parts_of(cursor)
     spec = elements(sub_cursor(cursor, cursor.group()))
@@ -110,7 +107,7 @@ def create_table(interpreter: Interpreter, cursor: Cursor) -> None:
     create(interpreter, parts, spec)
 
 
-def create(interpreter: Interpreter, parts: tuple[str, str, str], spec: TableSpec) -> None:
+def create(interpreter: Executor, parts: tuple[str, str, str], spec: TableSpec) -> None:
     """Create a table in the open transaction.
 
     :raises SqlError: 2714, 2760
@@ -131,7 +128,7 @@ def create(interpreter: Interpreter, parts: tuple[str, str, str], spec: TableSpe
     define(interpreter, replaced(catalog, entry), Operation(sql))
 
 
-def _defined(interpreter: Interpreter, schema: str, name: str, spec: TableSpec) -> TableEntry:
+def _defined(interpreter: Executor, schema: str, name: str, spec: TableSpec) -> TableEntry:
     storage = interpreter.env.instance.storage
     entry = definitions.create_table(
         storage.new_object_id(), schema, name, spec, storage.clock(), _computed_type(interpreter)
@@ -142,13 +139,13 @@ def _defined(interpreter: Interpreter, schema: str, name: str, spec: TableSpec) 
     return entry
 
 
-def local_table(interpreter: Interpreter, name: str, spec: TableSpec) -> LocalTable:
+def local_table(interpreter: Executor, name: str, spec: TableSpec) -> LocalTable:
     """A temporary table or table variable, as yet without rows."""
     check_columns(spec.columns, name)
     return LocalTable.empty(_defined(interpreter, "dbo", name, spec), interpreter.env.procedure_depth)
 
 
-def alter_table(interpreter: Interpreter, cursor: Cursor) -> None:
+def alter_table(interpreter: Executor, cursor: Cursor) -> None:
     """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
     parts = parts_of(cursor)
     if not cursor.take("WITH", "CHECK"):
@@ -168,7 +165,7 @@ def alter_table(interpreter: Interpreter, cursor: Cursor) -> None:
 Place = tuple[Database, Catalog, TableEntry]
 
 
-def _apply(interpreter: Interpreter, place: Place, after: TableEntry, sql: str, text: str, kind_: str) -> None:
+def _apply(interpreter: Executor, place: Place, after: TableEntry, sql: str, text: str, kind_: str) -> None:
     database, catalog, before = place
     database.cdc.check_ddl(before.table, after.table, kind_)
     full = f"ALTER TABLE {stored_name(database, before)} {sql}" if sql else ""
@@ -177,7 +174,7 @@ def _apply(interpreter: Interpreter, place: Place, after: TableEntry, sql: str, 
     define(interpreter, replaced(catalog, after), Operation(full, record=record))
 
 
-def _add(interpreter: Interpreter, place: Place, spec: TableSpec, text: str) -> None:
+def _add(interpreter: Executor, place: Place, spec: TableSpec, text: str) -> None:
     database, _, entry = place
     storage = interpreter.env.instance.storage
     after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
@@ -215,7 +212,7 @@ def _is_made(column: ColumnDef) -> bool:
 
 
 def _fill(
-    interpreter: Interpreter, database: Database, after: TableEntry, new: Sequence[ColumnDef], defaults: dict[int, str]
+    interpreter: Executor, database: Database, after: TableEntry, new: Sequence[ColumnDef], defaults: dict[int, str]
 ) -> None:
     """Give the rows that are there a value each in new columns; none of it is a change to CDC.
 
@@ -246,7 +243,7 @@ def _check_not_null(entry: TableEntry, index: IndexDef) -> None:
             raise SqlError.of(8111, entry.table.name)
 
 
-def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry, index: IndexDef) -> None:
+def check_unique(interpreter: Executor, database: Database, entry: TableEntry, index: IndexDef) -> None:
     """Refuse a unique index over rows that it does not fit.
 
     :raises SqlError: 1505
@@ -264,7 +261,7 @@ def check_unique(interpreter: Interpreter, database: Database, entry: TableEntry
         raise SqlError.of(1505, full, index.name)
 
 
-def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> None:
+def _drop(interpreter: Executor, place: Place, cursor: Cursor, text: str) -> None:
     now = interpreter.env.instance.storage.clock()
     is_constraint = cursor.take("CONSTRAINT")
     if not is_constraint:
@@ -289,7 +286,7 @@ def _drop(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> 
     _apply(interpreter, (database, catalog, entry), after, joined, text, "drop")
 
 
-def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: str) -> None:
+def _alter_column(interpreter: Executor, place: Place, cursor: Cursor, text: str) -> None:
     database, _, entry = place
     name = cursor.name()
     type_ = data_type(cursor)
@@ -311,7 +308,7 @@ def _alter_column(interpreter: Interpreter, place: Place, cursor: Cursor, text: 
     _apply(interpreter, place, after, sql, text, "alter")
 
 
-def drop_table(interpreter: Interpreter, cursor: Cursor) -> None:
+def drop_table(interpreter: Executor, cursor: Cursor) -> None:
     """DROP TABLE [IF EXISTS] t, ..."""
     lenient = cursor.take("IF", "EXISTS")
     names = [parts_of(cursor)]
@@ -342,7 +339,7 @@ def drop_table(interpreter: Interpreter, cursor: Cursor) -> None:
         interpreter.atomically(lambda each=each: action(each))  # type: ignore[misc]
 
 
-def truncate_table(interpreter: Interpreter, cursor: Cursor) -> None:
+def truncate_table(interpreter: Executor, cursor: Cursor) -> None:
     """TRUNCATE TABLE"""
     parts = parts_of(cursor)
     cursor.end()

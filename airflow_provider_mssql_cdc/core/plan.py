@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.feed_choice import choose_feed, reaches_back
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
@@ -97,69 +98,6 @@ class NotYet:
     name: TableName
     reason: str
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
-
-
-def choose_feed(
-    name: TableName,
-    feeds: Sequence[Feed],
-    checkpoint: Checkpoint | None,
-    shapes: Collection[str] = tuple(SHAPES),
-    probe: Probe | None = None,
-) -> Feed:
-    """The feed to read: the checkpoint's while it exists, else one that continues it; for a table that is loaded for
-    the first time the newest.
-
-    :param shapes: those that are to be continued; of several that a feed cannot all continue, those that it can
-    :param probe: says how far the feeds reach back now
-    :raises GapError: if the checkpoint's feed is gone and no other reaches back to the position of any
-    """
-    loaded = checkpoint.loaded if checkpoint is not None else {}
-    asked = {shape: sink.position for shape, sink in loaded.items() if shape in shapes}
-    found = feed_to_read(feeds, checkpoint, shapes, probe)
-    for position in sorted(set(asked.values()))[1:]:
-        if found is None:
-            later = [shape for shape in shapes if asked.get(shape, position) >= position]
-            found = feed_to_read(feeds, checkpoint, later, probe)
-    if found is not None:
-        return found
-    assert checkpoint is not None
-    raise GapError(
-        str(name),
-        min(asked.values()),
-        min(filter(None, (_readable_from(feed, probe) for feed in feeds)), default=None),
-        advice=f"{feeds[0].WORD.capitalize()} {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. "
-        'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint '
-        "reset`.",
-    )
-
-
-def feed_to_read(
-    feeds: Sequence[Feed], checkpoint: Checkpoint | None, shapes: Collection[str], probe: Probe | None = None
-) -> Feed | None:
-    """The feed of ``choose_feed``; None if the checkpoint's is gone and no other continues it."""
-    newest_first = by_age(feeds)
-    if checkpoint is None or not checkpoint.loaded:
-        return newest_first[0]
-    known = checkpoint.feeds(shapes)
-    for feed in reversed(newest_first):
-        if any(ref.is_same(feed) for ref in known):
-            return feed
-    position = checkpoint.position(shapes)
-    if position is None:
-        return newest_first[0]
-    for feed in newest_first:
-        if isinstance(position, feed.POSITION) and not is_gap(position, _readable_from(feed, probe)):
-            return feed
-    return None if known else newest_first[0]
-
-
-def by_age(feeds: Iterable[Feed]) -> list[Feed]:
-    """A table's feeds, the newest first."""
-    return sorted(feeds, key=lambda feed: (feed.create_date, feed.object_id), reverse=True)
-
-
-def _readable_from(feed: Feed, probe: Probe | None) -> Position | None:
-    return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)
 
 
 def check_lineage(name: TableName, sink: SinkState, lineage: Lineage) -> None:
@@ -248,7 +186,7 @@ def assess(
 
     failed |= raised_for(sinks, check_shape)
     sinks = _left(sinks, failed)
-    readable_from, newest, upto = _readable_from(feed, probe), probe.lineage.newest, probe.cut
+    readable_from, newest, upto = reaches_back(feed, probe), probe.lineage.newest, probe.cut
     if readable_from is None or newest is None or upto is None or newest <= readable_from:
         if any(sinks.values()) and readable_from is None:
             raise RestoredError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
-from airflow_provider_mssql_cdc.core.plan import feed_to_read
+from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR

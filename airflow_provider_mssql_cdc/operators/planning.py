@@ -21,16 +21,15 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
+from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed
 from airflow_provider_mssql_cdc.core.key import check_kind
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.plan import (
     Candidate,
     NotYet,
     assess,
-    by_age,
     check_lineage,
     checkpoint_steps,
-    choose_feed,
     closed_gap,
     errors_of,
     quiet_checkpoint,

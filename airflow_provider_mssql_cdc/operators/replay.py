@@ -19,16 +19,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     SourceRestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
+from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
 from airflow_provider_mssql_cdc.core.key import choose_key
-from airflow_provider_mssql_cdc.core.plan import (
-    Candidate,
-    check_ddl,
-    check_lineage,
-    check_schema,
-    choose_feed,
-    table_spec,
-)
+from airflow_provider_mssql_cdc.core.plan import Candidate, check_ddl, check_lineage, check_schema, table_spec
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import replay_steps

@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     UnsupportedColumnError,
 )
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import LogHistory, Witness
 from airflow_provider_mssql_cdc.core.plan import (
@@ -22,7 +23,6 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
     assess,
     checkpoint_steps,
-    choose_feed,
     is_stale,
     quiet_checkpoint,
     table_spec,

@@ -1,0 +1,76 @@
+"""Which of a table's feeds is read: the one that was read before, one that continues it, or the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
+from airflow_provider_mssql_cdc.core.exceptions import GapError
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.position import Position, is_gap
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
+from airflow_provider_mssql_cdc.core.table import TableName
+
+
+def choose_feed(
+    name: TableName,
+    feeds: Sequence[Feed],
+    checkpoint: Checkpoint | None,
+    shapes: Collection[str] = tuple(SHAPES),
+    probe: Probe | None = None,
+) -> Feed:
+    """The feed to read: the checkpoint's while it exists, else one that continues it; for a table that is loaded for
+    the first time the newest.
+
+    :param shapes: those that are to be continued; of several that a feed cannot all continue, those that it can
+    :param probe: says how far the feeds reach back now
+    :raises GapError: if the checkpoint's feed is gone and no other reaches back to the position of any
+    """
+    loaded = checkpoint.loaded if checkpoint is not None else {}
+    asked = {shape: sink.position for shape, sink in loaded.items() if shape in shapes}
+    found = feed_to_read(feeds, checkpoint, shapes, probe)
+    for position in sorted(set(asked.values()))[1:]:
+        if found is None:
+            later = [shape for shape in shapes if asked.get(shape, position) >= position]
+            found = feed_to_read(feeds, checkpoint, later, probe)
+    if found is not None:
+        return found
+    assert checkpoint is not None
+    raise GapError(
+        str(name),
+        min(asked.values()),
+        min(filter(None, (reaches_back(feed, probe) for feed in feeds)), default=None),
+        advice=f"{feeds[0].WORD.capitalize()} {checkpoint.feeds(shapes)[0].name} was dropped before all was loaded. "
+        'Load the table anew once with on_gap="copy", or drop the target table and run `mssql-cdc checkpoint '
+        "reset`.",
+    )
+
+
+def feed_to_read(
+    feeds: Sequence[Feed], checkpoint: Checkpoint | None, shapes: Collection[str], probe: Probe | None = None
+) -> Feed | None:
+    """The feed of ``choose_feed``; None if the checkpoint's is gone and no other continues it."""
+    newest_first = by_age(feeds)
+    if checkpoint is None or not checkpoint.loaded:
+        return newest_first[0]
+    known = checkpoint.feeds(shapes)
+    for feed in reversed(newest_first):
+        if any(ref.is_same(feed) for ref in known):
+            return feed
+    position = checkpoint.position(shapes)
+    if position is None:
+        return newest_first[0]
+    for feed in newest_first:
+        if isinstance(position, feed.POSITION) and not is_gap(position, reaches_back(feed, probe)):
+            return feed
+    return None if known else newest_first[0]
+
+
+def by_age(feeds: Iterable[Feed]) -> list[Feed]:
+    """A table's feeds, the newest first."""
+    return sorted(feeds, key=lambda feed: (feed.create_date, feed.object_id), reverse=True)
+
+
+def reaches_back(feed: Feed, probe: Probe | None) -> Position | None:
+    """How far a feed reaches back: by what a probe has found now, else as it was when the feed was listed."""
+    return feed.readable_from if probe is None else probe.readable_from.get(feed.object_id)

@@ -25,7 +25,8 @@ from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.shapes.transactions import Transactions
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.targets import State
-from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER
 from tests.core.test_spec import MARKER as A_MARKER
 from tests.support.spark.model import table_spec
 from tests.support.spark.origin import Origin, positions

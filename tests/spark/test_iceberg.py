@@ -9,7 +9,8 @@ import pytest
 
 from airflow_provider_mssql_cdc.spark.session import table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
-from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER
 from tests.support.spark.model import lsn
 from tests.support.spark.tables import (
     COLUMNS,
@@ -302,7 +303,7 @@ def test_an_empty_table_is_not_what_its_properties_remember(table):
 def test_a_kill_before_the_property_was_written_is_healed_by_the_next_look(table):
     target = table()
     load(target, 1, [(1, "a", 1)])
-    old = target._property()
+    old = target._marked.stored()
     load(target, 2, [(2, "b", 2)])
     target._session.sql(f"ALTER TABLE {target.sql_name} SET TBLPROPERTIES ('{MARKER}' = '{json.dumps(old)}')")
 

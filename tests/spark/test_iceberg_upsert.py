@@ -11,7 +11,8 @@ from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import SpecError, TargetError
 from airflow_provider_mssql_cdc.spark.session import BROADCAST_BYTES, UPSERT_ROWS, broadcast_bytes, table_session
 from airflow_provider_mssql_cdc.spark.targets import Write
-from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER
 from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert
 from tests.support.spark.plans import plans_of, scans, shuffled_scans
 from tests.support.spark.rows import local

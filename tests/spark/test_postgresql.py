@@ -25,8 +25,9 @@ from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database
+from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import PREFIX, Staging, new_name
-from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from tests.spark.test_types import TYPES, expected
 from tests.support.logins import TARGET_PASSWORD, TARGET_USER
 from tests.support.spark.model import lsn, table_spec
@@ -437,7 +438,8 @@ from airflow_provider_mssql_cdc.core.spec import DatabaseSpec
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from tests.support.spark.tables import merge
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import Staging
-from airflow_provider_mssql_cdc.spark.targets.postgresql.table import SINKS, PostgresqlTable
+from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS
+from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 
 schema, table, staging, port, password, marker = sys.argv[1:]
 

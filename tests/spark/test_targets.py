@@ -13,7 +13,8 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.session import table_session, target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
-from airflow_provider_mssql_cdc.spark.targets.iceberg import MARKER, IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from airflow_provider_mssql_cdc.spark.targets.sql import unpacked
 from tests.core.test_schema import WIDE

@@ -15,35 +15,27 @@ from typing import Any, ClassVar, TypeVar
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data
+from airflow_provider_mssql_cdc.core.codec import from_json, to_data
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, CommitConflictError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.spark.files import no_pattern
 from airflow_provider_mssql_cdc.spark.session import upsert_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.changes import computed
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER, MarkerProperty, table_properties
 from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, as_settings, written_to
 from airflow_provider_mssql_cdc.spark.targets.sql import (
     create_and_drop,
     create_table,
     difference,
     merge,
-    packed,
     quoted,
     settings,
     text,
-    unpacked,
 )
 
 log = logging.getLogger(__name__)
-
-MARKER = "mssql_cdc.marker"
-"""Snapshot property and table property; the latter holds the marker with its snapshot.
-
-What a history lacks after changes were purged stands in the marker (``gaps``), and so outlives the snapshots.
-"""
 
 BRANCH = "mssql_cdc_"
 _BRANCH_AGE = datetime.timedelta(days=1)
@@ -78,6 +70,10 @@ class IcebergTable(LakeTable):
     def sql_name(self) -> str:
         """The name in Spark SQL."""
         return ".".join(quoted(part) for part in self._name)
+
+    @property
+    def _marked(self) -> MarkerProperty:
+        return MarkerProperty(self._session, self.sql_name, self.name)
 
     def exists(self) -> bool:
         """Whether the table exists."""
@@ -124,9 +120,9 @@ class IcebergTable(LakeTable):
                 if written and current is not None and self.rows_at(current).isEmpty():
                     return State(True, current, None, is_empty=True)
                 marker = from_json(Marker, found)
-                stored = self._property()
+                stored = self._marked.stored()
                 if stored is None or stored["snapshot"] != snapshot:
-                    self._remember(marker, snapshot)
+                    self._marked.remember(marker, snapshot)
                 return State(True, current, marker, is_empty=False)
             # neither of them takes rows away: compaction, and what adds rows
             written = written or snapshots[snapshot]["operation"] not in ("replace", "append")
@@ -135,7 +131,7 @@ class IcebergTable(LakeTable):
             return State(True, current, None, is_empty)
         try:
             *_, oldest = _ancestors(current, snapshots)
-            remembered = self._remembered(snapshots[oldest]["parent_id"], is_empty=is_empty)
+            remembered = self._marked.found(snapshots[oldest]["parent_id"], is_empty=is_empty)
         except TargetError as doubt:
             return State(True, current, None, is_empty, doubt=doubt)
         return State(True, current, remembered, is_empty, from_property=remembered is not None)
@@ -179,7 +175,7 @@ class IcebergTable(LakeTable):
                 return False
             snapshot = self._fast_forward(branch, state, part)
         if marker is not None and snapshot is not None:
-            self._remember(marker, snapshot)
+            self._marked.remember(marker, snapshot)
         return snapshot is not None
 
     def changed_by(self) -> str:
@@ -333,71 +329,6 @@ class IcebergTable(LakeTable):
         refs = {row["name"]: row["snapshot_id"] for row in rows if row["name"] is not None}
         return refs, {row["snapshot_id"]: row for row in rows if row["name"] is None}
 
-    def _remember(self, marker: Marker, snapshot: int) -> None:
-        """Bring the table property up to the marker, for the day when the snapshot has expired."""
-        value = {"marker": to_data(marker), "snapshot": snapshot}
-        try:
-            self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({text(MARKER)} = {text(packed(value))})")
-        except Exception as error:
-            # The snapshot has it; the next job brings the property up.
-            log.warning("the marker was not written into the properties of %s: %s", self.sql_name, error)
-
-    def _remembered(self, expired: int | None, *, is_empty: bool) -> Marker | None:
-        """The marker that the properties hold.
-
-        :param expired: the newest expired snapshot of main; None if none has expired
-        :param is_empty: whether the table is empty, which no snapshot after that one can have made it
-        :raises TargetError: if main does not descend from the marker's snapshot, or nothing tells; and if the table is
-            empty, and what has expired may have emptied it
-        """
-        stored = self._property()
-        if stored is None:
-            return None
-        marker, descends = from_data(Marker, stored["marker"]), self._descends(expired, stored["snapshot"])
-        if descends and (not is_empty or expired == stored["snapshot"]):
-            return marker
-        if descends:
-            problem = "and it is empty, which the load may have left or others"
-        elif descends is None:
-            problem = "by a snapshot of which nothing tells any more whether the present one descends from it"
-        else:
-            problem = (
-                "by a snapshot from which the present one does not descend, so that it was rolled back or replaced"
-            )
-        raise TargetError(
-            f"{self.name} has no snapshot any more that says what it holds. Its properties remember {marker.position} "
-            f"as loaded, {problem}.",
-            advice=RESET_ADVICE,
-        )
-
-    def _descends(self, snapshot: int | None, marked: int) -> bool | None:
-        """Whether an expired snapshot is the marked one, or descends from it; None if nothing tells."""
-        known: dict[int, int | None] = {}
-        older = self._expired()
-        while snapshot not in (None, marked):
-            while snapshot not in known:
-                more = next(older, None)
-                if more is None:
-                    return None
-                known |= more
-            snapshot = known[snapshot]
-        return snapshot is not None
-
-    def _expired(self) -> Iterator[dict[int, int | None]]:
-        """Snapshots with their parents, of each metadata file that Iceberg still lists, the newest first."""
-        files = self._session.sql(
-            f"SELECT file FROM {self.sql_name}.metadata_log_entries ORDER BY timestamp DESC"
-        ).collect()
-        schema = "snapshots ARRAY<STRUCT<`snapshot-id`: BIGINT, `parent-snapshot-id`: BIGINT>>"
-        reader = self._session.read.schema(schema).option("multiLine", True)
-        for file in files:
-            try:
-                found = reader.json(no_pattern(file["file"])).select(F.explode("snapshots").alias("s")).select("s.*")
-                yield {row[0]: row[1] for row in found.collect()}
-            except Exception as error:
-                # Spark may not reach what the catalog does, and names such errors in many ways
-                log.warning("%s cannot be read: %s", file["file"], str(error).partition("\n")[0])
-
     def _half_a_window(self, before: int | None, snapshots: Mapping[int, Any]) -> TargetError:
         """The error of a main that was rolled back into the middle of a window.
 
@@ -417,15 +348,7 @@ class IcebergTable(LakeTable):
 
     def _merges_on_read(self) -> bool:
         """Whether MERGE leaves the table's files as they are; if not, Iceberg writes whole files anew (default)."""
-        return self._all_properties().get("write.merge.mode") == "merge-on-read"
-
-    def _property(self) -> dict[str, Any] | None:
-        found = self._all_properties().get(MARKER)
-        stored: dict[str, Any] | None = None if found is None else unpacked(found)
-        return stored
-
-    def _all_properties(self) -> dict[str, str]:
-        return {row["key"]: row["value"] for row in self._session.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()}
+        return table_properties(self._session, self.sql_name).get("write.merge.mode") == "merge-on-read"
 
 
 def _again(change: Callable[[], _T]) -> _T:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.codec import from_json, to_data
+from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, SpecError, TargetError, TargetUnavailableError
 from airflow_provider_mssql_cdc.core.marker import Marker
@@ -19,7 +18,15 @@ from airflow_provider_mssql_cdc.core.target import display_name
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials
 from airflow_provider_mssql_cdc.spark.session import target_credentials
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, Opening, State, Write
+from airflow_provider_mssql_cdc.spark.targets.postgresql.catalog import (
+    check_encoding,
+    check_may_create,
+    declared_types,
+    find_table,
+    only_row,
+)
 from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
+from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS, Sinks
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import NUMBER, Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
@@ -27,12 +34,7 @@ from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 if TYPE_CHECKING:
     import psycopg
 
-SINKS = "mssql_cdc_sinks"
-"""The control table of a schema: one row per sink, written in the transaction that changes the sink's table."""
-
 _FETCH = 10_000
-_TABLES = frozenset({"r", "p"})
-"""``relkind`` of tables, and of partitioned ones."""
 
 
 class PostgresqlTable:
@@ -64,6 +66,7 @@ class PostgresqlTable:
         self._key, self._indexed, self._connections = tuple(key), indexed, connections
         self._schema, self._table = self._name[-2:]
         self._database = Database(database, credentials, self.name)
+        self._sinks = Sinks(self._schema, self.name)
         self._kept: KeptSchema | None = None
         self._keys: Staging | None = None
 
@@ -103,21 +106,7 @@ class PostgresqlTable:
         :raises TargetError: with the GRANT, if it may not
         """
         with self._database.transaction(reading=True) as cursor:
-            user, database, exists, schema_right, right = _one(
-                cursor.execute(
-                    "SELECT current_user, current_database(), n.oid IS NOT NULL,"
-                    " COALESCE(has_schema_privilege(n.oid, 'CREATE'), false),"
-                    " has_database_privilege(current_database(), 'CREATE')"
-                    " FROM (SELECT) AS one LEFT JOIN pg_namespace AS n ON n.nspname = %s",
-                    (self._schema,),
-                )
-            )
-        if not (schema_right if exists else right):
-            what = f"SCHEMA {quoted(self._schema)}" if exists else f"DATABASE {quoted(database)}"
-            raise TargetError(
-                f"{user} may not create {self.name}.",
-                advice=f"GRANT CREATE ON {what} TO {quoted(user)}; lets it.",
-            )
+            check_may_create(cursor, self._schema, self.name)
 
     def create(self, columns: Sequence[TargetColumn]) -> None:
         """Create schema, control table and table unless they exist.
@@ -127,23 +116,16 @@ class PostgresqlTable:
         with self._database.transaction() as cursor:
             # of two that create at the same instant, IF NOT EXISTS lets one fail
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{SINKS} {self._schema}",))
-            self._check_encoding(cursor)
+            check_encoding(cursor, self.name)
             if cursor.execute("SELECT FROM pg_namespace WHERE nspname = %s", (self._schema,)).fetchone() is None:
                 cursor.execute(f"CREATE SCHEMA {quoted(self._schema)}")
-            if self._find(cursor, SINKS) is None:
-                cursor.execute(
-                    f"CREATE TABLE {in_schema(self._schema, SINKS)} (sink text PRIMARY KEY, version bigint NOT NULL,"
-                    " marker jsonb, table_oid oid NOT NULL, is_empty boolean NOT NULL, attempt text,"
-                    " committed_at timestamptz, schemas jsonb)"
-                )
-            elif self._lacks_schemas(cursor) and self._owns_sinks(cursor):
-                cursor.execute(f"ALTER TABLE {in_schema(self._schema, SINKS)} ADD COLUMN schemas jsonb")
-            oid, known = self._find(cursor, self._table), "NOTHING"
+            self._sinks.make(cursor)
+            oid, known = self._find(cursor), "NOTHING"
             if oid is None:
                 oid = self._make(cursor, columns)
                 # of a table that was dropped, a row may have stayed
                 known = "UPDATE SET table_oid = EXCLUDED.table_oid, is_empty = true, marker = NULL"
-            self._run(
+            self._sinks.run(
                 cursor,
                 "INSERT INTO {sinks} (sink, version, table_oid, is_empty) VALUES (%s, 0, %s, true)"
                 f" ON CONFLICT (sink) DO {known}",
@@ -155,7 +137,7 @@ class PostgresqlTable:
         """How the table's columns differ from those that a load writes; None where they do not."""
         expected = {column.name: of_spark(column.type).postgresql for column in columns}
         with self._database.transaction(reading=True) as cursor:
-            found = self._declared_types(cursor)
+            found = declared_types(cursor, self._schema, self._table)
         return None if expected == found else Difference(expected, found)
 
     def evolve(self, difference: Difference) -> None:
@@ -171,14 +153,13 @@ class PostgresqlTable:
         The control table of version 0.1.0 has no column for it; it gets one from its owner alone.
         """
         with self._database.transaction(reading=True) as cursor:
-            there = self._find(cursor, SINKS) is not None
-            self._kept = None if there and self._lacks_schemas(cursor) and not self._owns_sinks(cursor) else schema
+            self._kept = schema if self._sinks.keep_schemas(cursor) else None
         return self._kept is not None
 
     def kept_schema(self, hash_: str) -> KeptSchema | None:
         """The schema of this hash that the control row keeps."""
         with self._database.transaction(reading=True) as cursor:
-            row = self._run(
+            row = self._sinks.run(
                 cursor, "SELECT to_jsonb(s) #>> ARRAY['schemas', %s] FROM {sinks} s WHERE sink = %s", hash_, self._table
             ).fetchone()
         found = KeptSchema(row[0]) if row and row[0] else None
@@ -191,9 +172,9 @@ class PostgresqlTable:
         was made anew by others is not what the marker is about.
         """
         with self._database.transaction(reading=True) as cursor:
-            oid, row = self._find(cursor, self._table), None
-            if self._find(cursor, SINKS) is not None:
-                row = self._run(
+            oid, row = self._find(cursor), None
+            if self._sinks.exist(cursor):
+                row = self._sinks.run(
                     cursor,
                     "SELECT version, marker::text, table_oid, is_empty FROM {sinks} WHERE sink = %s",
                     self._table,
@@ -288,7 +269,7 @@ class PostgresqlTable:
     def changed_by(self) -> str:
         """What made the newest commit, for an error message."""
         with self._database.transaction(reading=True) as cursor:
-            row = self._run(
+            row = self._sinks.run(
                 cursor, "SELECT attempt, committed_at AT TIME ZONE 'UTC' FROM {sinks} WHERE sink = %s", self._table
             ).fetchone()
         return f"{row[0]} at {row[1]} UTC, or by others since" if row and row[0] else "others"
@@ -307,51 +288,22 @@ class PostgresqlTable:
         cursor.execute(f"CREATE TABLE {self.sql_name} ({declared})")
         if self._indexed:
             cursor.execute(f"CREATE UNIQUE INDEX ON {self.sql_name} ({', '.join(map(quoted, self._key))})")
-        return self._find(cursor, self._table)
-
-    def _check_encoding(self, cursor: psycopg.Cursor[Any]) -> None:
-        (encoding,) = _one(cursor.execute("SELECT current_setting('server_encoding')"))
-        if encoding != "UTF8":
-            raise TargetError(
-                f"{self.name}: the database is encoded in {encoding}, which cannot hold every text.",
-                advice="Choose a database with ENCODING 'UTF8'.",
-            )
+        return self._find(cursor)
 
     def _columns(self) -> dict[str, ColumnType]:
         """The table's columns, in order; none if it is missing."""
         with self._database.transaction(reading=True) as cursor:
-            found = self._declared_types(cursor)
+            found = declared_types(cursor, self._schema, self._table)
         columns = {name: of_postgresql(type_) for name, type_ in found.items()}
         if foreign := [f"{name} {found[name]}" for name, type_ in columns.items() if type_ is None]:
             raise TargetError(f"{self.name} has columns that no load makes: {', '.join(foreign)}.")
         return {name: type_ for name, type_ in columns.items() if type_ is not None}
 
-    def _declared_types(self, cursor: psycopg.Cursor[Any]) -> dict[str, str]:
-        rows = cursor.execute(
-            "SELECT a.attname, format_type(a.atttypid, a.atttypmod)"
-            # such a collation takes different texts for equal
-            " || CASE WHEN l.collisdeterministic IS FALSE THEN ' COLLATE ' || l.collname ELSE '' END"
-            " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
-            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-            " LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation"
-            " WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-            (self._schema, self._table),
-        )
-        return dict(rows.fetchall())
-
-    def _find(self, cursor: psycopg.Cursor[Any], table: str) -> int | None:
-        """The OID of a table of the schema."""
-        row = cursor.execute(
-            "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c"
-            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
-            (self._schema, table),
-        ).fetchone()
-        if row is not None and row[1] not in _TABLES:
-            raise TargetError(f"{self.name}: {self._schema}.{table} is there already, and is not a table.")
-        return None if row is None else int(row[0])
+    def _find(self, cursor: psycopg.Cursor[Any]) -> int | None:
+        return find_table(cursor, self._schema, self._table, self.name)
 
     def _is_empty(self, cursor: psycopg.Cursor[Any]) -> bool:
-        (is_empty,) = _one(cursor.execute(f"SELECT NOT EXISTS (SELECT FROM {self.sql_name})"))
+        (is_empty,) = only_row(cursor.execute(f"SELECT NOT EXISTS (SELECT FROM {self.sql_name})"))
         return bool(is_empty)
 
     def _apply(self, staging: Staging, state: State, write: Write, marker: Marker | None) -> bool:
@@ -361,25 +313,15 @@ class PostgresqlTable:
                     return False
                 staging.take_sentinel(cursor)
                 self._write(cursor, staging, write)
-                self._run(
+                self._sinks.committed(
                     cursor,
-                    "UPDATE {sinks} SET version = version + 1, marker = COALESCE(%s::jsonb, marker), table_oid = %s,"
-                    " is_empty = %s, attempt = %s, committed_at = clock_timestamp() WHERE sink = %s",
-                    json.dumps(to_data(marker)) if marker else None,
-                    self._find(cursor, self._table),
-                    self._is_empty(cursor),
-                    staging.name,
                     self._table,
+                    marker=marker,
+                    table_oid=self._find(cursor),
+                    is_empty=self._is_empty(cursor),
+                    attempt=staging.name,
+                    schema=self._kept,
                 )
-                if self._kept is not None:
-                    self._run(
-                        cursor,
-                        "UPDATE {sinks} SET schemas = COALESCE(schemas, '{}') || jsonb_build_object(%s::text, %s::text)"
-                        " WHERE sink = %s",
-                        self._kept.hash,
-                        self._kept.canonical,
-                        self._table,
-                    )
                 cursor.execute(f"DROP TABLE {staging.sql_name}")
                 return True
         except TargetUnavailableError:
@@ -388,32 +330,16 @@ class PostgresqlTable:
                 return True
             raise
 
-    def _lacks_schemas(self, cursor: psycopg.Cursor[Any]) -> bool:
-        found = cursor.execute(
-            "SELECT FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attname = 'schemas' AND NOT attisdropped",
-            (self._find(cursor, SINKS),),
-        )
-        return found.fetchone() is None
-
-    def _owns_sinks(self, cursor: psycopg.Cursor[Any]) -> bool:
-        (owns,) = _one(
-            cursor.execute(
-                "SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = %s",
-                (self._find(cursor, SINKS),),
-            )
-        )
-        return bool(owns)
-
     def _has_moved(self, cursor: psycopg.Cursor[Any], state: State) -> bool:
         """Lock the sink and its table against other writers, and compare them with what was seen."""
-        row = self._run(
+        row = self._sinks.run(
             cursor, "SELECT version, table_oid FROM {sinks} WHERE sink = %s FOR UPDATE", self._table
         ).fetchone()
-        if row is None or self._find(cursor, self._table) is None:
+        if row is None or self._find(cursor) is None:
             return True
         cursor.execute(f"LOCK TABLE {self.sql_name} IN SHARE ROW EXCLUSIVE MODE")
         version, loaded = row
-        if state.marker is not None and loaded != self._find(cursor, self._table):
+        if state.marker is not None and loaded != self._find(cursor):
             return True
         return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
 
@@ -454,27 +380,15 @@ class PostgresqlTable:
         """Whether the newest commit is the one of this attempt; one that is still going on is waited for."""
         try:
             with self._database.transaction() as cursor:
-                row = self._run(
+                row = self._sinks.run(
                     cursor, "SELECT attempt FROM {sinks} WHERE sink = %s FOR UPDATE", self._table
                 ).fetchone()
         except TargetError:
             return False
         return row is not None and row[0] == staging.name
 
-    def _run(self, cursor: psycopg.Cursor[Any], statement: str, *values: object) -> psycopg.Cursor[Any]:
-        """Run a statement on the control table, with values."""
-        # a % of a name would be taken for a place of a value
-        sinks = in_schema(self._schema, SINKS).replace("%", "%%")
-        return cursor.execute(statement.replace("{sinks}", sinks), values)
-
 
 def _declared(column: TargetColumn) -> str:
     type_ = of_spark(column.type).postgresql
     # compared there as it is here, for what is read in part
     return f'{type_} COLLATE "C"' if column.name == "_lsn" else type_
-
-
-def _one(cursor: psycopg.Cursor[Any]) -> tuple[Any, ...]:
-    row = cursor.fetchone()
-    assert row is not None
-    return tuple(row)

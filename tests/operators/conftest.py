@@ -29,6 +29,6 @@ def task(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", master.connection)
         monkeypatch.setenv("PATH", master.path)
         # outside of a task, Airflow's own can only be read
-        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load.Variable", group.variables)
+        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load_run.Variable", group.variables)
         master.job = write_receipt
         yield Task(group, master)

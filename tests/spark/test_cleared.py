@@ -39,7 +39,7 @@ class Task:
         self.loads, self.state = loads, State()
         monkeypatch.setenv("AIRFLOW_CONN_LAB", loads.origin.sandbox.connection_uri(loads.origin.database))
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load.Variable", loads.variables)
+        monkeypatch.setattr("airflow_provider_mssql_cdc.operators.load_run.Variable", loads.variables)
         spark = loads.origin.spark
 
         def submit(hook: SparkSubmitHook, application: str) -> None:

@@ -1,0 +1,178 @@
+"""One run of a load: plan, or take up what an earlier try submitted; believe the receipt, move the checkpoints."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import datetime
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable
+
+from airflow_provider_mssql_cdc.core import formats
+from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLateError,
+    FormatError,
+    LoadFailedError,
+    MsSqlCdcError,
+    NewerFormatError,
+)
+from airflow_provider_mssql_cdc.core.interval import Edge, edges
+from airflow_provider_mssql_cdc.core.summary import Summary
+from airflow_provider_mssql_cdc.core.target import check_template
+from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators import checkpoints, job_files
+from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
+from airflow_provider_mssql_cdc.operators.planning import plan_load, plan_of_running_job
+from airflow_provider_mssql_cdc.operators.replay import plan_replay
+from airflow_provider_mssql_cdc.operators.request import Request, cut_given
+from airflow_provider_mssql_cdc.operators.submission import SPEC_KEY, LoadSubmission
+from airflow_provider_mssql_cdc.operators.task_state import TaskState
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+OPERATIONS_ALIAS = " operations"
+"""Ends the name of the alias to which events come that tell of no loaded rows, with ``kind`` in their extra."""
+
+
+class LoadRun(LoadSubmission):
+    """
+    What a load does when it runs; ``MsSqlCdcLoadOperator`` says what is asked of it.
+    """
+
+    table_name: str
+    upto: str | None
+    on_lag: str
+    server_timezone: str | None
+    replay: bool
+    interval: tuple[Edge, Edge] | None
+    target_suffix: str
+
+    @abc.abstractmethod
+    def request(self) -> Request:
+        """What the author asks for."""
+
+    def execute(self, context: Context) -> Summary:  # type: ignore[override]
+        """Plan, load, believe the receipt, move the checkpoints.
+
+        :raises LoadFailedError: if some table failed and a retry may help
+        :raises AirflowFailException: if a retry is bound to fail again
+        """
+        try:
+            return self._execute(context)
+        except MsSqlCdcError as error:
+            if not error.permanent:
+                raise
+            TaskState(context).end(self.external_id_key)
+            raise AirflowFailException(str(error)) from error
+
+    def _execute(self, context: Context) -> Summary:
+        started = time.monotonic()
+        self._check_spark_connection()
+        store = CheckpointStore(Variable)
+        request = dataclasses.replace(self.request(), asked=TaskState(context).begin())
+        outcome = self._resumed(store, request, context) or self._planned(store, request, context)
+        outcome = outcome.with_whole_commands()
+        late = outcome.late if self.on_lag == "fail" else None
+        now = datetime.datetime.now(datetime.UTC)
+        written = [] if self.replay else outcome.checkpoints(now, succeeds=late is None)
+        # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
+        ranges = TaskState(context).told(outcome.lsn_ranges(written))
+        checkpoints.save(store, written, outcome)
+        summary = outcome.summary(time.monotonic() - started)
+        context["ti"].xcom_push(key="summary", value=summary)
+        for line in outcome.lines():
+            self.log.info(line)
+        if outcome.plan.lag is not None and not outcome.plan.lag.late:
+            self.log.info(outcome.plan.lag.text)
+        for warning in summary["warnings"]:
+            self.log.warning(warning)
+        if failures := outcome.failures():
+            TaskState(context).keep_failed(failures)
+            raise LoadFailedError(
+                {table: reason for table, (reason, _) in failures.items()},
+                permanent=all(permanent for _, permanent in failures.values()),
+                others=others(summary),
+                late=late,
+            )
+        self._emit(ranges, outcome.plan, context)
+        TaskState(context).end(self.external_id_key)
+        if late:
+            raise CaptureLateError(f"what is there was loaded, but {late}")
+        return summary
+
+    def _resumed(self, store: CheckpointStore, request: Request, context: Context) -> Outcome | None:
+        """Wait for the job that an earlier try submitted and that may still run, if there is one."""
+        state = TaskState(context)
+        if not self.durable or state.get(self.external_id_key) is None:
+            return None
+        path = state.get(SPEC_KEY)
+        try:
+            spec = job_files.read_spec(str(path))
+        except NewerFormatError:
+            # its job may still run, and what it does this version does not know
+            raise
+        except (OSError, FormatError) as error:
+            # what it does, if it still runs, another job may do beside it
+            self.log.warning("the spec %s of an earlier try cannot be read, so all is planned anew: %s", path, error)
+            self._forget_job(context)
+            return None
+        self.log.info("an earlier try submitted %s; its receipt is waited for", path)
+        with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
+            plan = plan_of_running_job(hook, store, request, spec, self.sources(hook))
+        found = state.found()
+        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id), found)
+
+    def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
+        with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
+            plan = self._plan(hook, store, request, context)
+            if not self.replay:
+                checkpoints.forget_failures(store, request, plan, context)
+            for waiting in plan.waiting:
+                self.log.info("%s: %s", waiting.name, waiting.reason)
+            if plan.upto is None or not plan.specs:
+                return Outcome(plan)
+            spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
+            TaskState(context).keep_found(Outcome(plan).with_whole_commands().found())
+        receipt = self._submit(spec, context, small=plan.small)
+        return Outcome(plan, spec, with_agent_state(receipt, self.mssql_conn_id))
+
+    def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
+        if self.replay:
+            check_template(self.table_name + self.target_suffix)
+            return plan_replay(hook, store, request, self._interval(context), self.server_timezone, self.target_suffix)
+        state = TaskState(context)
+        given = state.cut(None if self.upto is None else cut_given(self.upto))
+        plan = plan_load(hook, store, request, given, self.sources(hook))
+        state.keep_cut(plan.upto)
+        return plan
+
+    def sources(self, hook: MsSqlCdcHook) -> Sequence[ChangeSource]:
+        """What tables may be read from, the preferred ones first."""
+        return (CdcSource(hook),)
+
+    def _timezone(self, hook: MsSqlCdcHook) -> str | None:
+        """The IANA zone of the server's clock, as far as it is known: a server's own name of it is none."""
+        return self.server_timezone or ("UTC" if hook.server_timezone() == "UTC" else None)
+
+    def _interval(self, context: Context) -> tuple[Edge, Edge]:
+        if self.interval is not None:
+            return edges(self.interval)
+        return context.get("data_interval_start"), context.get("data_interval_end")
+
+    def _emit(self, ranges: dict[str, dict[str, str | None]], plan: RunPlan, context: Context) -> None:
+        """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
+        for outlet in self.outlets:
+            if ranges and isinstance(outlet, AssetAlias) and not outlet.name.endswith(OPERATIONS_ALIAS):
+                extra: dict[str, Any] = {"tables": ranges, "upto": plan.upto.text if plan.upto else None}
+                # the PostgreSQL provider refuses a URI of this scheme that names no table
+                prefix = "x-" if self.target.startswith(f"{formats.POSTGRESQL}:") else ""
+                context["outlet_events"][outlet].add(Asset(name=self.target, uri=prefix + self.target), extra=extra)

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox, SqlError
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.core.spec import JobSpec
-    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+    from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 _BINARY = "spark-submit"
 _DATABASE, _TABLE, _ROWS = "shop", "catalog.products", 1000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.cli.demo import shop
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from tests.support.airflow.deployment import Deployment
 from tests.support.harsh import harsh_sandbox
 from tests.support.lake import add_catalog

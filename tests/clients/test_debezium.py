@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from py4j.java_gateway import JavaGateway
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from tests.support.clients.debezium import Debezium, Event, gateway
 from tests.support.harsh import harsh_sandbox
 from tests.support.sandbox.kinds import compiled_queries

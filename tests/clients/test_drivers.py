@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pytest
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from tests.support.clients.drivers import CLIENTS, Client, Encrypt, MssqlPython, PyodbcFreetds, SqlAlchemy
 from tests.support.clients.relay import Relay
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_mssql_cdc.core.exceptions import MaskedError
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from tests.support.harsh import harsh_sandbox
 from tests.support.hooks.source import Source
 from tests.support.operators.group import A, B, Group

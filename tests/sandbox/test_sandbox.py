@@ -199,3 +199,15 @@ def test_a_sandbox_starts_without_what_takes_longest_to_import() -> None:
     script += "print({'pandas', 'airflow', 'pyspark'} & set(sys.modules))\nimport os\nsys.stdout.flush()\nos._exit(0)"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
+
+
+def test_the_package_hands_out_the_sandbox_and_its_errors_and_brings_nothing_with_it() -> None:
+    script = (
+        "import sys\nimport airflow_provider_mssql_cdc.sandbox as package\n"
+        "print(sorted({'duckdb', 'pyarrow', 'sqlglot'} & set(sys.modules)))\n"
+        "print(*(getattr(package, name).__module__ for name in package.__all__))\n"
+        "print(hasattr(package, 'TdsServer'))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = " ".join(f"airflow_provider_mssql_cdc.sandbox.{name}" for name in ("server", "protocol", "protocol"))
+    assert ended.stdout.splitlines() == ["[]", modules, "False"]

@@ -18,7 +18,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError, ServerUnreachableError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from airflow_provider_mssql_cdc.spark import copying, staging
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.support import histories

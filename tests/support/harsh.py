@@ -6,7 +6,7 @@ import os
 import weakref
 from typing import Any
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 CLOCK_RATE = 50
 """Seconds of the servers' clocks in one second: what takes ten seconds there takes a fifth of one."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+    from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 _SEED = 20_260_101
 _OPENED = datetime.datetime(2026, 1, 1)

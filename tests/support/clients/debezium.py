@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 VERSION = "3.6.1.Final"
 _JARS = Path(pyspark.__file__).parent / "jars"

@@ -16,7 +16,7 @@ import pymssql
 import pytest
 import sqlalchemy
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 FREETDS = "libtdsodbc.so"
 DATETIMEOFFSET = -155

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     IsolationLevel,
     Login,
@@ -16,7 +17,6 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     ReturnValue,
     SqlError,
 )
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sandbox.tsql.session import SqlSession
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 

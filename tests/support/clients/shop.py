@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from tests.support import harsh
 
 Row = tuple[Any, ...]

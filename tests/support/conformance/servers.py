@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.sandbox import Sandbox
 from tests.support.conformance.client import Client, SqlServerError
 
 REAL_SERVER = "MSSQL_CDC_TEST_CONN"

@@ -25,7 +25,7 @@ _METADATA = -1  # the lock that stands for the tables of CDC; no table has this 
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
-def _with_lock(interpreter: Executor, database: Database, action: Callable[[], Any], *, drops: bool = False) -> Result:
+def _with_lock(executor: Executor, database: Database, action: Callable[[], Any], *, drops: bool = False) -> Result:
     """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them).
 
     It is part of the caller's transaction (A2 of the reference), so a rollback takes it back.
@@ -34,7 +34,7 @@ def _with_lock(interpreter: Executor, database: Database, action: Callable[[], A
     """
 
     def run() -> Any:
-        manager = interpreter.env.manager
+        manager = executor.env.manager
         if drops:
             manager.enter_alone(database)
         else:
@@ -44,60 +44,58 @@ def _with_lock(interpreter: Executor, database: Database, action: Callable[[], A
         manager.apply(Operation("", on_undo=lambda: database.cdc.put_back(before)))
         return result
 
-    messages: Result = interpreter.atomically(run)
+    messages: Result = executor.atomically(run)
     return messages
 
 
-def _with_metadata(
-    interpreter: Executor, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]
-) -> _T:
+def _with_metadata(executor: Executor, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]) -> _T:
     """Run a change of jobs or of low-water marks, which waits for no writer; a rollback takes it back.
 
     :param action: returns what it found, and what takes it back
     """
 
     def run() -> _T:
-        manager = interpreter.env.manager
+        manager = executor.env.manager
         manager.enter(database, _METADATA)
         result, undo = action()
         manager.apply(Operation("", on_undo=undo))
         return result
 
-    result: _T = interpreter.atomically(run)
+    result: _T = executor.atomically(run)
     return result
 
 
-def _job_change(interpreter: Executor, database: Database, action: Callable[[], Any]) -> None:
+def _job_change(executor: Executor, database: Database, action: Callable[[], Any]) -> None:
     def change() -> tuple[None, Callable[[], None]]:
         before = database.cdc.keep()
         action()
         return None, lambda: database.cdc.put_back(before)
 
-    _with_metadata(interpreter, database, change)
+    _with_metadata(executor, database, change)
 
 
-def _enable_db(interpreter: Executor, database: Database, given: Bound) -> Result:
-    catalog = interpreter.env.catalog(database)
+def _enable_db(executor: Executor, database: Database, given: Bound) -> Result:
+    catalog = executor.env.catalog(database)
     taken = {name.casefold() for name in (*catalog.schemas, *catalog.users)}
     if not database.cdc.enabled and "cdc" in taken:
         raise SqlError.of(22906, database.name)
     if database.delayed_durability != "DISABLED":
         raise SqlError.of(22891, database.name)
-    return _with_lock(interpreter, database, database.cdc.enable)
+    return _with_lock(executor, database, database.cdc.enable)
 
 
-def _disable_db(interpreter: Executor, database: Database, given: Bound) -> Result:
-    return _with_lock(interpreter, database, database.cdc.disable, drops=True)
+def _disable_db(executor: Executor, database: Database, given: Bound) -> Result:
+    return _with_lock(executor, database, database.cdc.disable, drops=True)
 
 
-def _table(interpreter: Executor, database: Database, given: Bound, procedure: str) -> TableDef:
+def _table(executor: Executor, database: Database, given: Bound, procedure: str) -> TableDef:
     schema, name = given.text("@source_schema"), given.text("@source_name")
     for parameter, value in (("@source_schema", schema), ("@source_name", name)):
         if not value:
             raise SqlError.of(22963, parameter, procedure=procedure)
     if str(schema).casefold() == "cdc":
         raise SqlError.of(22974, procedure=procedure)
-    entry = interpreter.env.catalog(database).find(str(schema), str(name))
+    entry = executor.env.catalog(database).find(str(schema), str(name))
     if entry is None:
         raise SqlError.of(22931, schema, name, procedure=procedure)
     return entry.table
@@ -108,62 +106,62 @@ def _require_enabled(database: Database) -> None:
         raise SqlError.of(22901, database.name)
 
 
-def _enable_table(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _enable_table(executor: Executor, database: Database, given: Bound) -> Result:
     _require_enabled(database)
     option = "@enable_extended_ddl_handling"
-    if option in given.values and interpreter.env.instance.version.number < (16,):
+    if option in given.values and executor.env.instance.version.number < (16,):
         raise SqlError.of(8145, option, "sp_cdc_enable_table")
     if given.flag(option):
         raise SqlError.of(22874)
-    clr = bool(interpreter.env.instance.configuration["clr enabled"])
+    clr = bool(executor.env.instance.configuration["clr enabled"])
     database.cdc.switches = dataclasses.replace(database.cdc.switches, clr_enabled=clr)
     texts = ("capture_instance", "role_name", "index_name", "captured_column_list", "filegroup_name")
 
     def action() -> Any:
         messages = database.cdc.enable_table(
-            _table(interpreter, database, given, "sp_cdc_enable_table_internal"),
+            _table(executor, database, given, "sp_cdc_enable_table_internal"),
             **{name: given.text(f"@{name}") for name in texts},
             supports_net_changes=given.flag("@supports_net_changes"),
             allow_partition_switch=given.flag("@allow_partition_switch") is not False,
         )
-        _create_role(interpreter, database, given.text("@role_name"))
+        _create_role(executor, database, given.text("@role_name"))
         return messages
 
-    return _with_lock(interpreter, database, action)
+    return _with_lock(executor, database, action)
 
 
-def _create_role(interpreter: Executor, database: Database, role: str | None) -> None:
+def _create_role(executor: Executor, database: Database, role: str | None) -> None:
     """The gating role is created if it is missing."""
-    catalog = interpreter.env.enter(database)
+    catalog = executor.env.enter(database)
     if role and role.casefold() not in {name.casefold() for name in (*catalog.roles, "db_owner", "public")}:
-        interpreter.env.manager.enter(database).catalog = dataclasses.replace(
+        executor.env.manager.enter(database).catalog = dataclasses.replace(
             catalog, roles={**catalog.roles, role: frozenset()}
         )
 
 
-def _disable_table(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _disable_table(executor: Executor, database: Database, given: Bound) -> Result:
     _require_enabled(database)
 
     def action() -> Any:
-        table = _table(interpreter, database, given, "sp_cdc_disable_table_internal")
+        table = _table(executor, database, given, "sp_cdc_disable_table_internal")
         return database.cdc.disable_table(table, given.text("@capture_instance") or "")
 
-    return _with_lock(interpreter, database, action, drops=True)
+    return _with_lock(executor, database, action, drops=True)
 
 
-def _help_change_data_capture(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _help_change_data_capture(executor: Executor, database: Database, given: Bound) -> Result:
     def visible(instance: Any) -> bool:
-        return changes.may_read_changes(interpreter.env, database, instance)
+        return changes.may_read_changes(executor.env, database, instance)
 
     schema, name = given.text("@source_schema"), given.text("@source_name")
     return database.cdc.help_change_data_capture(schema, name, visible)
 
 
 def _described(show: Callable[[CdcDatabase, str | None], Relation]) -> Callable[[Executor, Database, Bound], Result]:
-    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
+    def procedure(executor: Executor, database: Database, given: Bound) -> Result:
         name = given.text("@capture_instance")
         instance = database.cdc.instance(name)
-        if instance is not None and not changes.may_read_changes(interpreter.env, database, instance):
+        if instance is not None and not changes.may_read_changes(executor.env, database, instance):
             raise SqlError.of(22981)
         return show(database.cdc, name)
 
@@ -174,43 +172,43 @@ def _settings(given: Bound) -> Settings:
     return Settings(*(given.number(f"@{name}") for name in _TUNABLES))
 
 
-def _add_job(interpreter: Executor, database: Database, given: Bound) -> Result:
-    _job_change(interpreter, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
-    interpreter.env.instance.agent.cdc_used = True
+def _add_job(executor: Executor, database: Database, given: Bound) -> Result:
+    _job_change(executor, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
+    executor.env.instance.agent.cdc_used = True
     if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
         return None
-    return interpreter.env.instance.agent.start_job(database.cdc)
+    return executor.env.instance.agent.start_job(database.cdc)
 
 
-def _change_job(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _change_job(executor: Executor, database: Database, given: Bound) -> Result:
     job_type = given.text("@job_type") or "capture"
-    _job_change(interpreter, database, lambda: database.cdc.change_job(job_type, _settings(given)))
+    _job_change(executor, database, lambda: database.cdc.change_job(job_type, _settings(given)))
     return None
 
 
-def _drop_job(interpreter: Executor, database: Database, given: Bound) -> Result:
-    _job_change(interpreter, database, lambda: database.cdc.drop_job(given.text("@job_type")))
+def _drop_job(executor: Executor, database: Database, given: Bound) -> Result:
+    _job_change(executor, database, lambda: database.cdc.drop_job(given.text("@job_type")))
     return None
 
 
 def _run_job(
     run: Callable[[Agent, CdcDatabase, str | None], list[Message]],
 ) -> Callable[[Executor, Database, Bound], Result]:
-    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
+    def procedure(executor: Executor, database: Database, given: Bound) -> Result:
         _require_enabled(database)
-        return run(interpreter.env.instance.agent, database.cdc, given.text("@job_type") or "capture")
+        return run(executor.env.instance.agent, database.cdc, given.text("@job_type") or "capture")
 
     return procedure
 
 
-def _scan(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _scan(executor: Executor, database: Database, given: Bound) -> Result:
     continuous, polling = given.number("@continuous") or 0, given.number("@pollinginterval") or 0
     limits = given.number("@maxtrans"), given.number("@maxscans")
-    database.cdc.sp_cdc_scan(*limits, continuous, polling, session_id=interpreter.env.info.session_id)
+    database.cdc.sp_cdc_scan(*limits, continuous, polling, session_id=executor.env.info.session_id)
     return None
 
 
-def _cleanup(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
+def _cleanup(executor: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
     name, threshold = given.text("@capture_instance") or "", given.number("@threshold")
 
@@ -218,7 +216,7 @@ def _cleanup(interpreter: Executor, database: Database, given: Bound) -> Iterato
         cleaned = database.cdc.cleanup(name, mark, threshold)
         return cleaned.failed, cleaned.take_back
 
-    failed = _with_metadata(interpreter, database, clean)
+    failed = _with_metadata(executor, database, clean)
     if failed is not None:
         yield failed
     if "@fcleanupfailed" in given.positions:
@@ -227,7 +225,7 @@ def _cleanup(interpreter: Executor, database: Database, given: Bound) -> Iterato
         yield ReturnStatus(1)  # docs: 0 or 1
 
 
-def _missing(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _missing(executor: Executor, database: Database, given: Bound) -> Result:
     raise unsupported("this procedure of CDC")
 
 

@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.principals import change_member
 from airflow_provider_mssql_cdc.sandbox.tsql.renaming import rename
 
 
-def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
+def call(executor: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
     """Run a system procedure.
 
     :raises SqlError: 2812 where there is none of that name; of the system's own nobody here knows that
@@ -29,19 +29,19 @@ def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument
         raise unsupported(f"the procedure {name}")
     if known is None or schema not in ("sys", "dbo", ""):
         raise SqlError.of(2812, ".".join(parts))
-    database = interpreter.env.database_named(parts[-3] if len(parts) > 2 else "")
+    database = executor.env.database_named(parts[-3] if len(parts) > 2 else "")
     bound = bind(parts[-1], known.signature, arguments)
     status = ReturnStatus(0)
     try:
-        if known.right == "sysadmin" and not interpreter.env.principal.sysadmin:
+        if known.right == "sysadmin" and not executor.env.principal.sysadmin:
             raise SqlError.of(22902)
-        if known.right == "db_owner" and not interpreter.env.is_owner(database):
+        if known.right == "db_owner" and not executor.env.is_owner(database):
             raise SqlError.of(22904)
-        result = known.run(interpreter, database, bound)
+        result = known.run(executor, database, bound)
         if isinstance(result, tuple):
             columns, table = result
             yield ResultSet(columns, iter(table.to_batches(65536)))
-            nocount = interpreter.settings.nocount
+            nocount = executor.settings.nocount
             yield RowCount(None if nocount else table.num_rows, suppress=nocount, command="SELECT")
         else:
             for outcome in result or ():
@@ -55,47 +55,47 @@ def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument
     yield status
 
 
-def _configure(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
+def _configure(executor: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     wanted, value = (given.text("@configname") or "").casefold(), given.value("@configvalue")
     found = [name for name in OPTIONS if name.casefold().startswith(wanted)]  # a part that is enough to tell it
     if value is None or len(found) != 1:
         raise unsupported(f"sp_configure '{wanted}'")
-    if not interpreter.env.principal.sysadmin:
+    if not executor.env.principal.sysadmin:
         raise SqlError.of(15247)
     name, (_, _, low, high, _) = found[0], OPTIONS[found[0]]
     if not low <= int(value) <= high:
         raise SqlError.of(15129, value, name)
-    interpreter.env.instance.configuration[name] = int(value)
+    executor.env.instance.configuration[name] = int(value)
     text = f"Configuration option '{name}' changed. Run the RECONFIGURE statement to install."
     yield Message(15457, text, 0)
 
 
-def _rename(interpreter: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
+def _rename(executor: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     old, new, kind = given.text("@objname"), given.text("@newname"), given.text("@objtype") or "OBJECT"
     if not old or not new or kind.upper() not in ("OBJECT", "COLUMN"):
         raise unsupported(f"sp_rename of {kind}")
-    rename(interpreter, old, new, kind)
+    rename(executor, old, new, kind)
     yield Message(15477, "Caution: Changing any part of an object name could break scripts and stored procedures.", 0)
 
 
 def _odbc(
     function: Callable[[Environment, Database, Bound], Relation],
 ) -> Callable[[Executor, Database, Bound], Result]:
-    def procedure(interpreter: Executor, database: Database, given: Bound) -> Result:
+    def procedure(executor: Executor, database: Database, given: Bound) -> Result:
         qualifier = given.text("@table_qualifier")
-        return function(interpreter.env, interpreter.env.database_named(qualifier) if qualifier else database, given)
+        return function(executor.env, executor.env.database_named(qualifier) if qualifier else database, given)
 
     return procedure
 
 
 def _member(*, add: bool) -> Callable[[Executor, Database, Bound], None]:
-    def procedure(interpreter: Executor, database: Database, given: Bound) -> None:
-        change_member(interpreter, given.text("@rolename") or "", given.text("@membername") or "", add=add)
+    def procedure(executor: Executor, database: Database, given: Bound) -> None:
+        change_member(executor, given.text("@rolename") or "", given.text("@membername") or "", add=add)
 
     return procedure
 
 
-def _undeclared(interpreter: Executor, database: Database, given: Bound) -> Result:
+def _undeclared(executor: Executor, database: Database, given: Bound) -> Result:
     raise unsupported("sp_describe_undeclared_parameters")
 
 

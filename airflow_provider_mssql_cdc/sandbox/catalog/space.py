@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 _PAGE = 8  # KB
 
 
-def sp_spaceused(interpreter: Executor, database: Database, given: Bound) -> Relation:
+def sp_spaceused(executor: Executor, database: Database, given: Bound) -> Relation:
     """Rows and space of a table (docs: sp_spaceused).
 
     :raises SqlError: 15009 where there is no such table, 15250 for one of another database
@@ -30,7 +30,7 @@ def sp_spaceused(interpreter: Executor, database: Database, given: Bound) -> Rel
     wanted = ((parts[1] or "dbo").casefold(), parts[2].casefold())
     pages = [
         (number, used, count, each.name)
-        for each, number, used, count in partition_pages(interpreter.env, database)
+        for each, number, used, count in partition_pages(executor.env, database)
         if (each.schema.casefold(), each.name.casefold()) == wanted
     ]
     if not pages:

@@ -32,11 +32,11 @@ SPECIAL_PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 1
 _DEEPEST = 32
 
 
-def execute(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def execute(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run EXEC: a procedure, or a string."""
     cursor = statement.cursor()
     if (cursor.take("EXEC") or cursor.take("EXECUTE")) and cursor.at("AS"):
-        principals.execute_as(interpreter, statement)
+        principals.execute_as(executor, statement)
         yield RowCount()
         return
     result = ""
@@ -44,76 +44,76 @@ def execute(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
         result = cursor.next().text[1:]
         cursor.next()
     if cursor.at("("):
-        yield from _execute_string(interpreter, cursor)
+        yield from _execute_string(executor, cursor)
         return
     if cursor.token.kind == "variable":
-        name = str(interpreter.env.variable(cursor.next().text[1:])[1])
+        name = str(executor.env.variable(cursor.next().text[1:])[1])
         parts = tuple(part.strip("[]") for part in name.split("."))
     else:
         parts = cursor.dotted()
-    arguments = _arguments(interpreter, cursor)
-    if interpreter.settings.fmtonly:
+    arguments = _arguments(executor, cursor)
+    if executor.settings.fmtonly:
         return
-    for outcome in _reported(interpreter, call(interpreter, parts, arguments), result):
+    for outcome in _reported(executor, call(executor, parts, arguments), result):
         if isinstance(outcome, ReturnValue):
             target = arguments[outcome.ordinal].variable
             if target:
-                interpreter.assign(target, outcome.value, Expr("", outcome.type))
+                executor.assign(target, outcome.value, Expr("", outcome.type))
             continue
         if isinstance(outcome, ReturnStatus) and result:
-            interpreter.assign(result, outcome.value, Expr("", INT))
+            executor.assign(result, outcome.value, Expr("", INT))
         yield outcome
 
 
-def _reported(interpreter: Executor, outcomes: Iterator[Outcome], result: str) -> Iterator[Outcome]:
+def _reported(executor: Executor, outcomes: Iterator[Outcome], result: str) -> Iterator[Outcome]:
     """A call's outcomes; where it fails, its return status is 1 (A2 of the reference: return code)."""
     try:
         yield from outcomes
     except SqlError as error:
         if result and error.procedure:
-            interpreter.assign(result, 1, Expr("", INT))
+            executor.assign(result, 1, Expr("", INT))
         raise
 
 
-def _execute_string(interpreter: Executor, cursor: Cursor) -> Iterator[Outcome]:
+def _execute_string(executor: Executor, cursor: Cursor) -> Iterator[Outcome]:
     inner = cursor.group()
     cursor.end()
-    expr = interpreter.evaluate(cursor.source(inner), cursor.token.line)
-    text = interpreter.env.evaluate(Expr(expr.to(nvarchar(MAX)), nvarchar(MAX), constant=True))
-    yield from _scoped(interpreter, str(text or ""), {})
+    expr = executor.evaluate(cursor.source(inner), cursor.token.line)
+    text = executor.env.evaluate(Expr(expr.to(nvarchar(MAX)), nvarchar(MAX), constant=True))
+    yield from _scoped(executor, str(text or ""), {})
 
 
-def _scoped(interpreter: Executor, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
+def _scoped(executor: Executor, text: str, variables: dict[str, tuple[SqlType, Any]]) -> Iterator[Outcome]:
     """Run a batch with variables and SET options of its own: those of the caller hold again when it returns (docs, SET
     statements).
 
     :raises SqlError: 217 where batches call each other too deeply
     """
-    env = interpreter.env
+    env = executor.env
     if env.procedure_depth >= _DEEPEST:
         raise SqlError.of(217, _DEEPEST)
     outer, env.variables = env.variables, variables
-    settings, isolation = dataclasses.replace(interpreter.settings), env.isolation
+    settings, isolation = dataclasses.replace(executor.settings), env.isolation
     timeout, identity = env.manager.lock_timeout, env.identity_insert_table
     env.forget()
     env.procedure_depth += 1
     try:
-        yield from interpreter.run(text)
+        yield from executor.run(text)
     finally:
         env.variables = outer
         env.leave()
-        interpreter.settings, env.isolation = settings, isolation
+        executor.settings, env.isolation = settings, isolation
         env.manager.lock_timeout, env.identity_insert_table = timeout, identity
 
 
-def _arguments(interpreter: Executor, cursor: Cursor) -> list[Argument]:
+def _arguments(executor: Executor, cursor: Cursor) -> list[Argument]:
     arguments: list[Argument] = []
     while cursor.token.kind != "end" and not cursor.at("WITH"):
         name = ""
         if cursor.token.kind == "variable" and cursor.peek().text == "=":
             name = cursor.next().text
             cursor.next()
-        arguments.append(_argument(interpreter, cursor, name))
+        arguments.append(_argument(executor, cursor, name))
         if not cursor.take(","):
             break
     if cursor.take("WITH", "RECOMPILE"):
@@ -122,13 +122,13 @@ def _arguments(interpreter: Executor, cursor: Cursor) -> list[Argument]:
     return arguments
 
 
-def _argument(interpreter: Executor, cursor: Cursor, name: str) -> Argument:
+def _argument(executor: Executor, cursor: Cursor, name: str) -> Argument:
     token = cursor.next()
     if token.kind == "variable":
         if token.text.startswith("@@"):
-            expr = global_variable(interpreter.env, token.text[2:].lower())
-            return Argument(name, expr.type, interpreter.env.evaluate(expr))
-        type_, value = interpreter.env.variable(token.text[1:])
+            expr = global_variable(executor.env, token.text[2:].lower())
+            return Argument(name, expr.type, executor.env.evaluate(expr))
+        type_, value = executor.env.variable(token.text[1:])
         output = cursor.take("OUTPUT") or cursor.take("OUT")
         return Argument(name, type_, value, output, variable=token.text[1:] if output else "")
     if token.upper == "DEFAULT":
@@ -137,17 +137,17 @@ def _argument(interpreter: Executor, cursor: Cursor, name: str) -> Argument:
         return Argument(name, nvarchar(1), None)
     if token.upper in ("-", "+") and cursor.token.kind == "number":
         token = cursor.next()
-        expr = interpreter.evaluate(f"-{token.text}")
+        expr = executor.evaluate(f"-{token.text}")
     elif token.kind in ("string", "number", "binary"):
-        expr = interpreter.evaluate(token.text)
+        expr = executor.evaluate(token.text)
     elif token.is_name:
         return Argument(name, nvarchar(4000), token.name)  # a bare word is a string
     else:
         raise syntax_error(token)
-    return Argument(name, expr.type, interpreter.env.evaluate(expr))
+    return Argument(name, expr.type, executor.env.evaluate(expr))
 
 
-def rpc(interpreter: Executor, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
+def rpc(executor: Executor, procedure: str | int, parameters: list[Parameter]) -> Iterator[Outcome]:
     """Run a procedure called by RPC."""
     if isinstance(procedure, int):
         if procedure not in SPECIAL_PROCEDURES:
@@ -159,19 +159,19 @@ def rpc(interpreter: Executor, procedure: str | int, parameters: list[Parameter]
     for each in parameters:
         name = each.name if not each.name or each.name.startswith("@") else f"@{each.name}"
         arguments.append(Argument(name, each.type, each.value, each.output, each.default))
-    yield from call(interpreter, parts, arguments)
+    yield from call(executor, parts, arguments)
 
 
-def call(interpreter: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
+def call(executor: Executor, parts: tuple[str, ...], arguments: list[Argument]) -> Iterator[Outcome]:
     """Call a procedure by its name; OUTPUT values come back as ReturnValue with the argument's position."""
     name = parts[-1].lower()
     if name in _STATEMENTS:
         run, *needed = _STATEMENTS[name]
         if len(arguments) < len(needed):
             raise SqlError.of(201, name, needed[len(arguments)])
-        yield from run(interpreter, arguments)
+        yield from run(executor, arguments)
         return
-    yield from procedures.call(interpreter, parts, arguments)
+    yield from procedures.call(executor, parts, arguments)
 
 
 def _text(argument: Argument | None, name: str) -> str:
@@ -213,7 +213,7 @@ def declared(text: str) -> list[tuple[str, SqlType, bool]]:
 
 
 def _run_text(
-    interpreter: Executor, text: str, declarations: str, given: list[Argument], offset: int
+    executor: Executor, text: str, declarations: str, given: list[Argument], offset: int
 ) -> Iterator[Outcome]:
     expected = declared(declarations)
     variables: dict[str, tuple[SqlType, Any]] = {}
@@ -227,7 +227,7 @@ def _run_text(
             shown = argument.name or "(unnamed)"
             raise SqlError.of(8145, shown, "")
         name, type_, output = expected[index]
-        variables[name.casefold()] = (type_, _as_type(interpreter, argument, type_))
+        variables[name.casefold()] = (type_, _as_type(executor, argument, type_))
         if output and argument.output:
             outputs.append((offset + position, name, type_))
     for name, _, _ in expected:
@@ -238,65 +238,65 @@ def _run_text(
             )
             raise SqlError(8178, message[:2000])
     # the status of a call within the text is not the one of the text
-    yield from (each for each in _scoped(interpreter, text, variables) if not isinstance(each, ReturnStatus))
+    yield from (each for each in _scoped(executor, text, variables) if not isinstance(each, ReturnStatus))
     yield ReturnStatus(0)
     for position, name, type_ in outputs:
         yield ReturnValue(f"@{name}", type_, variables[name.casefold()][1], position)
 
 
-def _as_type(interpreter: Executor, argument: Argument, type_: SqlType) -> Any:
+def _as_type(executor: Executor, argument: Argument, type_: SqlType) -> Any:
     if argument.value is None or argument.type == type_:
         return argument.value
     if kind(argument.type) == kind(type_) == "str" and type_.length == MAX:
         return argument.value
     source = Expr(literal_of(argument.value, argument.type), argument.type, constant=True)
-    return interpreter.env.evaluate(Expr(source.to(type_), type_, constant=True))
+    return executor.env.evaluate(Expr(source.to(type_), type_, constant=True))
 
 
-def _sp_executesql(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_executesql(executor: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     first, second = _pick(arguments, 0, "@stmt", "@statement"), _pick(arguments, 1, "@params", "@parameters")
     text = _text(first, "@statement")
     for argument, name in ((first, "@statement"), (second, "@parameters")):
         # docs: text that is not Unicode is an error here
         if argument is not None and argument.value is not None and not is_unicode(argument.type):
             raise SqlError.of(214, name)
-    yield from _run_text(interpreter, text, _declarations(second, "@parameters"), arguments[2:], 2)
+    yield from _run_text(executor, text, _declarations(second, "@parameters"), arguments[2:], 2)
 
 
-def _sp_prepare(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_prepare(executor: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
-    handle = interpreter.prepared.add(text, declarations)
+    handle = executor.prepared.add(text, declarations)
     yield ReturnStatus(0)
     yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
 
 
-def _prepared(interpreter: Executor, handle: Any) -> tuple[str, str]:
-    found = interpreter.prepared.statements.get(handle)
+def _prepared(executor: Executor, handle: Any) -> tuple[str, str]:
+    found = executor.prepared.statements.get(handle)
     if found is None:
         raise SqlError.of(8179, handle)
     return found
 
 
-def _sp_execute(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
-    text, declarations = _prepared(interpreter, arguments[0].value)
-    yield from _run_text(interpreter, text, declarations, arguments[1:], 1)
+def _sp_execute(executor: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
+    text, declarations = _prepared(executor, arguments[0].value)
+    yield from _run_text(executor, text, declarations, arguments[1:], 1)
 
 
-def _sp_prepexec(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
+def _sp_prepexec(executor: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
     # a handle passed in is one to drop
-    interpreter.prepared.statements.pop(arguments[0].value, None)
+    executor.prepared.statements.pop(arguments[0].value, None)
     declarations, text = _declarations(arguments[1], "@params"), _text(arguments[2], "@stmt")
-    handle = interpreter.prepared.add(text, declarations)
-    outcomes = _run_text(interpreter, text, declarations, arguments[3:], 3)
+    handle = executor.prepared.add(text, declarations)
+    outcomes = _run_text(executor, text, declarations, arguments[3:], 3)
     for outcome in outcomes:
         yield outcome
         if isinstance(outcome, ReturnStatus):
             yield ReturnValue(arguments[0].name or "@handle", INT, handle, 0)
 
 
-def _sp_unprepare(interpreter: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
-    _prepared(interpreter, arguments[0].value)
-    del interpreter.prepared.statements[arguments[0].value]
+def _sp_unprepare(executor: Executor, arguments: list[Argument]) -> Iterator[Outcome]:
+    _prepared(executor, arguments[0].value)
+    del executor.prepared.statements[arguments[0].value]
     yield ReturnStatus(0)
 
 

@@ -29,51 +29,51 @@ class _Continue(Exception):
     """CONTINUE was run."""
 
 
-def run_node(interpreter: Executor, node: Node) -> Iterator[Outcome]:
+def run_node(executor: Executor, node: Node) -> Iterator[Outcome]:
     """Run a statement, or a group of them."""
     if isinstance(node, Block):
         for each in node.body:
-            yield from run_node(interpreter, each)
+            yield from run_node(executor, each)
     elif isinstance(node, If):
-        holds = yield from _holds(interpreter, node.condition, node.line)
+        holds = yield from _holds(executor, node.condition, node.line)
         branch = node.then if holds else node.otherwise if holds is False else None
         if branch is not None:
-            yield from run_node(interpreter, branch)
+            yield from run_node(executor, branch)
     elif isinstance(node, While):
-        yield from _loop(interpreter, node)
+        yield from _loop(executor, node)
     elif isinstance(node, Try):
-        yield from _try(interpreter, node)
+        yield from _try(executor, node)
     elif node.verb in ("BREAK", "CONTINUE"):
         raise _Break if node.verb == "BREAK" else _Continue
     else:
-        yield from interpreter.statement(node)
+        yield from executor.statement(node)
 
 
-def _holds(interpreter: Executor, text: str, line: int) -> Generator[Outcome, None, bool | None]:
+def _holds(executor: Executor, text: str, line: int) -> Generator[Outcome, None, bool | None]:
     """Work a condition out; None where that fails."""
     try:
         tree = parse(f"SELECT CASE WHEN {text} THEN 1 END", line)
-        sql = predicate(interpreter.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
-        return bool(interpreter.env.fetchall(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END")[0][0])
+        sql = predicate(executor.context(), Scope(), tree.expressions[0].args["ifs"][0].this)
+        return bool(executor.env.fetchall(f"SELECT CASE WHEN {sql} THEN 1 ELSE 0 END")[0][0])
     except (SqlError, duckdb.Error) as error:
-        yield from interpreter.failed(error, line)
+        yield from executor.failed(error, line)
         return None
     finally:
-        interpreter.env.forget()
+        executor.env.forget()
 
 
-def _loop(interpreter: Executor, node: While) -> Iterator[Outcome]:
+def _loop(executor: Executor, node: While) -> Iterator[Outcome]:
     with contextlib.suppress(_Break):
-        while not interpreter.env.cancelled.is_set() and (yield from _holds(interpreter, node.condition, node.line)):
+        while not executor.env.cancelled.is_set() and (yield from _holds(executor, node.condition, node.line)):
             with contextlib.suppress(_Continue):
-                yield from run_node(interpreter, node.body)
+                yield from run_node(executor, node.body)
 
 
-def _try(interpreter: Executor, node: Try) -> Iterator[Outcome]:
-    env = interpreter.env
+def _try(executor: Executor, node: Try) -> Iterator[Outcome]:
+    env = executor.env
     env.tries.append(env.procedure_depth)
     try:
-        yield from run_node(interpreter, node.body)
+        yield from run_node(executor, node.body)
         return
     except Caught as caught:
         error = caught.error
@@ -82,12 +82,12 @@ def _try(interpreter: Executor, node: Try) -> Iterator[Outcome]:
     env.forget()
     env.caught.append(error)
     try:
-        yield from run_node(interpreter, node.handler)
+        yield from run_node(executor, node.handler)
     finally:
         env.caught.pop()
 
 
-def wait_for(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def wait_for(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """WAITFOR DELAY 'hh:mm:ss'
 
     :raises SqlError: 148 where the text is no time
@@ -100,10 +100,10 @@ def wait_for(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     cursor.end()
     if token.kind not in ("string", "variable"):
         raise syntax_error(token)
-    text = token.name if token.kind == "string" else str(interpreter.env.variable(token.text[1:])[1])
+    text = token.name if token.kind == "string" else str(executor.env.variable(token.text[1:])[1])
     match = _DELAY.fullmatch(text)
     if match is None:
         raise SqlError.of(148, text, line=token.line)
     seconds = int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3] or 0)
-    interpreter.env.cancelled.wait(seconds)
+    executor.env.cancelled.wait(seconds)
     yield RowCount()

@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, sy
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 
-def declare(interpreter: Executor, statement: Statement) -> None:
+def declare(executor: Executor, statement: Statement) -> None:
     """DECLARE @name type [= value], ..."""
     cursor = statement.cursor()
     cursor.next()
@@ -27,33 +27,31 @@ def declare(interpreter: Executor, statement: Statement) -> None:
             raise unsupported("DECLARE of a cursor", token.line)
         cursor.take("AS")
         name = token.text[1:]
-        if name.casefold() in interpreter.env.variables:
+        if name.casefold() in executor.env.variables:
             raise SqlError.of(134, token.text, line=token.line)
         if cursor.take("TABLE"):
             spec = elements(sub_cursor(cursor, cursor.group()))
-            interpreter.env.keep(token.text, tables.local_table(interpreter, token.text, spec))
+            executor.env.keep(token.text, tables.local_table(executor, token.text, spec))
             cursor.end()
             return
-        interpreter.env.variables[name.casefold()] = (data_type(cursor), None)
+        executor.env.variables[name.casefold()] = (data_type(cursor), None)
         if cursor.take("="):
             start, depth = cursor.token, 0
             while cursor.token.kind != "end" and not (depth == 0 and cursor.at(",")):
                 depth += {"(": 1, ")": -1}.get(cursor.next().text, 0)
-            expr = interpreter.evaluate(
-                cursor.text[start.start : cursor.tokens[cursor.position - 1].end], statement.line
-            )
-            interpreter.assign(name, interpreter.reading(lambda e=expr: interpreter.env.evaluate(e)), expr)  # type: ignore[misc]
+            expr = executor.evaluate(cursor.text[start.start : cursor.tokens[cursor.position - 1].end], statement.line)
+            executor.assign(name, executor.reading(lambda e=expr: executor.env.evaluate(e)), expr)  # type: ignore[misc]
         if not cursor.take(","):
             break
     cursor.end()
 
 
-def run(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def run(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run a statement that is neither a query nor about control flow or transactions."""
     cursor = statement.cursor()
     verb, second = cursor.next().upper, cursor.token.upper
     if verb == "USE":
-        yield from _use(interpreter, cursor.name())
+        yield from _use(executor, cursor.name())
         return
     if verb == "RECONFIGURE":
         if cursor.take("WITH"):
@@ -66,50 +64,50 @@ def run(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
         raise unsupported(f"{verb} {second}", statement.line)
     if (verb, second) in _ACTIONS:
         cursor.next()
-    if interpreter.settings.fmtonly:
+    if executor.settings.fmtonly:
         return
     if action in _SEPARATE:
-        action(interpreter, cursor)
+        action(executor, cursor)
     else:
-        interpreter.atomically(lambda: action(interpreter, cursor))
+        executor.atomically(lambda: action(executor, cursor))
     yield RowCount()
 
 
-def _use(interpreter: Executor, name: str) -> Iterator[Outcome]:
-    old = interpreter.env.current.name
-    database = interpreter.env.database_named(name)
-    interpreter.env.current = database
+def _use(executor: Executor, name: str) -> Iterator[Outcome]:
+    old = executor.env.current.name
+    database = executor.env.database_named(name)
+    executor.env.current = database
     yield DatabaseChanged(old, database.name)
     yield RowCount()
 
 
-def _require_no_transaction(interpreter: Executor, what: str) -> None:
-    if interpreter.env.trancount:
+def _require_no_transaction(executor: Executor, what: str) -> None:
+    if executor.env.trancount:
         raise SqlError.of(226, what)
 
 
-def _create_database(interpreter: Executor, cursor: Cursor) -> None:
+def _create_database(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     cursor.end()
-    _require_no_transaction(interpreter, "CREATE DATABASE")
-    _require_sysadmin(interpreter, "CREATE DATABASE", "master")
-    interpreter.env.instance.create_database(name)
+    _require_no_transaction(executor, "CREATE DATABASE")
+    _require_sysadmin(executor, "CREATE DATABASE", "master")
+    executor.env.instance.create_database(name)
 
 
-def _require_sysadmin(interpreter: Executor, what: str, database: str) -> None:
-    if not interpreter.env.principal.sysadmin:
+def _require_sysadmin(executor: Executor, what: str, database: str) -> None:
+    if not executor.env.principal.sysadmin:
         raise SqlError.of(262, what, database)
 
 
-def _drop_database(interpreter: Executor, cursor: Cursor) -> None:
+def _drop_database(executor: Executor, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
-    _require_no_transaction(interpreter, "DROP DATABASE")
-    _require_sysadmin(interpreter, "DROP DATABASE", name)
-    if lenient and name.casefold() not in interpreter.env.instance.storage.databases:
+    _require_no_transaction(executor, "DROP DATABASE")
+    _require_sysadmin(executor, "DROP DATABASE", name)
+    if lenient and name.casefold() not in executor.env.instance.storage.databases:
         return
-    interpreter.env.instance.drop_database(name)
+    executor.env.instance.drop_database(name)
 
 
 _LOOK = 0.01  # seconds after which who waits for others looks whether they have gone
@@ -127,10 +125,10 @@ _DATABASE_OPTIONS = {
 }
 
 
-def _alter_database(interpreter: Executor, cursor: Cursor) -> None:
+def _alter_database(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
-    database = interpreter.env.current if name.upper() == "CURRENT" else interpreter.env.database_named(name)
-    if not interpreter.env.permitted(database, "ALTER"):
+    database = executor.env.current if name.upper() == "CURRENT" else executor.env.database_named(name)
+    if not executor.env.permitted(database, "ALTER"):
         raise SqlError.of(5011, database.name, state=9)
     cursor.expect("SET")
     option = cursor.name().upper()
@@ -150,7 +148,7 @@ def _alter_database(interpreter: Executor, cursor: Cursor) -> None:
     elif option == "RECOVERY":
         database.recovery_model = value
     elif option == "SINGLE_USER":
-        _wait_for_others(interpreter, database, *patience)
+        _wait_for_others(executor, database, *patience)
         database.single_user = True
     elif option == "MULTI_USER":
         database.single_user = False
@@ -176,12 +174,12 @@ def _patience(cursor: Cursor) -> tuple[float, bool]:
     return int(token.text), True
 
 
-def _wait_for_others(interpreter: Executor, database: Database, seconds: float, thrown_out: bool) -> None:
+def _wait_for_others(executor: Executor, database: Database, seconds: float, thrown_out: bool) -> None:
     """Wait until no other connection is in a database.
 
     :raises SqlError: 5061 where some still are when the time is over and they stay; 3617 cancelled
     """
-    env, deadline = interpreter.env, time.monotonic() + seconds
+    env, deadline = executor.env, time.monotonic() + seconds
     while others := [each for each in env.instance.connections(database) if each is not env.info]:
         if time.monotonic() >= deadline and not thrown_out:
             raise SqlError.of(5061, database.name)
@@ -192,23 +190,23 @@ def _wait_for_others(interpreter: Executor, database: Database, seconds: float, 
             raise SqlError.of(3617)
 
 
-def _create_schema(interpreter: Executor, cursor: Cursor) -> None:
+def _create_schema(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     if cursor.take("AUTHORIZATION"):
         cursor.name()
     cursor.end()
-    catalog = interpreter.env.enter(interpreter.env.current)
+    catalog = executor.env.enter(executor.env.current)
     if catalog.schema_name(name) is not None:
         raise SqlError.of(2714, name)
     number = max([4, *catalog.schemas.values()]) + 1
-    tables.define(interpreter, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
+    tables.define(executor, dataclasses.replace(catalog, schemas={**catalog.schemas, name: number}))
 
 
-def _drop_schema(interpreter: Executor, cursor: Cursor) -> None:
+def _drop_schema(executor: Executor, cursor: Cursor) -> None:
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name()
     cursor.end()
-    catalog = interpreter.env.enter(interpreter.env.current)
+    catalog = executor.env.enter(executor.env.current)
     known = catalog.schema_name(name)
     if known is None:
         if lenient:
@@ -218,7 +216,7 @@ def _drop_schema(interpreter: Executor, cursor: Cursor) -> None:
     if used:
         raise SqlError.of(3729, name, used[0].table.name)
     schemas = {key: value for key, value in catalog.schemas.items() if key != known}
-    tables.define(interpreter, dataclasses.replace(catalog, schemas=schemas))
+    tables.define(executor, dataclasses.replace(catalog, schemas=schemas))
 
 
 Action = Callable[[Executor, Cursor], None]

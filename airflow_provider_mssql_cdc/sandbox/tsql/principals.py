@@ -22,39 +22,39 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
 
-def _require_owner(interpreter: Executor) -> None:
-    if not interpreter.env.is_owner(interpreter.env.current):
+def _require_owner(executor: Executor) -> None:
+    if not executor.env.is_owner(executor.env.current):
         raise SqlError.of(15247)
 
 
-def _change(interpreter: Executor, **changes: object) -> None:
+def _change(executor: Executor, **changes: object) -> None:
     def action() -> None:
-        catalog = interpreter.env.enter(interpreter.env.current)
-        tables.define(interpreter, dataclasses.replace(catalog, **changes))  # type: ignore[arg-type]
+        catalog = executor.env.enter(executor.env.current)
+        tables.define(executor, dataclasses.replace(catalog, **changes))  # type: ignore[arg-type]
 
-    interpreter.atomically(action)
-
-
-def _catalog(interpreter: Executor) -> Catalog:
-    return interpreter.env.catalog(interpreter.env.current)
+    executor.atomically(action)
 
 
-def create_login(interpreter: Executor, cursor: Cursor) -> None:
+def _catalog(executor: Executor) -> Catalog:
+    return executor.env.catalog(executor.env.current)
+
+
+def create_login(executor: Executor, cursor: Cursor) -> None:
     """CREATE LOGIN name WITH PASSWORD = 'text'"""
     name = cursor.name()
     cursor.expect("WITH", "PASSWORD", "=")
     password = cursor.next().name
     cursor.take(",", "CHECK_POLICY", "=", "OFF")
     cursor.end()
-    if not interpreter.env.principal.sysadmin:
+    if not executor.env.principal.sysadmin:
         raise SqlError.of(15247)
-    logins = interpreter.env.instance.logins
+    logins = executor.env.instance.logins
     if name.casefold() in logins:
         raise SqlError.of(15025, name)
     logins[name.casefold()] = Principal(name, password)
 
 
-def create_user(interpreter: Executor, cursor: Cursor) -> None:
+def create_user(executor: Executor, cursor: Cursor) -> None:
     """CREATE USER name [FOR LOGIN login]"""
     name = cursor.name()
     login = name
@@ -65,16 +65,16 @@ def create_user(interpreter: Executor, cursor: Cursor) -> None:
     if cursor.take("WITH", "DEFAULT_SCHEMA", "=") and cursor.name().casefold() != "dbo":
         raise unsupported("a default schema other than dbo")
     cursor.end()
-    _require_owner(interpreter)
-    users = _catalog(interpreter).users
+    _require_owner(executor)
+    users = _catalog(executor).users
     if name.casefold() in {user.casefold() for user in users}:
         raise SqlError.of(15023, name)
-    if login and login.casefold() not in interpreter.env.instance.logins:
+    if login and login.casefold() not in executor.env.instance.logins:
         raise SqlError.of(15007, login)
-    _change(interpreter, users={**users, name: login})
+    _change(executor, users={**users, name: login})
 
 
-def create_role(interpreter: Executor, cursor: Cursor) -> None:
+def create_role(executor: Executor, cursor: Cursor) -> None:
     """CREATE ROLE name
 
     :raises SqlError: 15023
@@ -83,21 +83,21 @@ def create_role(interpreter: Executor, cursor: Cursor) -> None:
     if cursor.take("AUTHORIZATION"):
         cursor.name()
     cursor.end()
-    _require_owner(interpreter)
-    catalog = _catalog(interpreter)
+    _require_owner(executor)
+    catalog = _catalog(executor)
     if name.casefold() in {each.casefold() for each in (*catalog.users, *catalog.roles, *FIXED_ROLES)}:
         raise SqlError.of(15023, name)
-    _change(interpreter, roles={**_catalog(interpreter).roles, name: frozenset()})
+    _change(executor, roles={**_catalog(executor).roles, name: frozenset()})
 
 
-def drop_principal(interpreter: Executor, cursor: Cursor) -> None:
+def drop_principal(executor: Executor, cursor: Cursor) -> None:
     """DROP USER | ROLE [IF EXISTS] name"""
     word = cursor.tokens[1].text.lower()
     lenient = cursor.take("IF", "EXISTS")
     name = cursor.name().casefold()
     cursor.end()
-    _require_owner(interpreter)
-    catalog = _catalog(interpreter)
+    _require_owner(executor)
+    catalog = _catalog(executor)
     held = catalog.users if word == "user" else catalog.roles
     if name not in {each.casefold() for each in held}:
         if lenient:
@@ -110,10 +110,10 @@ def drop_principal(interpreter: Executor, cursor: Cursor) -> None:
     roles = {role: frozenset(m for m in members if m.casefold() != name) for role, members in roles.items()}
     rights = frozenset(right for right in catalog.rights if right.grantee != name)
     users = kept if word == "user" else catalog.users
-    _change(interpreter, users=users, roles=roles, rights=rights)
+    _change(executor, users=users, roles=roles, rights=rights)
 
 
-def alter_role(interpreter: Executor, cursor: Cursor) -> None:
+def alter_role(executor: Executor, cursor: Cursor) -> None:
     """ALTER ROLE name ADD | DROP MEMBER user"""
     role = cursor.name()
     add = cursor.take("ADD")
@@ -122,16 +122,16 @@ def alter_role(interpreter: Executor, cursor: Cursor) -> None:
     cursor.expect("MEMBER")
     member = cursor.name()
     cursor.end()
-    change_member(interpreter, role, member, add=add)
+    change_member(executor, role, member, add=add)
 
 
-def change_member(interpreter: Executor, role: str, member: str, *, add: bool) -> None:
+def change_member(executor: Executor, role: str, member: str, *, add: bool) -> None:
     """Make a user or role a member of a role, or no longer.
 
     :raises SqlError: 15151
     """
-    _require_owner(interpreter)
-    catalog = _catalog(interpreter)
+    _require_owner(executor)
+    catalog = _catalog(executor)
     known = next((name for name in (*catalog.roles, *FIXED_ROLES) if name.casefold() == role.casefold()), None)
     if known is None:
         raise SqlError.of(15151, "alter", "role", role)
@@ -140,10 +140,10 @@ def change_member(interpreter: Executor, role: str, member: str, *, add: bool) -
         raise SqlError.of(15151, "add", "principal", member)
     members = catalog.roles.get(known, frozenset())
     changed = members | {found} if add else members - {found}
-    _change(interpreter, roles={**catalog.roles, known: changed})
+    _change(executor, roles={**catalog.roles, known: changed})
 
 
-def grant(interpreter: Executor, cursor: Cursor) -> None:
+def grant(executor: Executor, cursor: Cursor) -> None:
     """GRANT | DENY | REVOKE permission [(columns)], ... [ON securable [(columns)]] TO principal, ..."""
     verb = cursor.tokens[0].upper
     cursor.take("GRANT", "OPTION", "FOR")
@@ -172,12 +172,12 @@ def grant(interpreter: Executor, cursor: Cursor) -> None:
             raise unsupported(f"{verb} {permission}", cursor.tokens[0].line)
         for grantee in grantees:
             if permission in SERVER_PERMISSIONS:
-                _change_login(interpreter, grantee, permission, verb)
+                _change_login(executor, grantee, permission, verb)
                 continue
-            _check_grantee(interpreter, grantee)
+            _check_grantee(executor, grantee)
             for column in columns or listed or [""]:
                 place = (schema.casefold(), name.casefold(), column.casefold())
-                _change_right(interpreter, Right(grantee.casefold(), permission, *place), verb)
+                _change_right(executor, Right(grantee.casefold(), permission, *place), verb)
 
 
 def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
@@ -191,34 +191,34 @@ def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
     return (parts[-1], "", []) if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1], listed)
 
 
-def _check_grantee(interpreter: Executor, grantee: str) -> None:
-    _require_owner(interpreter)
-    catalog = _catalog(interpreter)
+def _check_grantee(executor: Executor, grantee: str) -> None:
+    _require_owner(executor)
+    catalog = _catalog(executor)
     if grantee.casefold() not in {name.casefold() for name in (*catalog.users, *catalog.roles, "public")}:
         raise SqlError.of(15151, "find", "user", grantee)
 
 
-def _change_right(interpreter: Executor, right: Right, verb: str) -> None:
-    rights = _catalog(interpreter).rights
+def _change_right(executor: Executor, right: Right, verb: str) -> None:
+    rights = _catalog(executor).rights
     rights = rights - {right, dataclasses.replace(right, denied=True)}
     if verb != "REVOKE":
         rights = rights | {dataclasses.replace(right, denied=verb == "DENY")}
-    _change(interpreter, rights=rights)
+    _change(executor, rights=rights)
 
 
-def _change_login(interpreter: Executor, name: str, permission: str, verb: str) -> None:
-    login = interpreter.env.instance.logins.get(name.casefold())
-    if login is None or not interpreter.env.principal.sysadmin:
+def _change_login(executor: Executor, name: str, permission: str, verb: str) -> None:
+    login = executor.env.instance.logins.get(name.casefold())
+    if login is None or not executor.env.principal.sysadmin:
         raise SqlError.of(15151, "find", "login", name)
     login.rights = login.rights | {permission} if verb == "GRANT" else login.rights - {permission}
 
 
-def execute_as(interpreter: Executor, statement: Statement) -> None:
+def execute_as(executor: Executor, statement: Statement) -> None:
     """EXECUTE AS USER | LOGIN = 'name'
 
     :raises SqlError: 15517, 15406
     """
-    env, cursor = interpreter.env, statement.cursor()
+    env, cursor = executor.env, statement.cursor()
     cursor.next()
     cursor.expect("AS")
     word = cursor.next().upper
@@ -243,6 +243,6 @@ def execute_as(interpreter: Executor, statement: Statement) -> None:
     env.execute_as(Principal(users[user] or f"S-1-9-3-{env.current.database_id}-{user}", "", user=user))
 
 
-def revert(interpreter: Executor, cursor: Cursor) -> None:
+def revert(executor: Executor, cursor: Cursor) -> None:
     """REVERT"""
-    interpreter.env.revert()
+    executor.env.revert()

@@ -19,14 +19,14 @@ _PLACE = re.compile(r"%(?P<flags>[-+0# ]*)(?P<width>\*|\d*)(?:\.(?P<cut>\*|\d+))
 _LONGEST = 2047
 
 
-def raise_error(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def raise_error(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """RAISERROR(text | number, severity, state, argument, ...) WITH option, ...
 
     :raises SqlError: 50000; 18054, 2732 for numbers without a message; 2754 for severities above 18
     """
     cursor = statement.cursor()
     cursor.expect("RAISERROR")
-    values = _values(interpreter, statement, cursor.group())
+    values = _values(executor, statement, cursor.group())
     options = _options(cursor)
     if len(values) < 3:
         raise syntax_error(statement.tokens[-1])
@@ -35,16 +35,16 @@ def raise_error(interpreter: Executor, statement: Statement) -> Iterator[Outcome
     state = 1 if state < 0 else state
     if not isinstance(first, str):
         raise _by_number(int(first), severity, state)
-    if severity > 18 and not (interpreter.env.principal.sysadmin and "LOG" in options):
+    if severity > 18 and not (executor.env.principal.sysadmin and "LOG" in options):
         raise SqlError.of(2754)
     text = formatted(first, arguments)
     if severity > 10:
         raise SqlError(50000, text, severity=severity, state=state, line=statement.line)
     yield Message(50000, text, severity, state, line=statement.line)
-    interpreter.env.last_error = 50000 if "SETERROR" in options else 0
+    executor.env.last_error = 50000 if "SETERROR" in options else 0
 
 
-def _values(interpreter: Executor, statement: Statement, tokens: list[Token]) -> list[tuple[Any, SqlType]]:
+def _values(executor: Executor, statement: Statement, tokens: list[Token]) -> list[tuple[Any, SqlType]]:
     parts: list[list[str]] = [[]]
     for token in tokens:
         if token.text == ",":
@@ -53,8 +53,8 @@ def _values(interpreter: Executor, statement: Statement, tokens: list[Token]) ->
             parts[-1].append(token.text)
     if not all(parts):
         raise syntax_error(statement.tokens[-1])
-    exprs = [interpreter.evaluate(" ".join(part), statement.line) for part in parts]
-    return [(interpreter.env.evaluate(expr), expr.type) for expr in exprs]
+    exprs = [executor.evaluate(" ".join(part), statement.line) for part in parts]
+    return [(executor.env.evaluate(expr), expr.type) for expr in exprs]
 
 
 def _options(cursor: Cursor) -> set[str]:
@@ -112,19 +112,19 @@ def formatted(text: str, arguments: list[tuple[Any, SqlType]]) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."
 
 
-def throw(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def throw(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """THROW number, text, state; or, in a CATCH block, THROW alone.
 
     :raises SqlError: the error; 10704 outside a CATCH block; 35100 for numbers below 50000
     """
     if len(statement.tokens) == 1:
-        if not interpreter.env.caught:
+        if not executor.env.caught:
             raise SqlError.of(10704)
-        old = interpreter.env.caught[-1]
+        old = executor.env.caught[-1]
         raise Thrown(
             old.number, old.text, severity=old.severity, state=old.state, procedure=old.procedure, line=old.line
         )
-    values = _values(interpreter, statement, list(statement.tokens[1:]))
+    values = _values(executor, statement, list(statement.tokens[1:]))
     if len(values) != 3:
         raise syntax_error(statement.tokens[-1])
     number, text, state = (value for value, _ in values)

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.tables import define, existing, parts_of, replaced
 
 
-def rename(interpreter: Executor, name: str, new: str, kind_: str) -> None:
+def rename(executor: Executor, name: str, new: str, kind_: str) -> None:
     """sp_rename of a table or a column."""
     cursor = Cursor(tokenize(name), name)
     parts = cursor.dotted()
@@ -25,7 +25,7 @@ def rename(interpreter: Executor, name: str, new: str, kind_: str) -> None:
 
     def action() -> None:
         try:
-            database, catalog, entry = existing(interpreter, full)
+            database, catalog, entry = existing(executor, full)
         except SqlError:
             raise SqlError.of(15248) from None
         table = entry.table
@@ -36,19 +36,19 @@ def rename(interpreter: Executor, name: str, new: str, kind_: str) -> None:
                 raise SqlError.of(15335, new)
             after = dataclasses.replace(table, name=new)
         database.cdc.check_ddl(table, after, "rename")
-        _change(interpreter, database, catalog, entry, after)
+        _change(executor, database, catalog, entry, after)
 
-    interpreter.atomically(action)
+    executor.atomically(action)
 
 
-def transfer(interpreter: Executor, cursor: Cursor) -> None:
+def transfer(executor: Executor, cursor: Cursor) -> None:
     """ALTER SCHEMA ... TRANSFER of a table; its capture instances go on.
 
     :raises SqlError: 15151 without such a schema, 15530 where it has a table of that name
     """
     wanted = cursor.name()
     cursor.expect("TRANSFER")
-    database, catalog, entry = existing(interpreter, parts_of(cursor))
+    database, catalog, entry = existing(executor, parts_of(cursor))
     cursor.end()
     schema = catalog.schema_name(wanted)
     if schema is None:
@@ -57,20 +57,20 @@ def transfer(interpreter: Executor, cursor: Cursor) -> None:
         raise SqlError.of(15530, entry.table.name)
     after = dataclasses.replace(entry.table, schema=schema)
     database.cdc.check_ddl(entry.table, after, "transfer")
-    _change(interpreter, database, catalog, entry, after)
+    _change(executor, database, catalog, entry, after)
 
 
-def _change(interpreter: Executor, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
+def _change(executor: Executor, database: Database, catalog: Catalog, entry: TableEntry, after: TableDef) -> None:
     ids = {column.column_id: column.name for column in after.columns}
     names = {
         ids[column.column_id]: entry.default_names[column.name]
         for column in entry.table.columns
         if column.name in entry.default_names
     }
-    now = interpreter.env.instance.storage.clock()
+    now = executor.env.instance.storage.clock()
     changed = dataclasses.replace(entry, table=after, modified=now, default_names=names)
     operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
-    define(interpreter, replaced(catalog, changed), operation)
+    define(executor, replaced(catalog, changed), operation)
 
 
 def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:

@@ -19,35 +19,35 @@ def assigns(tree: exp.Expr) -> bool:
     return bool(items) and all(isinstance(i, exp.EQ) and isinstance(i.this, exp.Parameter) for i in items)
 
 
-def assign_rows(interpreter: Executor, tree: exp.Expr) -> int:
+def assign_rows(executor: Executor, tree: exp.Expr) -> int:
     """Assign, and return the number of rows: the last row's values stay, and no row leaves the variables alone."""
     items = tree.expressions
     targets = {item.this.name.casefold() for item in items}
     used = {each.name.casefold() for item in items for each in item.expression.find_all(exp.Parameter)}
     if targets & used and tree.args.get("from_"):
-        return _accumulate(interpreter, tree)
+        return _accumulate(executor, tree)
     shaped = tree.copy()
     shaped.set("expressions", [exp.alias_(item.expression.copy(), f"v{n}") for n, item in enumerate(items)])
-    query = interpreter.reading(lambda: compile_query(interpreter.context(), Scope(), shaped))
-    rows = _read(interpreter, query)
+    query = executor.reading(lambda: compile_query(executor.context(), Scope(), shaped))
+    rows = _read(executor, query)
     for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
         if rows.num_rows:
             value = plain(rows.column(position)[rows.num_rows - 1].as_py())
-            interpreter.assign(item.this.name, value, expr)
+            executor.assign(item.this.name, value, expr)
     return int(rows.num_rows)
 
 
-def _read(interpreter: Executor, query: Query) -> pa.Table:
-    env = interpreter.env
-    rows = interpreter.reading(lambda: env.fetch(query.sql))
+def _read(executor: Executor, query: Query) -> pa.Table:
+    env = executor.env
+    rows = executor.reading(lambda: env.fetch(query.sql))
     if query.sorted or not env.mixing:
         return rows
     return pa.Table.from_batches(mixed(rows.combine_chunks().to_batches(), env.mixing), rows.schema)
 
 
-def _accumulate(interpreter: Executor, tree: exp.Expr) -> int:
+def _accumulate(executor: Executor, tree: exp.Expr) -> int:
     """``SELECT @a = @a + column``: row by row, with the row's columns as constants."""
-    env = interpreter.env
+    env = executor.env
     if any(list(item.find_all(exp.Select, exp.Window)) for item in tree.expressions) or tree.args.get("group"):
         raise unsupported("a variable in an assignment to itself beside subqueries, groups and windows")
     columns = {
@@ -57,8 +57,8 @@ def _accumulate(interpreter: Executor, tree: exp.Expr) -> int:
     shaped = tree.copy()
     picked = [exp.alias_(column.copy(), f"c{n}") for n, column in enumerate(columns.values())]
     shaped.set("expressions", picked or [exp.alias_(exp.Literal.number(1), "one")])
-    query = interpreter.reading(lambda: compile_query(interpreter.context(), Scope(), shaped))
-    rows = _read(interpreter, query)
+    query = executor.reading(lambda: compile_query(executor.context(), Scope(), shaped))
+    rows = _read(executor, query)
     replaced = [
         (item.this.name, item.expression.transform(lambda node: _as_variable(node, names))) for item in tree.expressions
     ]
@@ -66,8 +66,8 @@ def _accumulate(interpreter: Executor, tree: exp.Expr) -> int:
         for name, value, (_, expr) in zip(names.values(), row, query.columns, strict=False):
             env.variables[name] = (expr.type, plain(value))
         for target, expression in replaced:
-            expr = scalar(interpreter.context(), Scope(), expression)
-            interpreter.assign(target, env.evaluate(expr), expr)
+            expr = scalar(executor.context(), Scope(), expression)
+            executor.assign(target, env.evaluate(expr), expr)
     for name in names.values():
         env.variables.pop(name, None)
     return int(rows.num_rows)

@@ -22,7 +22,7 @@ def into_of(tree: exp.Expr) -> exp.Expr | None:
     return tree.args.get("into") if isinstance(tree, exp.Select) else None
 
 
-def select_into(interpreter: Executor, tree: exp.Expr) -> int:
+def select_into(executor: Executor, tree: exp.Expr) -> int:
     """Run SELECT ... INTO in the open transaction; the number of rows.
 
     :raises SqlError: 1038 for a column without a name, 2705 for a name twice, 2714 where the table exists
@@ -32,8 +32,8 @@ def select_into(interpreter: Executor, tree: exp.Expr) -> int:
     assert clause is not None
     parts = table_parts(clause.this)
     clause.pop()
-    env = interpreter.env
-    query = compile_query(interpreter.context(), Scope(), shaped)
+    env = executor.env
+    query = compile_query(executor.context(), Scope(), shaped)
     if not all(name for name, _ in query.columns):
         raise SqlError.of(1038)
     if any(expr.type.name == "rowversion" for _, expr in query.columns):
@@ -46,7 +46,7 @@ def select_into(interpreter: Executor, tree: exp.Expr) -> int:
     )
     check_columns(spec.columns, parts[2])
     rows = env.fetch(query.sql)
-    tables.create(interpreter, parts, spec)
+    tables.create(executor, parts, spec)
     database, entry = env.target(parts)
     columns = entry.table.columns
     arrays = [rows.column(i).cast(column.type.arrow) for i, column in enumerate(columns)]

@@ -29,21 +29,21 @@ _FLAGS = ("NOCOUNT", "XACT_ABORT", "IMPLICIT_TRANSACTIONS", "FMTONLY")
 _NOT_BUILT = ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS")
 
 
-def run_set(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
+def run_set(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     """Run a SET statement."""
     cursor = statement.cursor()
     cursor.next()
     if cursor.token.kind == "variable":
-        _assign(interpreter, cursor, statement)
+        _assign(executor, cursor, statement)
         return
     if cursor.take("TRANSACTION", "ISOLATION", "LEVEL"):
         level = "_".join(token.upper for token in statement.tokens[4:])
         if level not in IsolationLevel.__members__ or level == "KEEP":
             raise syntax_error(cursor.token)
-        interpreter.env.isolation = IsolationLevel[level]
+        executor.env.isolation = IsolationLevel[level]
         return
     if cursor.take("IDENTITY_INSERT"):
-        _identity_insert(interpreter, cursor)
+        _identity_insert(executor, cursor)
         return
     names = [cursor.name().upper()]
     while cursor.take(","):
@@ -51,10 +51,10 @@ def run_set(interpreter: Executor, statement: Statement) -> Iterator[Outcome]:
     value = cursor.position
     for name in names:
         cursor.position = value
-        yield from _option(interpreter, name, cursor)
+        yield from _option(executor, name, cursor)
 
 
-def _assign(interpreter: Executor, cursor: Cursor, statement: Statement) -> None:
+def _assign(executor: Executor, cursor: Cursor, statement: Statement) -> None:
     name = cursor.next().text[1:]
     operator = cursor.next()
     if operator.text not in ("=", "+=", "-=", "*=", "/=") or cursor.token.kind == "end":
@@ -62,21 +62,21 @@ def _assign(interpreter: Executor, cursor: Cursor, statement: Statement) -> None
     text = cursor.text[cursor.token.start : statement.tokens[-1].end]
     if operator.text != "=":
         text = f"@{name} {operator.text[0]} ({text})"
-    expr = interpreter.evaluate(text, statement.line)
-    value = interpreter.reading(lambda: interpreter.env.evaluate(expr))
-    interpreter.assign(name, value, expr)
+    expr = executor.evaluate(text, statement.line)
+    value = executor.reading(lambda: executor.env.evaluate(expr))
+    executor.assign(name, value, expr)
 
 
-def _identity_insert(interpreter: Executor, cursor: Cursor) -> None:
+def _identity_insert(executor: Executor, cursor: Cursor) -> None:
     parts = cursor.dotted()
     database, schema, name = ("", "", *parts)[-3:]
-    found = interpreter.env.table((database, schema, name))
+    found = executor.env.table((database, schema, name))
     if found is None:
         raise SqlError.of(1088, ".".join(parts))
     on, table = _on(cursor), found[1].table
     if on and not any(column.identity for column in table.columns):
         raise SqlError.of(8106, table.name)
-    interpreter.env.identity_insert_table = table.object_id if on else None
+    executor.env.identity_insert_table = table.object_id if on else None
 
 
 def _on(cursor: Cursor) -> bool:
@@ -86,9 +86,9 @@ def _on(cursor: Cursor) -> bool:
     return False
 
 
-def _number(interpreter: Executor, cursor: Cursor) -> int:
+def _number(executor: Executor, cursor: Cursor) -> int:
     if cursor.token.kind == "variable":
-        return int(interpreter.env.variable(cursor.next().text[1:])[1])
+        return int(executor.env.variable(cursor.next().text[1:])[1])
     sign = -1 if cursor.take("-") else 1
     token = cursor.next()
     if token.kind != "number":
@@ -96,8 +96,8 @@ def _number(interpreter: Executor, cursor: Cursor) -> int:
     return sign * int(token.text)
 
 
-def _option(interpreter: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
-    settings = interpreter.settings
+def _option(executor: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
+    settings = executor.settings
     if name in _ANSI:
         on = _on(cursor)
         if _MUST_STAY.get(name, on) != on:
@@ -107,10 +107,10 @@ def _option(interpreter: Executor, name: str, cursor: Cursor) -> Iterator[Outcom
     elif name in _NOT_BUILT:
         raise unsupported(f"SET {name}", cursor.token.line)
     elif name == "ROWCOUNT":
-        settings.rowcount = _number(interpreter, cursor)
+        settings.rowcount = _number(executor, cursor)
     elif name == "LOCK_TIMEOUT":
-        timeout = _number(interpreter, cursor)
-        interpreter.env.manager.lock_timeout = None if timeout < 0 else timeout / 1000
+        timeout = _number(executor, cursor)
+        executor.env.manager.lock_timeout = None if timeout < 0 else timeout / 1000
     elif name in _DATE_OPTIONS:
         value = cursor.next().name.lower()
         if value not in _DATE_OPTIONS[name]:

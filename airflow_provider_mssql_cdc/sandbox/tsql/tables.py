@@ -33,9 +33,9 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 _STRINGS = ("char", "varchar", "nchar", "nvarchar", "sysname")
 
 
-def define(interpreter: Executor, catalog: Catalog, operation: Operation | None = None) -> None:
+def define(executor: Executor, catalog: Catalog, operation: Operation | None = None) -> None:
     """Make a new catalogue the transaction's, with the DuckDB change that goes with it."""
-    manager = interpreter.env.manager
+    manager = executor.env.manager
     assert manager.open is not None
     manager.apply(operation or Operation(""))
     manager.open.catalog = catalog
@@ -51,9 +51,9 @@ def parts_of(cursor: Cursor) -> tuple[str, str, str]:
     return database, schema, name
 
 
-def _enter(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
-    database = interpreter.env.database_named(parts[0])
-    env = interpreter.env
+def _enter(executor: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
+    database = executor.env.database_named(parts[0])
+    env = executor.env
     if not env.permitted(database, "ALTER", parts[1] or "dbo", parts[2]):
         if parts[2] and env.catalog(database).find(parts[1] or "dbo", parts[2]) is not None:
             name = ".".join(filter(None, parts))
@@ -64,14 +64,14 @@ def _enter(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Database
     return database, env.enter(database)
 
 
-def existing(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
+def existing(executor: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:
     """A table to change, its database locked.
 
     :raises SqlError: 4902 where there is none
     """
     if parts[2].startswith("#"):
         raise unsupported("ALTER TABLE and unique indexes of a temporary table")
-    database, catalog = _enter(interpreter, parts)
+    database, catalog = _enter(executor, parts)
     entry = catalog.find(parts[1] or "dbo", parts[2])
     if entry is None:
         name = ".".join(filter(None, parts))
@@ -79,9 +79,9 @@ def existing(interpreter: Executor, parts: tuple[str, str, str]) -> tuple[Databa
     return database, catalog, entry
 
 
-def _computed_type(interpreter: Executor) -> definitions.ComputedType:
+def _computed_type(executor: Executor) -> definitions.ComputedType:
     def compiled(text: str, columns: list[ColumnDef]) -> tuple[SqlType, bool]:
-        expr = dml.compile_computed(interpreter.context(), text, columns)
+        expr = dml.compile_computed(executor.context(), text, columns)
         return expr.type, expr.nullable
 
     return compiled
@@ -92,7 +92,7 @@ def replaced(catalog: Catalog, entry: TableEntry) -> Catalog:
     return dataclasses.replace(catalog, tables={**catalog.tables, entry.table.object_id: entry})
 
 
-def create_table(interpreter: Executor, cursor: Cursor) -> None:
+def create_table(executor: Executor, cursor: Cursor) -> None:
     """CREATE TABLE"""
     parts = parts_of(cursor)
     spec = elements(sub_cursor(cursor, cursor.group()))
@@ -104,60 +104,60 @@ def create_table(interpreter: Executor, cursor: Cursor) -> None:
         raise unsupported("WITH in CREATE TABLE", cursor.token.line)
     cursor.end()
     check_columns(spec.columns, parts[2])
-    create(interpreter, parts, spec)
+    create(executor, parts, spec)
 
 
-def create(interpreter: Executor, parts: tuple[str, str, str], spec: TableSpec) -> None:
+def create(executor: Executor, parts: tuple[str, str, str], spec: TableSpec) -> None:
     """Create a table in the open transaction.
 
     :raises SqlError: 2714, 2760
     """
     if parts[2].startswith("#"):
-        if parts[2].casefold() in interpreter.env.manager.temporary:
+        if parts[2].casefold() in executor.env.manager.temporary:
             raise SqlError.of(2714, parts[2])
-        interpreter.env.keep(parts[2], local_table(interpreter, parts[2], spec))
+        executor.env.keep(parts[2], local_table(executor, parts[2], spec))
         return
-    database, catalog = _enter(interpreter, parts)
+    database, catalog = _enter(executor, parts)
     schema = catalog.schema_name(parts[1] or "dbo")
     if schema is None:
         raise SqlError.of(2760, parts[1])
     if catalog.find(schema, parts[2]) is not None:
         raise SqlError.of(2714, parts[2])
-    entry = _defined(interpreter, schema, parts[2], spec)
+    entry = _defined(executor, schema, parts[2], spec)
     sql = f"CREATE TABLE {stored_name(database, entry)} ({definitions.storage_columns(entry.table)})"
-    define(interpreter, replaced(catalog, entry), Operation(sql))
+    define(executor, replaced(catalog, entry), Operation(sql))
 
 
-def _defined(interpreter: Executor, schema: str, name: str, spec: TableSpec) -> TableEntry:
-    storage = interpreter.env.instance.storage
+def _defined(executor: Executor, schema: str, name: str, spec: TableSpec) -> TableEntry:
+    storage = executor.env.instance.storage
     entry = definitions.create_table(
-        storage.new_object_id(), schema, name, spec, storage.clock(), _computed_type(interpreter)
+        storage.new_object_id(), schema, name, spec, storage.clock(), _computed_type(executor)
     )
     for column in entry.table.columns:
         if column.default is not None:
-            assign(default_of(interpreter.context(), column), column, name)
+            assign(default_of(executor.context(), column), column, name)
     return entry
 
 
-def local_table(interpreter: Executor, name: str, spec: TableSpec) -> LocalTable:
+def local_table(executor: Executor, name: str, spec: TableSpec) -> LocalTable:
     """A temporary table or table variable, as yet without rows."""
     check_columns(spec.columns, name)
-    return LocalTable.empty(_defined(interpreter, "dbo", name, spec), interpreter.env.procedure_depth)
+    return LocalTable.empty(_defined(executor, "dbo", name, spec), executor.env.procedure_depth)
 
 
-def alter_table(interpreter: Executor, cursor: Cursor) -> None:
+def alter_table(executor: Executor, cursor: Cursor) -> None:
     """ALTER TABLE ... ADD, DROP COLUMN, DROP CONSTRAINT, ALTER COLUMN"""
     parts = parts_of(cursor)
     if not cursor.take("WITH", "CHECK"):
         cursor.take("WITH", "NOCHECK")
     text = cursor.source(cursor.tokens[:-1])
-    place = existing(interpreter, parts)
+    place = existing(executor, parts)
     if cursor.take("ADD"):
-        _add(interpreter, place, elements(cursor), text)
+        _add(executor, place, elements(cursor), text)
     elif cursor.take("DROP"):
-        _drop(interpreter, place, cursor, text)
+        _drop(executor, place, cursor, text)
     elif cursor.take("ALTER", "COLUMN"):
-        _alter_column(interpreter, place, cursor, text)
+        _alter_column(executor, place, cursor, text)
     else:
         raise unsupported(f"ALTER TABLE {cursor.token.text.upper()}", cursor.token.line)
 
@@ -165,27 +165,27 @@ def alter_table(interpreter: Executor, cursor: Cursor) -> None:
 Place = tuple[Database, Catalog, TableEntry]
 
 
-def _apply(interpreter: Executor, place: Place, after: TableEntry, sql: str, text: str, kind_: str) -> None:
+def _apply(executor: Executor, place: Place, after: TableEntry, sql: str, text: str, kind_: str) -> None:
     database, catalog, before = place
     database.cdc.check_ddl(before.table, after.table, kind_)
     full = f"ALTER TABLE {stored_name(database, before)} {sql}" if sql else ""
     tracked = database.cdc.is_tracked(before.table.object_id)
     record = TableAltered(before.table, after.table, text) if tracked else None
-    define(interpreter, replaced(catalog, after), Operation(full, record=record))
+    define(executor, replaced(catalog, after), Operation(full, record=record))
 
 
-def _add(interpreter: Executor, place: Place, spec: TableSpec, text: str) -> None:
+def _add(executor: Executor, place: Place, spec: TableSpec, text: str) -> None:
     database, _, entry = place
-    storage = interpreter.env.instance.storage
-    after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(interpreter))
+    storage = executor.env.instance.storage
+    after = definitions.add_elements(entry, spec, storage.clock(), _computed_type(executor))
     check_number(after.table.columns, after.table.name, "ALTER TABLE")
     check_single(after.table.columns, after.table.name)
     indexes = after.table.indexes[len(entry.table.indexes) :]
     for index in indexes:
         _check_not_null(entry, index)
-    ctx, name = interpreter.context(), stored_name(database, entry)
+    ctx, name = executor.context(), stored_name(database, entry)
     full = f"{database.name}.{entry.table.schema}.{entry.table.name}"
-    has_rows = bool(interpreter.env.fetchall(f"SELECT 1 FROM {name} LIMIT 1"))
+    has_rows = bool(executor.env.fetchall(f"SELECT 1 FROM {name} LIMIT 1"))
     new = after.table.columns[len(entry.table.columns) :]
     changes, defaults = [], {}
     for column, given in zip(new, spec.columns, strict=True):
@@ -200,10 +200,10 @@ def _add(interpreter: Executor, place: Place, spec: TableSpec, text: str) -> Non
         elif has_rows and not column.nullable and not _is_made(column):
             raise SqlError.of(4901, column.name, entry.table.name)
         changes.append(f"ADD COLUMN c{column.column_id} {duck(column.type)}{fill}")
-    _apply(interpreter, place, after, f";\nALTER TABLE {name} ".join(changes), text, "add")
-    _fill(interpreter, database, after, new, defaults)
+    _apply(executor, place, after, f";\nALTER TABLE {name} ".join(changes), text, "add")
+    _fill(executor, database, after, new, defaults)
     for index in indexes:
-        check_unique(interpreter, database, after, index)
+        check_unique(executor, database, after, index)
 
 
 def _is_made(column: ColumnDef) -> bool:
@@ -212,13 +212,13 @@ def _is_made(column: ColumnDef) -> bool:
 
 
 def _fill(
-    interpreter: Executor, database: Database, after: TableEntry, new: Sequence[ColumnDef], defaults: dict[int, str]
+    executor: Executor, database: Database, after: TableEntry, new: Sequence[ColumnDef], defaults: dict[int, str]
 ) -> None:
     """Give the rows that are there a value each in new columns; none of it is a change to CDC.
 
     :param defaults: by column id those that are another value for each row
     """
-    env, table = interpreter.env, after.table
+    env, table = executor.env, after.table
     if any(column.identity for column in new):
         number, last = table.object_id, database.last_identity(table.object_id)
         env.manager.apply(Operation("", on_undo=lambda: database.reset_identity(number, last)))
@@ -231,7 +231,7 @@ def _fill(
     if rows is None or not rows.num_rows:
         return
     arrays = {i: rows.column(f"c{i}") for i in known}
-    complete = dml.completed(interpreter.context(), database, after, arrays, rows.num_rows)
+    complete = dml.completed(executor.context(), database, after, arrays, rows.num_rows)
     sets = ", ".join(f"{each} = n.{each}" for each in filled)
     sql = f"UPDATE {name} AS t SET {sets} FROM {STAGE} AS n WHERE t.{ROW_ID} = n.{ROW_ID}"
     env.manager.apply(Operation(sql, staged(table, complete, rows.column(ROW_ID))))
@@ -243,7 +243,7 @@ def _check_not_null(entry: TableEntry, index: IndexDef) -> None:
             raise SqlError.of(8111, entry.table.name)
 
 
-def check_unique(interpreter: Executor, database: Database, entry: TableEntry, index: IndexDef) -> None:
+def check_unique(executor: Executor, database: Database, entry: TableEntry, index: IndexDef) -> None:
     """Refuse a unique index over rows that it does not fit.
 
     :raises SqlError: 1505
@@ -256,13 +256,13 @@ def check_unique(interpreter: Executor, database: Database, entry: TableEntry, i
         stored = physical(entry.table, name)
         keys.append(f"t_key({stored})" if known[name].type.name in _STRINGS else stored)
     sql = f"SELECT 1 FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
-    if interpreter.env.fetchall(sql):
+    if executor.env.fetchall(sql):
         full = f"{entry.table.schema}.{entry.table.name}"
         raise SqlError.of(1505, full, index.name)
 
 
-def _drop(interpreter: Executor, place: Place, cursor: Cursor, text: str) -> None:
-    now = interpreter.env.instance.storage.clock()
+def _drop(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
+    now = executor.env.instance.storage.clock()
     is_constraint = cursor.take("CONSTRAINT")
     if not is_constraint:
         cursor.take("COLUMN")
@@ -283,10 +283,10 @@ def _drop(interpreter: Executor, place: Place, cursor: Cursor, text: str) -> Non
             break
     cursor.end()
     joined = f";\nALTER TABLE {stored_name(database, entry)} ".join(sqls)
-    _apply(interpreter, (database, catalog, entry), after, joined, text, "drop")
+    _apply(executor, (database, catalog, entry), after, joined, text, "drop")
 
 
-def _alter_column(interpreter: Executor, place: Place, cursor: Cursor, text: str) -> None:
+def _alter_column(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
     database, _, entry = place
     name = cursor.name()
     type_ = data_type(cursor)
@@ -295,20 +295,20 @@ def _alter_column(interpreter: Executor, place: Place, cursor: Cursor, text: str
     nullable = not cursor.take("NOT", "NULL")
     cursor.take("NULL")
     cursor.end()
-    after, sql = definitions.alter_column(entry, name, type_, nullable, interpreter.env.instance.storage.clock())
+    after, sql = definitions.alter_column(entry, name, type_, nullable, executor.env.instance.storage.clock())
     old = entry.table.named(name)
     new = next(c for c in after.table.columns if c.column_id == old.column_id)
     stored, full = f"c{old.column_id}", f"{database.name}.{entry.table.schema}.{entry.table.name}"
     checked = assign(Expr(stored, old.type), new, full)  # values that no longer fit are an error
-    rows = interpreter.env.fetch(f"SELECT {checked} AS v FROM {stored_name(database, entry)}")
+    rows = executor.env.fetch(f"SELECT {checked} AS v FROM {stored_name(database, entry)}")
     if not nullable and rows.column(0).null_count:
         raise SqlError.of(515, new.name, full, "UPDATE")
     if kind(old.type) == kind(type_) == "bin" and sql:
         sql = f"ALTER COLUMN {stored} TYPE {duck(type_)} USING {checked}"
-    _apply(interpreter, place, after, sql, text, "alter")
+    _apply(executor, place, after, sql, text, "alter")
 
 
-def drop_table(interpreter: Executor, cursor: Cursor) -> None:
+def drop_table(executor: Executor, cursor: Cursor) -> None:
     """DROP TABLE [IF EXISTS] t, ..."""
     lenient = cursor.take("IF", "EXISTS")
     names = [parts_of(cursor)]
@@ -317,10 +317,10 @@ def drop_table(interpreter: Executor, cursor: Cursor) -> None:
     cursor.end()
 
     def action(parts: tuple[str, str, str]) -> None:
-        if parts[2].startswith("#") and parts[2].casefold() in interpreter.env.manager.temporary:
-            interpreter.env.keep(parts[2], None)
+        if parts[2].startswith("#") and parts[2].casefold() in executor.env.manager.temporary:
+            executor.env.keep(parts[2], None)
             return
-        database, catalog = _enter(interpreter, parts)
+        database, catalog = _enter(executor, parts)
         entry = catalog.find(parts[1] or "dbo", parts[2])
         if entry is None:
             if lenient:
@@ -333,23 +333,23 @@ def drop_table(interpreter: Executor, cursor: Cursor) -> None:
         operation = Operation(
             f"DROP TABLE {stored_name(database, entry)}", on_commit=lambda: database.cdc.drop_table(object_id)
         )
-        define(interpreter, dataclasses.replace(catalog, tables=left), operation)
+        define(executor, dataclasses.replace(catalog, tables=left), operation)
 
     for each in names:
-        interpreter.atomically(lambda each=each: action(each))  # type: ignore[misc]
+        executor.atomically(lambda each=each: action(each))  # type: ignore[misc]
 
 
-def truncate_table(interpreter: Executor, cursor: Cursor) -> None:
+def truncate_table(executor: Executor, cursor: Cursor) -> None:
     """TRUNCATE TABLE"""
     parts = parts_of(cursor)
     cursor.end()
-    local = interpreter.env.local(parts[2])
+    local = executor.env.local(parts[2])
     if local is not None:
-        interpreter.env.keep(parts[2], LocalTable.empty(local.entry, local.depth))
-        interpreter.env.instance.storage.database("tempdb").reset_identity(local.entry.table.object_id)
+        executor.env.keep(parts[2], LocalTable.empty(local.entry, local.depth))
+        executor.env.instance.storage.database("tempdb").reset_identity(local.entry.table.object_id)
         return
-    database, catalog, entry = existing(interpreter, parts)
+    database, catalog, entry = existing(executor, parts)
     database.cdc.check_ddl(entry.table, None, "truncate")
     object_id = entry.table.object_id
     sql = f"DELETE FROM {stored_name(database, entry)}"
-    define(interpreter, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))
+    define(executor, catalog, Operation(sql, on_commit=lambda: database.reset_identity(object_id)))

@@ -60,6 +60,7 @@ MESSAGES: dict[int, str] = {
     313: "An insufficient number of arguments were supplied for the procedure or function {}.",
     402: "The data types {} and {} are incompatible in the {} operator.",
     447: "Expression type {} is invalid for COLLATE clause.",
+    428: "Insert bulk cannot be used in a multi-statement batch.",
     512: "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
     515: "Cannot insert the value NULL into column '{}', table '{}'; column does not allow nulls. {} fails.",
     529: "Explicit conversion from data type {} to {} is not allowed.",
@@ -147,6 +148,7 @@ MESSAGES: dict[int, str] = {
         "modified by a DDL statement in another concurrent transaction since the start of this transaction. It is "
         "disallowed because the metadata is not versioned."
     ),
+    4022: "Bulk load data was expected but not sent. The batch will be terminated.",
     4060: 'Cannot open database "{}" requested by the login. The login failed.',
     4104: 'The multi-part identifier "{}" could not be bound.',
     4112: "The function '{}' must have an OVER clause with ORDER BY.",
@@ -154,6 +156,17 @@ MESSAGES: dict[int, str] = {
     4127: "At least one of the arguments to COALESCE must be an expression that is not NULL.",
     4145: "An expression of non-boolean type specified in a context where a condition is expected.",
     4711: "Table '{}' is tracked by Change Data Capture and cannot be truncated.",
+    4804: (
+        "While reading current row from host, a premature end-of-message was encountered--an incoming data stream was "
+        "interrupted when the server expected to see more data. The host program may have terminated. Ensure that you "
+        "are using a supported client application programming interface (API)."
+    ),
+    4815: "Received an invalid column length from the bcp client for colid {}.",
+    4816: "Invalid column type from bcp client for colid {}.",
+    4817: "Could not bulk load. The sorted column '{}' is not valid. The ORDER hint is ignored.",
+    4818: "Could not bulk load. The sorted column '{}' was specified more than once. The ORDER hint is ignored.",
+    4891: "Insert bulk failed due to a schema change of the target table.",
+    4895: "Unicode data is odd byte size for column {}. Should be even byte size.",
     4901: (
         "ALTER TABLE only allows columns to be added that can contain nulls, or have a DEFAULT definition specified. "
         "Column '{}' cannot be added to non-empty table '{}'."
@@ -293,6 +306,8 @@ NOTICES = {
 SEVERITIES = {
     **dict.fromkeys((3617, 3701, 4060, 15248, 15335), 11),
     1205: 13,
+    4815: 17,
+    4895: 21,
     **dict.fromkeys((229, 262, 300, 916, 2601, 2627, 5011, 18456), 14),
     **dict.fromkeys(
         (102, 105, 108, 113, 117, 134, 137, 141, 145, 147, 148, 155, 156, 164, 168, 174, 178, 189, 195), 15

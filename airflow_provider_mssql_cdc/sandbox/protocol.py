@@ -85,6 +85,7 @@ class Column:
     type: SqlType
     nullable: bool = True
     identity: bool = False
+    computed: bool = False
 
 
 @dataclass(slots=True)
@@ -182,6 +183,18 @@ class Parameter:
     default: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class BulkColumn:
+    """A column of a bulk load as the client describes it."""
+
+    type: SqlType
+    nullable: bool
+
+
+BulkLoad = tuple[list[BulkColumn], Iterator[list[Any]]]
+"""The columns of a bulk load and its rows, read as they are asked for; values in the form of ``Parameter``."""
+
+
 class IsolationLevel(enum.Enum):
     """As numbered in TDS transaction manager requests; 0 keeps the present level."""
 
@@ -236,6 +249,15 @@ class Session(Protocol):
 
     def save(self, name: str) -> Iterator[Outcome]:
         """Transaction manager request: set a save point."""
+
+    def bulk(self, read: Callable[[], BulkLoad]) -> Iterator[Outcome]:
+        """Take the rows that INSERT BULK has announced.
+
+        :param read: begins to read them; SqlError where they are not well formed, as while they are read
+        """
+
+    def discard_bulk(self) -> None:
+        """The rows that INSERT BULK has announced will not come."""
 
     def cancel(self) -> None:
         """Attention: let the running request end soon; safe to call from another thread, at any time.

@@ -29,7 +29,6 @@ def _refused() -> Iterator[tuple[str, str]]:
     for statements in (STATEMENTS, FIRST_STATEMENTS, CHANGE_TRACKING):
         for name, statement in statements.items():
             yield _points(name), f"`{statement}`"
-    yield "57", "bulk copy (`INSERT BULK` and the rows after it)"
     yield "82", f"versions {', '.join(VERSIONS)}"
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from tests.support.conformance.database import Database
@@ -27,30 +23,3 @@ def test_56_what_begins_a_batch(server: Server, plain: Database, statement: str)
     error = plain.error(statement)
     assert "not supported by the sandbox" in error.text
     assert error.line == 1
-
-
-_BULK_COPY = """
-import json, sys, pymssql
-connection = pymssql.connect(**json.load(sys.stdin), autocommit=True, timeout=1)
-try:
-    connection.bulk_copy("dbo.t", [(1, 1), (2, 2)])
-except Exception as error:
-    print(error)
-"""
-
-
-def test_57_bulk_load_over_the_wire(server: Server, plain: Database) -> None:
-    address = server.only_embedded("it has this").address
-    plain.run("CREATE TABLE dbo.t (id int NOT NULL, a int NOT NULL)")
-    given = {**address, "port": str(address["port"]), "database": plain.name}
-    # the driver's time-out counts for all connections of its process
-    ended = subprocess.run(
-        [sys.executable, "-c", _BULK_COPY],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "not supported by the sandbox" in ended.stdout
-    assert plain.run("SELECT * FROM dbo.t") == []

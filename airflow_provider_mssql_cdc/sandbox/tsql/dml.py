@@ -65,7 +65,7 @@ def insert(ctx: Context, node: exp.Expr, source: Given | None = None) -> Written
         for c in table.columns
         if c.computed is None and c.type.name != "rowversion" and (not c.identity or identity_given)
     ]
-    _check_targets(columns, table, identity_given)
+    check_targets(columns, table, identity_given)
     if node.args.get("default"):
         columns = []
     given = {column.column_id for column in columns}
@@ -118,7 +118,11 @@ def _column(table: TableDef, name: str) -> ColumnDef:
     return column
 
 
-def _check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:
+def check_targets(columns: list[ColumnDef], table: TableDef, identity_given: bool) -> None:
+    """Refuse columns that cannot be given values.
+
+    :raises SqlError: 264, 271, 273, 544
+    """
     for column in columns:
         if columns.count(column) > 1:
             raise SqlError.of(264, column.name)

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import (
     Thrown,
     is_caught,
 )
+from airflow_provider_mssql_cdc.sandbox.tsql.bulk_target import Announced
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
@@ -37,12 +38,14 @@ class Executor(abc.ABC):
 
     :ivar settings: the session's SET options
     :ivar prepared: its prepared statements
+    :ivar bulk: where the rows go that the client sends next
     """
 
     def __init__(self, environment: Environment) -> None:
         self.env = environment
         self.settings = Settings()
         self.prepared = Prepared()
+        self.bulk: Announced | None = None
         self.transactions = Transactions(environment)
         self._undone: BaseException | None = None  # what a writing statement last failed with
 
@@ -151,6 +154,11 @@ class Executor(abc.ABC):
         :param command: its first word, in upper case
         """
         return RowCount(None if self.settings.nocount else rows, suppress=self.settings.nocount, command=command)
+
+    def wrote(self, rows: int, command: str) -> RowCount:
+        """The end of a statement that has written rows."""
+        self.env.rowcount = rows
+        return self.done(rows, command)
 
 
 def error_message(error: SqlError) -> Message:

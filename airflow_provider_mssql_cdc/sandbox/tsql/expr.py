@@ -24,6 +24,7 @@ class Expr:
     :param value: the value, where it is known without running anything, else NOT_CONSTANT
     :param constant: whether it depends on no row
     :param untyped: a bare NULL, which takes any type
+    :param computed: a computed column
     :param literal: written as a number: in decimal arithmetic an integer then counts by its own digits
     :param binary_collation: compared by code point, not by the default collation
     :param numbering: of a ROW_NUMBER in ascending order, the DuckDB text of what it is partitioned and ordered by
@@ -36,6 +37,7 @@ class Expr:
     constant: bool = False
     untyped: bool = False
     identity: bool = False
+    computed: bool = False
     literal: bool = False
     binary_collation: bool = False
     numbering: tuple[tuple[str, ...], tuple[str, ...]] | None = None

@@ -19,7 +19,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     RowCount,
     SqlError,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql import calls, declarations, dml
+from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, declarations, dml
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted, Caught, is_caught
 from airflow_provider_mssql_cdc.sandbox.tsql.control import run_node, wait_for
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -40,7 +40,20 @@ from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 _STARTS_IMPLICIT = frozenset(
-    ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "REVOKE"]
+    [
+        "SELECT",
+        "INSERT",
+        "INSERT BULK",
+        "UPDATE",
+        "DELETE",
+        "WITH",
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "TRUNCATE",
+        "GRANT",
+        "REVOKE",
+    ]
 )
 
 
@@ -81,6 +94,7 @@ class Interpreter(Executor):
             "SELECT": self._query,
             "WITH": self._query,
             "INSERT": self._query,
+            "INSERT BULK": lambda statement: bulk.announce(self, statement),
             "UPDATE": self._query,
             "DELETE": self._query,
             "DECLARE": self._declare,
@@ -140,7 +154,7 @@ class Interpreter(Executor):
         tree = parse(statement.text, statement.line)
         if into_of(tree) is not None:
             count = self.atomically(lambda: select_into(self, tree))
-            yield self._wrote(count, "SELECT INTO")
+            yield self.wrote(count, "SELECT INTO")
             return
         if isinstance(tree, exp.Query):
             yield from self._select(tree)
@@ -156,11 +170,7 @@ class Interpreter(Executor):
         if written.output is not None:
             columns, rows = written.output
             yield ResultSet(result_columns(columns), iter(rows.to_batches(65536)))
-        yield self._wrote(written.count, tree.key.upper())
-
-    def _wrote(self, rows: int, command: str) -> RowCount:
-        self.env.rowcount = rows
-        return self.done(rows, command)
+        yield self.wrote(written.count, tree.key.upper())
 
     def _insert_procedure(self, statement: Statement) -> Iterator[Outcome]:
         """INSERT ... EXEC: all rows that a call returns go into a table."""
@@ -186,7 +196,7 @@ class Interpreter(Executor):
         def write() -> int:
             return sum(dml.insert_rows(self.context(), tree.this, *each).count for each in found)
 
-        yield self._wrote(self.atomically(write), "INSERT")
+        yield self.wrote(self.atomically(write), "INSERT")
 
     def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
         if assigns(tree):

@@ -86,7 +86,10 @@ def _read_as(env: Environment, wanted: Wanted, database: Database, entry: TableE
 
 
 def _stored(source: str, entry: TableEntry, database: str) -> Relation:
-    columns = [(Column(c.name, c.type, c.nullable, c.identity), f"c{c.column_id}") for c in entry.table.columns]
+    columns = [
+        (Column(c.name, c.type, c.nullable, c.identity, c.computed is not None), f"c{c.column_id}")
+        for c in entry.table.columns
+    ]
     return Relation(source, columns, hidden=ROW_ID, parts=(database, entry.table.schema, entry.table.name))
 
 

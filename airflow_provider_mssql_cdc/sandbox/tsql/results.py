@@ -87,7 +87,7 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None, offset: int = 
 
 def result_columns(columns: list[tuple[str, Expr]]) -> list[Column]:
     """A compiled query's columns as the wire describes them."""
-    return [Column(name, expr.type, expr.nullable, expr.identity) for name, expr in columns]
+    return [Column(name, expr.type, expr.nullable, expr.identity, expr.computed) for name, expr in columns]
 
 
 def typed(batch: pa.RecordBatch, columns: list[Column]) -> pa.RecordBatch:

@@ -234,6 +234,8 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
         return True
     if verb == "WITH" and word in QUERIES:
         return not QUERIES & set(rest) or (word == "SELECT" and "INSERT" in rest and "SELECT" not in rest)
+    if verb == "INSERT" and word == "BULK":
+        return not rest
     if verb == "INSERT" and word in ("SELECT", "EXEC", "EXECUTE"):
         return not {"SELECT", "VALUES", "EXEC", "EXECUTE"} & set(rest)
     if word == "SET" and (verb == "UPDATE" or "UPDATE" in rest):
@@ -270,9 +272,11 @@ def _statement(cursor: Cursor, verb: str = "") -> Statement:
         tokens.append(cursor.next())
     if depth:
         raise syntax_error(tokens[-1])
+    if outer[:2] == ["INSERT", "BULK"]:
+        verb = "INSERT BULK"
+        if tokens[0] is not cursor.tokens[0] or cursor.token.kind != "end":
+            raise SqlError.of(428)
     statement = Statement(verb or tokens[0].upper.replace("EXECUTE", "EXEC"), tuple(tokens), cursor.text)
-    if statement.verb == "INSERT" and len(tokens) == 1 and cursor.at("BULK"):
-        raise unsupported("INSERT BULK", statement.line)
     if statement.verb in QUERIES and not inserts_procedure(tokens):
         parse(statement.text, statement.line)
     elif statement.verb == "DECLARE" and tokens[-1].kind != "variable" and tokens[1:2] and tokens[1].is_name:

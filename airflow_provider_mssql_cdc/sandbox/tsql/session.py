@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
+    BulkLoad,
     IsolationLevel,
     Login,
     Message,
@@ -21,7 +22,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     SqlError,
     Unsupported,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql import calls, dml, seeding
+from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, dml, seeding
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -80,6 +81,21 @@ class SqlSession:
 
         yield from self._guarded(run)
 
+    def bulk(self, read: Callable[[], BulkLoad]) -> Iterator[Outcome]:
+        """Take the rows that INSERT BULK has announced."""
+        announced, self._interpreter.bulk = self._interpreter.bulk, None
+
+        def run() -> Iterator[Outcome]:
+            if announced is None:
+                raise unsupported("a bulk load without INSERT BULK")
+            yield from bulk.load(self._interpreter, announced, read)
+
+        yield from self._guarded(run)
+
+    def discard_bulk(self) -> None:
+        """The rows that INSERT BULK has announced will not come."""
+        self._interpreter.bulk = None
+
     def load(self, name: str, rows: pa.Table) -> int:
         """Insert Arrow rows in one transaction of their own; columns by name.
 
@@ -123,6 +139,9 @@ class SqlSession:
     def _guarded(self, run: Callable[[], Iterator[Outcome]]) -> Iterator[Outcome]:
         self._env.cancelled.clear()
         try:
+            if self._interpreter.bulk is not None:
+                self._interpreter.bulk = None
+                raise SqlError.of(4022)
             with contextlib.suppress(BatchAborted):
                 yield from run()
             yield from self._interpreter.transactions.batch_ended()
@@ -153,6 +172,7 @@ class SqlSession:
         self._env.scope_identity = self._env.last_insert_identity = None
         self._interpreter.settings = Settings()
         self._interpreter.prepared = Prepared()
+        self._interpreter.bulk = None
 
     def close(self) -> None:
         """The connection is gone."""

@@ -31,7 +31,12 @@ _ROWS_OF_A_PAGE = 100
 def bound_source(relation: Relation, alias: str, name: str) -> Source:
     """A relation's columns under a DuckDB alias."""
     columns = [
-        (column.name, Expr(f"{alias}.{physical}", column.type, column.nullable, identity=column.identity))
+        (
+            column.name,
+            Expr(
+                f"{alias}.{physical}", column.type, column.nullable, identity=column.identity, computed=column.computed
+            ),
+        )
         for column, physical in relation.columns
     ]
     return Source(name, columns)

@@ -22,6 +22,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     SqlError,
 )
 from airflow_provider_mssql_cdc.sandbox.wire import login, tokens
+from airflow_provider_mssql_cdc.sandbox.wire.bulk import read_bulk_load
 from airflow_provider_mssql_cdc.sandbox.wire.framing import (
     DEFAULT_PACKET_SIZE,
     Channel,
@@ -202,11 +203,11 @@ class Connection:
         fatal = False
         while not fatal:
             message = read_message(self._channel, limit)
-            if message.status & Status.IGNORE:
-                continue
             reply = self._reply()
-            if message.type is MessageType.ATTENTION:
-                reply.finish(DoneStatus.ATTENTION)
+            if message.status & Status.IGNORE or message.type is MessageType.ATTENTION:
+                session.discard_bulk()
+                ignored = message.type is not MessageType.ATTENTION
+                reply.finish(DoneStatus.ERROR if ignored else DoneStatus.ATTENTION)
                 continue
             self._answer(session, message, reply)
             reply.finish()
@@ -227,7 +228,7 @@ class Connection:
             elif message.type is MessageType.TRANSACTION_MANAGER:
                 self._transaction(session, reader, reply)
             elif message.type is MessageType.BULK_LOAD:
-                raise SqlError(50000, "The sandbox does not support bulk load.")
+                self._run(session, reply, lambda: session.bulk(lambda: read_bulk_load(reader)))
             else:
                 raise ProtocolError(f"{message.type.name} after login")
         except SqlError as error:

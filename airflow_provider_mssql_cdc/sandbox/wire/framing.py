@@ -186,7 +186,9 @@ def read_packet(channel: Channel) -> tuple[MessageType, Status, bytes]:
 
 
 def read_message(channel: Channel, limit: int) -> ClientMessage:
-    """Read one message of at most ``limit`` bytes.
+    """Read one message of at most ``limit`` bytes; a bulk load may be of any length.
+
+    A bulk load in whose middle an attention comes is dropped: the attention is the message then.
 
     :raises ProtocolError: if it is longer, or its packets are of different types
     """
@@ -196,10 +198,12 @@ def read_message(channel: Channel, limit: int) -> ClientMessage:
     parts, size = [payload], len(payload)
     while True:
         next_kind, next_status, payload = read_packet(channel)
+        if kind is MessageType.BULK_LOAD and next_kind is MessageType.ATTENTION:
+            return ClientMessage(next_kind, next_status, payload)
         if next_kind is not kind:
             raise ProtocolError(f"{next_kind.name} packet inside a {kind.name} message")
         size += len(payload)
-        if size > limit:
+        if size > limit and kind is not MessageType.BULK_LOAD:
             raise ProtocolError(f"message of more than {limit} bytes")
         parts.append(payload)
         if next_status & Status.END_OF_MESSAGE:

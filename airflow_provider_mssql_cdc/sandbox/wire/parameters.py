@@ -34,7 +34,7 @@ _LAST_DAY = datetime.date.max.toordinal() - 1
 _LAST_OFFSET = 14 * 60
 _TICKS_PER_DAY = 86400 * TICKS_PER_SECOND
 _BINARY_TYPES = frozenset(("binary", "varbinary", "image"))
-_UTF16_TYPES = frozenset(("nchar", "nvarchar", "ntext", "xml"))
+UTF16_TYPES = frozenset(("nchar", "nvarchar", "ntext", "xml"))
 _INTEGER_TYPES = frozenset(("tinyint", "smallint", "int", "bigint"))
 _UTF16_MARK = b"\xff\xfe"
 
@@ -99,7 +99,7 @@ def _read_parameter(reader: Reader, name_length: int, number: int) -> Parameter:
     kind = read_type_info(reader)
     data = _read_data(reader, kind)
     try:
-        value = None if data is None else _python_value(kind, data)
+        value = None if data is None else python_value(kind, data)
     except (ValueError, OverflowError):
         raise SqlError(8023, _NO_INSTANCE.format(number, name, kind.sql.name)) from None
     return Parameter(
@@ -126,10 +126,14 @@ def _read_data(reader: Reader, kind: ParameterType) -> bytes | None:
         # Parameters of the old large types have no text pointer (docs: MS-TDS 2.2.5.4.2).
         length = reader.u32()
         return None if length == 0xFFFFFFFF else reader.bytes(length)
-    return _read_plp(reader)
+    return read_plp(reader)
 
 
-def _read_plp(reader: Reader) -> bytes | None:
+def read_plp(reader: Reader) -> bytes | None:
+    """Read a value that comes in chunks; None for NULL.
+
+    :raises ProtocolError: if it is not as long as it says
+    """
     total = reader.u64()
     if total == _PLP_NULL:
         return None
@@ -142,9 +146,14 @@ def _read_plp(reader: Reader) -> bytes | None:
     return data
 
 
-def _python_value(kind: ParameterType, data: bytes) -> Any:
+def python_value(kind: ParameterType, data: bytes) -> Any:
+    """A value's bytes in the form of ``Parameter``.
+
+    :raises ValueError: for a value that the type has not
+    :raises OverflowError: the same
+    """
     name = kind.sql.name
-    if name in _UTF16_TYPES:
+    if name in UTF16_TYPES:
         if name == "xml":
             data = data.removeprefix(_UTF16_MARK)
         return data.decode("utf-16-le", "surrogatepass")

@@ -48,7 +48,10 @@ class EnvChange(enum.IntEnum):
     RESET = 18
 
 
-COMMANDS = {"SELECT": 0xC1, "SELECT INTO": 0xC2, "INSERT": 0xC3, "DELETE": 0xC4, "UPDATE": 0xC5, "MERGE": 0x117}
+COMMANDS = {
+    "SELECT": 0xC1, "SELECT INTO": 0xC2, "INSERT": 0xC3, "DELETE": 0xC4, "UPDATE": 0xC5, "BULK INSERT": 0xF0,
+    "MERGE": 0x117,
+}  # fmt: skip
 """Statement codes in DONE: mssql-jdbc takes a row count for an update count by these alone."""
 
 
@@ -128,7 +131,9 @@ def column_metadata(columns: Sequence[Column]) -> bytes:
     parts = [struct.pack("<BH", 0x81, len(columns))]
     for column in columns:
         wire = wire_type(column.type, nullable=column.nullable)
-        flags = 0x0008 | (0x0001 if column.nullable else 0) | (0x0010 if column.identity else 0)
+        # FreeTDS leaves computed columns out of a bulk copy by this
+        flags = 0x0020 if column.computed else 0x0008
+        flags |= (0x0001 if column.nullable else 0) | (0x0010 if column.identity else 0)
         parts.append(struct.pack("<IH", wire.user_type, flags) + wire.info)
         if wire.prefix is Prefix.TEXT_POINTER:
             # The old large types name their table: one part, here without a name.

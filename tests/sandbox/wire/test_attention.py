@@ -106,8 +106,10 @@ def test_attention_when_nothing_runs(scripts: ToyBackend, raw: RawClient) -> Non
 
 
 def test_a_request_withdrawn_while_it_is_sent(scripts: ToyBackend, raw: RawClient) -> None:
+    # docs (MS-TDS 2.2.1.7): such a request is answered by a DONE with an error, and by no other token
     raw.send(TYPE_BATCH, request("rows"), status=0x03)
     raw.send(TYPE_ATTENTION, b"")
+    assert raw.answer().tokens == [("done", 2, 0, 0)]
     assert raw.answer().tokens == ATTENTION_DONE
     assert not scripts.texts
 

@@ -167,9 +167,3 @@ def test_random_calls_and_packets_after_the_login(server: TdsServer) -> None:
                 raw.socket.sendall(rng.randbytes(rng.randrange(1, 200)))
             raw.socket.shutdown(socket.SHUT_WR)
             assert raw.ended()
-
-
-def test_bulk_load_is_refused_and_the_connection_goes_on(raw: RawClient) -> None:
-    raw.send(7, b"\x81\x00\x00")
-    assert raw.answer().of("error")[0][:4] == (50000, 1, 16, "The sandbox does not support bulk load.")
-    assert raw.batch("x").tokens == [("done", 0, 0, 0)]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.protocol import (
+    BulkLoad,
     Column,
     IsolationLevel,
     Login,
@@ -118,6 +119,14 @@ class ToySession:
     def save(self, name: str) -> Iterator[Outcome]:
         self.backend.requests.append(("save", name))
         yield RowCount()
+
+    def bulk(self, read: Callable[[], BulkLoad]) -> Iterator[Outcome]:
+        columns, rows = read()
+        self.backend.requests.append(("bulk", columns, [*rows]))
+        yield RowCount()
+
+    def discard_bulk(self) -> None:
+        """There is nothing to discard."""
 
     def cancel(self) -> None:
         self.cancelled.set()

@@ -9,7 +9,7 @@ import pytest
 from py4j.java_gateway import JavaGateway
 
 from airflow_provider_mssql_cdc.sandbox import Sandbox
-from tests.support.clients.debezium import Debezium, Event, gateway
+from tests.support.clients.debezium import Debezium, Event
 from tests.support.harsh import harsh_sandbox
 from tests.support.sandbox.kinds import compiled_queries
 
@@ -24,12 +24,6 @@ INSERT INTO dbo.customers VALUES (1, N'one', 1.5, '2026-01-01T10:00:00.123', 'lo
   (2, N'zw\u00f6i', NULL, NULL, NULL)
 INSERT INTO dbo.lines VALUES (1, N'x', 10)
 """
-
-
-@pytest.fixture(scope="module")
-def jvm():
-    with gateway() as jvm:
-        yield jvm
 
 
 @pytest.fixture

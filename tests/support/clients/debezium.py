@@ -129,6 +129,13 @@ class Debezium:
         assert done, f"after {seconds} s: {self.events()}"
         return self.events()
 
+    def wait_for_end(self, seconds: float = 60) -> str:
+        """What the connector says when it ends; fail if it does not, before time is up."""
+        with self._changed:
+            done = self._changed.wait_for(lambda: bool(self.ended), seconds)
+        assert done, f"after {seconds} s: {self.events()}"
+        return self.ended[0]
+
     def note(self, notes: list[Any], value: Any) -> None:
         """Take what a callback brings."""
         with self._changed:

@@ -124,6 +124,33 @@ def test_a_writer_that_stays_open_is_an_error_and_nothing_is_told(
     assert copied(found, "dbo.lines") == [{"id": 1, "n": 11}]
 
 
+def test_after_its_save_point_writers_of_other_rows_go_on(
+    jvm: JavaGateway, server: Sandbox, writer: Driver, tmp_path: Path
+) -> None:
+    refused: list[int] = []
+
+    def write() -> None:
+        for statement in (
+            "INSERT INTO dbo.customers VALUES (3, N'three')",
+            "UPDATE dbo.lines SET n = 11",
+            "UPDATE dbo.customers SET name = N'eins' WHERE id = 1",  # a row that was read stays locked
+        ):
+            try:
+                writer.batch(f"SET LOCK_TIMEOUT 0 {statement}")
+            except SqlError as error:
+                refused.append(error.number)
+
+    before(server, "[n] FROM [shop].[dbo].[lines]", write)
+    with Debezium(jvm, server, tmp_path) as debezium:
+        debezium.wait_for(lambda events: len([e for e in events if e.op == "r"]) == 3)
+        server.execute("INSERT INTO dbo.customers VALUES (4, N'four')")
+        found = debezium.wait_for(lambda events: any(e.after and e.after.get("name") == "four" for e in events))
+    assert refused == [1222]
+    assert copied(found, "dbo.customers") == named("one", "two")
+    assert as_events_leave_it(found, "dbo.customers") == named("one", "two", "three", "four")
+    assert as_events_leave_it(found, "dbo.lines") == [{"id": 1, "n": 11}]
+
+
 def test_exclusive_keeps_writers_out_until_the_copy_ends(
     jvm: JavaGateway, server: Sandbox, writer: Driver, tmp_path: Path
 ) -> None:

@@ -358,6 +358,36 @@ def test_an_attention_after_the_statement(server: Sandbox, raw: RawClient) -> No
     assert raw.batch("SELECT 1 AS one").rows == [(b"\1\0\0\0",)]
 
 
+def test_an_attention_while_a_load_waits_for_a_lock(server: Sandbox, raw: RawClient) -> None:
+    server.execute("CREATE TABLE dbo.t (id int NOT NULL)")
+    with logged_in(server) as other:
+        other.batch("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+        raw.batch("INSERT BULK dbo.t (id int)")
+        raw.send(TYPE_BULK, message([ID], number(2)))
+        raw.send(TYPE_ATTENTION, b"")
+        raw.answer()
+        assert raw.answer().tokens == [("done", 0x20, 0, 0)]
+        other.batch("COMMIT")
+    assert rows(server, "SELECT id FROM dbo.t") == [(1,)]
+
+
+@pytest.mark.parametrize("hint", ["", " WITH (TABLOCK)"])
+def test_the_lock_of_a_load(server: Sandbox, raw: RawClient, hint: str) -> None:
+    server.execute("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY) INSERT INTO dbo.t VALUES (1)")
+    read = "SELECT id FROM dbo.t WITH (READCOMMITTEDLOCK) WHERE id = 1"
+    with logged_in(server) as other:
+        raw.batch("BEGIN TRAN")
+        load(raw, f"INSERT BULK dbo.t (id int){hint}", message([ID], number(5)))
+        other.batch("SET LOCK_TIMEOUT 0")
+        assert error(other.batch("INSERT INTO dbo.t VALUES (6)"))[0] == 1222
+        if hint:
+            assert error(other.batch(read))[0] == 1222
+        else:
+            assert other.batch(read).rows == [(number(1),)]
+        raw.batch("COMMIT")
+        assert other.batch("SELECT id FROM dbo.t ORDER BY id").rows == [(number(1),), (number(5),)]
+
+
 def test_transactions(server: Sandbox, raw: RawClient) -> None:
     server.execute("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
     statement = "INSERT BULK dbo.t (id int)"

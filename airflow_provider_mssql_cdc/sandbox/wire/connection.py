@@ -202,7 +202,7 @@ class Connection:
         limit = self._packet_size * _PACKETS_LIMIT
         fatal = False
         while not fatal:
-            message = read_message(self._channel, limit)
+            message = read_message(self._channel, limit, logged_in=True)
             reply = self._reply()
             if message.status & Status.IGNORE or message.type is MessageType.ATTENTION:
                 session.discard_bulk()

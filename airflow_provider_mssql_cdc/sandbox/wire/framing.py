@@ -185,11 +185,11 @@ def read_packet(channel: Channel) -> tuple[MessageType, Status, bytes]:
     return message_type, Status(status), channel.read(length - HEADER.size)
 
 
-def read_message(channel: Channel, limit: int) -> ClientMessage:
-    """Read one message of at most ``limit`` bytes; a bulk load may be of any length.
+def read_message(channel: Channel, limit: int, *, logged_in: bool = False) -> ClientMessage:
+    """Read one message of at most ``limit`` bytes.
 
-    A bulk load in whose middle an attention comes is dropped: the attention is the message then.
-
+    :param logged_in: a bulk load may be of any length, and is dropped where an attention comes in its middle, which is
+        the message then
     :raises ProtocolError: if it is longer, or its packets are of different types
     """
     kind, status, payload = read_packet(channel)
@@ -198,12 +198,13 @@ def read_message(channel: Channel, limit: int) -> ClientMessage:
     parts, size = [payload], len(payload)
     while True:
         next_kind, next_status, payload = read_packet(channel)
-        if kind is MessageType.BULK_LOAD and next_kind is MessageType.ATTENTION:
+        is_bulk = logged_in and kind is MessageType.BULK_LOAD
+        if is_bulk and next_kind is MessageType.ATTENTION:
             return ClientMessage(next_kind, next_status, payload)
         if next_kind is not kind:
             raise ProtocolError(f"{next_kind.name} packet inside a {kind.name} message")
         size += len(payload)
-        if size > limit and kind is not MessageType.BULK_LOAD:
+        if size > limit and not is_bulk:
             raise ProtocolError(f"message of more than {limit} bytes")
         parts.append(payload)
         if next_status & Status.END_OF_MESSAGE:

@@ -165,6 +165,11 @@ MESSAGES: dict[int, str] = {
     4816: "Invalid column type from bcp client for colid {}.",
     4817: "Could not bulk load. The sorted column '{}' is not valid. The ORDER hint is ignored.",
     4818: "Could not bulk load. The sorted column '{}' was specified more than once. The ORDER hint is ignored.",
+    4819: (
+        "Cannot bulk load. The bulk data stream was incorrectly specified as sorted or the data violates a uniqueness "
+        "constraint imposed by the target table. Sort order incorrect for the following two rows: primary key of first "
+        "row: {}, primary key of second row: {}."
+    ),
     4891: "Insert bulk failed due to a schema change of the target table.",
     4895: "Unicode data is odd byte size for column {}. Should be even byte size.",
     4901: (

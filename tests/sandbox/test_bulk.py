@@ -236,7 +236,8 @@ STATEMENTS = {
     "before a statement": ("INSERT BULK dbo.t (id int); SELECT 1", (428, 1, 16)),
     "order by an unknown column": ("INSERT BULK dbo.t (id int) WITH (ORDER (x))", (4817, 1, 16)),
     "order by a column twice": ("INSERT BULK dbo.t (id int) WITH (ORDER (v, V))", (4818, 1, 16)),
-    "order of the clustered index": ("INSERT BULK dbo.t (id int) WITH (ORDER (id))", (50000, 1, 16)),
+    "order by a part of the clustered index": ("INSERT BULK dbo.t (id int) WITH (ORDER (id, v))", (50000, 1, 16)),
+    "order by a column that is not sent": ("INSERT BULK dbo.t (v varchar(10)) WITH (ORDER (id))", (50000, 1, 16)),
     "descending order": ("INSERT BULK dbo.t (id int) WITH (ORDER (v DESC))", (50000, 1, 16)),
     "encrypted values": ("INSERT BULK dbo.t (id int) WITH (ALLOW_ENCRYPTED_VALUE_MODIFICATIONS)", (50000, 1, 16)),
     "another collation": ("INSERT BULK dbo.t (v varchar(10) COLLATE Latin1_General_CI_AS)", (50000, 1, 16)),
@@ -307,6 +308,25 @@ def test_streams_that_fail(
     assert rows(server, "SELECT id FROM dbo.t") == []
     # the connection goes on
     assert load(raw, "INSERT BULK dbo.t (id int)", message([ID], number(5))).tokens == [("done", 0x10, 240, 1)]
+
+
+@pytest.mark.parametrize(
+    ("key", "keys", "fails"),
+    [
+        ("CLUSTERED", [1, 2, 5], False),
+        ("CLUSTERED", [1, 5, 2], True),
+        ("CLUSTERED", [1, 2, 2], True),
+        ("NONCLUSTERED", [1, 5, 2], False),
+    ],
+)
+def test_the_order_in_which_rows_come(server: Sandbox, raw: RawClient, key: str, keys: list[int], fails: bool) -> None:
+    server.execute(f"CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY {key})")
+    answer = load(raw, "INSERT BULK dbo.t (id int) WITH (ORDER (id ASC))", message([ID], *map(number, keys)))
+    assert (answer.of("error") != []) is fails
+    if fails:
+        assert error(answer) == (4819, 1, 16)
+    stored = [] if fails else [(each,) for each in sorted(keys)]
+    assert rows(server, "SELECT id FROM dbo.t ORDER BY id") == stored
 
 
 def test_rows_without_columns_and_columns_without_rows(server: Sandbox, raw: RawClient) -> None:

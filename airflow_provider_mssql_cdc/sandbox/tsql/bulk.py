@@ -7,6 +7,7 @@ a bulk copy could pass by.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,6 +37,8 @@ _SENT = "sent_rows"
 # what changes nothing here: there is nothing to check or to fire, and no batch size to choose
 _WITHOUT_EFFECT = ("CHECK_CONSTRAINTS", "FIRE_TRIGGERS")
 _SIZES = ("ROWS_PER_BATCH", "KILOBYTES_PER_BATCH")
+# how text and uniqueidentifier are sorted is not as Python does it
+_NOT_ORDERED = ("str", "guid")
 _PADDED: dict[str, Any] = {"char": " ", "nchar": " ", "binary": b"\0"}
 
 
@@ -62,9 +65,9 @@ def announce(executor: Executor, statement: Statement) -> Iterator[Outcome]:
     for column, target in zip(columns, targets, strict=True):
         if column.collation and column.collation.casefold() != (target.collation or "").casefold():
             raise unsupported(f"the collation {column.collation} in INSERT BULK", statement.line)
-    _check_order(order, table)
+    kept_order = _order_of(order, table, targets)
     executor.bulk = Announced(
-        parts, table, tuple(columns), targets, "KEEP_NULLS" in options, lock_table="TABLOCK" in options
+        parts, table, tuple(columns), targets, "KEEP_NULLS" in options, "TABLOCK" in options, kept_order
     )
     yield RowCount()
 
@@ -123,17 +126,24 @@ def _order(cursor: Cursor) -> list[str]:
             return columns
 
 
-def _check_order(order: list[str], table: TableDef) -> None:
-    """Refuse an order that a server would hold the rows against: the one of the clustered index (docs: BULK INSERT)."""
+def _order_of(order: list[str], table: TableDef, targets: tuple[ColumnDef, ...]) -> tuple[int, ...]:
+    """The places of the columns by which rows are sorted; none for an order that a server ignores.
+
+    docs (BULK INSERT): it counts where it is the one of the clustered index
+    """
     names = [name.casefold() for name in order]
     for name in order:
         if table.column(name) is None:
             raise SqlError.of(4817, name)
         if names.count(name.casefold()) > 1:
             raise SqlError.of(4818, name)
-    clustered = next((index for index in table.indexes if index.clustered), None)
-    if names and clustered is not None and names[0] == clustered.columns[0].casefold():
-        raise unsupported("ORDER of INSERT BULK by the clustered index")
+    key = next(([name.casefold() for name in index.columns] for index in table.indexes if index.clustered), [])
+    if not names or names[:1] != key[:1]:
+        return ()
+    listed = [target.name.casefold() for target in targets]
+    if names != key or not set(key) <= set(listed) or any(kind(table.named(n).type) in _NOT_ORDERED for n in key):
+        raise unsupported("this ORDER of INSERT BULK")
+    return tuple(listed.index(name) for name in key)
 
 
 def _table(env: Environment, parts: tuple[str, str, str], keeps_identity: Callable[[TableDef], bool]) -> TableDef:
@@ -245,10 +255,38 @@ def _insert(executor: Executor, announced: Announced, sent: pa.Table) -> int:
         env.identity_insert_table = entry.table.object_id
     try:
         with env.staged(_SENT, sent):
+            _check_order(context, announced, database, exprs)
             statement = exp.Insert(this=exp.Schema(this=table, expressions=names))
             return dml.insert(context, statement, (exprs, f" FROM {_SENT}")).count
     finally:
         env.identity_insert_table = identity
+
+
+def _check_order(context: Context, announced: Announced, database: Database, exprs: list[Expr]) -> None:
+    """Hold the rows against the order in which they were said to come.
+
+    :raises SqlError: 4819, also for a key that comes twice
+    """
+    if not announced.order:
+        return
+    targets, place = announced.targets, _place(announced, database)
+    items = ", ".join(assign(exprs[number], targets[number], place) for number in announced.order)
+    unique = any(index.clustered and (index.unique or index.primary_key) for index in announced.table.indexes)
+    for first, second in itertools.pairwise(context.env.fetchall(f"SELECT {items} FROM {_SENT}")):
+        low, high = (tuple(_sortable(value) for value in row) for row in (first, second))
+        if low > high or (unique and low == high):
+            shown = [f"({', '.join(map(str, row))})" for row in (first, second)]
+            raise SqlError.of(4819, *shown)
+
+
+def _sortable(value: Any) -> tuple[Any, ...]:
+    """NULL comes before all others, and a datetimeoffset is its instant."""
+    return () if value is None else (value["utc_ticks"],) if isinstance(value, dict) else (value,)
+
+
+def _place(announced: Announced, database: Database) -> str:
+    """The table's full name, for error messages."""
+    return f"{database.name}.{announced.table.schema}.{announced.table.name}"
 
 
 def _identifier(name: str) -> exp.Identifier | None:
@@ -261,6 +299,6 @@ def _value(context: Context, announced: Announced, database: Database, number: i
     sent = Expr(f"k{number + 1}", nvarchar(MAX) if declared.name == "xml" else declared)
     if announced.keep_nulls or target.default is None:
         return sent
-    place = f"{database.name}.{announced.table.schema}.{announced.table.name}"
+    place = _place(announced, database)
     default = assign(default_of(context, target), target, place)
     return Expr(f"CASE WHEN {sent.sql} IS NULL THEN {default} ELSE {assign(sent, target, place)} END", target.type)

@@ -28,6 +28,7 @@ class Announced:
     :param targets: its columns that are listed, as ``columns``
     :param keep_nulls: NULL stays NULL where a column has a default
     :param lock_table: readers with locks wait until the transaction ends
+    :param order: places in ``columns`` of the clustered index's key, in whose order the rows are said to come
     """
 
     parts: tuple[str, str, str]
@@ -36,6 +37,7 @@ class Announced:
     targets: tuple[ColumnDef, ...]
     keep_nulls: bool
     lock_table: bool
+    order: tuple[int, ...]
 
     @property
     def keeps_identity(self) -> bool:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.core.interval import SLIGHTLY
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.zones import may_be_repeated
 
-_SLIGHTLY = datetime.timedelta(seconds=2)
-"""By how much times of commits may fall against the order of the log while the clock goes on."""
+_FALL = datetime.timedelta(seconds=2)
+"""By how much a commit may be later than the clock, or than one behind it, before the clock is said to have gone back.
+
+As little as clocks that go on allow: what is seen to have gone back is judged with more care.
+"""
 
 _REPEATED = datetime.timedelta(hours=1)
 
@@ -40,10 +44,14 @@ class CopyEnd:
 
     The capture has passed it when two more log scans found nothing: the second of them began after the end. Or when it
     has mapped a new commit that is later, by the server's clock, than all that this showed before the end. The second
-    is worth as much as the clock: one that went back gives commits of before the end later times. So it counts for
-    nothing once a commit was seen to be later than the clock itself; a clock that goes back while the table is copied
-    is told by the time that has really gone by, and an hour that is repeated by the offset. A clock that was set back
-    before the copy, beside a capture that lags by more than that, leaves no trace where no scan is seen.
+    is worth as much as the clock: one that went back gives commits of before the end later times. By up to
+    ``SLIGHTLY`` it may have gone back unseen; by more it is seen to, once a commit is later than the clock itself, and
+    while the table is copied by the time that has really gone by; an hour that is repeated is told by the offset.
+
+    Where it was seen to, scans that found nothing prove the end, as ever; and, since none are seen in an availability
+    group, a commit that is later than every time which the clock showed before it went back: the latest commit of
+    before is known once one of after it, and so an earlier one, is the newest. A clock that was set back before the
+    copy, beside a capture that lags by more than that, leaves no trace where no scan is seen.
 
     :param begin: what was seen before the copy
     :param end: what was seen after it
@@ -56,8 +64,11 @@ class CopyEnd:
         shown = max(end.now, begin.now + datetime.timedelta(seconds=elapsed))
         if may_be_repeated(end.now, end.utc_offset_minutes):
             shown += _REPEATED
-        self._shown = shown + _SLIGHTLY
-        self.is_doubted = _went_back(begin) or _went_back(end)
+        self._shown = shown
+        self.is_doubted = False
+        self._peak: datetime.datetime | None = None
+        self._note(begin)
+        self._note(end)
 
     @property
     def moment(self) -> datetime.datetime:
@@ -72,13 +83,25 @@ class CopyEnd:
         end = self._end
         if end.empty_scans is not None and now.empty_scans is not None and now.empty_scans >= end.empty_scans + 2:
             return True
-        self.is_doubted = self.is_doubted or _went_back(now)
+        self._note(now)
         is_newer = now.max_lsn is not None and (end.max_lsn is None or now.max_lsn > end.max_lsn)
-        if self.is_doubted or not is_newer or now.max_time is None:
+        if not is_newer or now.max_time is None:
             return False
-        is_last = now.latest is None or now.max_time >= now.latest - _SLIGHTLY
-        return is_last and now.max_time > self._shown
+        shown = self._shown
+        if self.is_doubted:
+            if self._peak is None:
+                return False
+            shown = max(shown, self._peak)
+        is_last = now.latest is None or now.max_time >= now.latest - _FALL
+        return is_last and now.max_time > shown + SLIGHTLY
 
-
-def _went_back(seen: CaptureProgress) -> bool:
-    return seen.latest is not None and seen.latest > seen.now + _SLIGHTLY
+    def _note(self, seen: CaptureProgress) -> None:
+        """Keep whether the clock went back, and the latest time of before once commits of after it are mapped."""
+        if seen.latest is None:
+            return
+        if seen.latest > seen.now + _FALL:
+            self.is_doubted = True
+            if self._peak is not None and seen.latest > self._peak:
+                self._peak = None  # it went back once more
+        if self.is_doubted and seen.max_time is not None and seen.max_time < seen.latest - _FALL:
+            self._peak = seen.latest

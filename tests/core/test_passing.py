@@ -45,15 +45,15 @@ def progress(
 @pytest.mark.parametrize(
     ("end", "now", "passed"),
     [
-        pytest.param(progress(10, -5), progress(11, 3, now=4), True, id="a newer and later commit"),
-        pytest.param(progress(10, -5), progress(11, 1, now=4), False, id="a commit that may be one of before"),
+        pytest.param(progress(10, -5), progress(11, 11, now=12), True, id="a newer and later commit"),
+        pytest.param(progress(10, -5), progress(11, 9, now=12), False, id="a commit that may be one of before"),
         pytest.param(progress(10, -5), progress(11, -0.003, now=4), False, id="a newer commit of before"),
         pytest.param(progress(10, -5), progress(10, -5, now=4), False, id="nothing new"),
-        pytest.param(progress(None), progress(11, 3, now=4), True, id="the first commit of all"),
+        pytest.param(progress(None), progress(11, 11, now=12), True, id="the first commit of all"),
         pytest.param(progress(10, 1800), progress(10, 1800, now=4), False, id="the clock was set back: nothing new"),
-        pytest.param(progress(10, 1800), progress(11, 3, now=4), False, id="the clock was set back: new and later"),
+        pytest.param(progress(10, 1800), progress(11, 11, now=12), False, id="the clock was set back: new and later"),
         pytest.param(progress(10, -5), progress(11, 300, now=4), False, id="a commit that is later than the clock"),
-        pytest.param(progress(10, -5), progress(11, 3, now=400, latest=300), False, id="not the latest commit"),
+        pytest.param(progress(10, -5), progress(11, 11, now=400, latest=300), False, id="not the latest commit"),
         pytest.param(progress(10, 1800, 7), progress(10, 1800, 9), True, id="two more scans found nothing"),
         pytest.param(progress(10, -5, 7), progress(10, -5, 8), False, id="one more scan found nothing"),
         pytest.param(progress(10, -5, 7), progress(10, -5, 0), False, id="the server was started again"),
@@ -71,7 +71,8 @@ def test_a_clock_that_went_back_while_the_table_was_copied() -> None:
     """It may have shown all of the minute that has gone by."""
     end = CopyEnd(progress(10, -5, now=0), progress(10, -5), 60)
     assert not end.is_passed(progress(11, 50, now=70))
-    assert end.is_passed(progress(12, 70, now=80))
+    assert not end.is_passed(progress(12, 70, now=80))
+    assert end.is_passed(progress(13, 71, now=80))
 
 
 def test_what_was_seen_of_the_clock_is_not_forgotten() -> None:
@@ -80,6 +81,26 @@ def test_what_was_seen_of_the_clock_is_not_forgotten() -> None:
     assert not end.is_passed(progress(12, 320, 7, now=330))
     assert end.is_doubted
     assert end.is_passed(progress(12, 320, 9, now=330))
+
+
+def test_a_clock_that_went_back_where_no_scan_proves_anything() -> None:
+    """The latest commit of before is not known as long as it is the newest."""
+    end = CopyEnd(progress(10, -60, now=-30), progress(10, -5), 30)
+    assert not end.is_passed(progress(11, 300, now=4))
+    assert not end.is_passed(progress(12, 320, now=305))
+    assert not end.is_passed(progress(13, 310, now=312, latest=320))
+    assert not end.is_passed(progress(14, 330, now=332))
+    assert end.is_passed(progress(15, 331, now=332))
+    assert end.is_doubted
+
+
+def test_a_clock_that_goes_back_once_more() -> None:
+    end = CopyEnd(progress(10, -60, now=-30), progress(10, 8, now=0, latest=300), 30)
+    assert end.is_doubted
+    assert not end.is_passed(progress(11, 340, now=310))
+    assert not end.is_passed(progress(12, 345, now=350))
+    assert not end.is_passed(progress(13, 320, now=350, latest=345))
+    assert end.is_passed(progress(14, 356, now=360))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +191,10 @@ CALM = datetime.datetime(2026, 6, 1, 10, tzinfo=datetime.UTC)
 AUTUMN = datetime.datetime(2026, 10, 25, 0, 53, 20, tzinfo=datetime.UTC)
 
 
-@pytest.mark.parametrize("kind", ["goes on", "autumn", "back while copied", "back before", "back and forth after"])
+KINDS = ("goes on", "autumn", "back while copied", "back a little before", "back before", "back and forth after")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(40))
 def test_all_of_before_the_end_is_captured_whatever_the_clock_does(kind: str, seed: int) -> None:
     drawn = random.Random(f"{kind} {seed}")
@@ -184,6 +208,9 @@ def test_all_of_before_the_end_is_captured_whatever_the_clock_does(kind: str, se
     elif kind == "back before":
         # a capture that lags by more than the clock was set back cannot be told by it
         steps, lag = [(drawn.uniform(begin - 100, begin), -drawn.uniform(120, 1800))], 0
+    elif kind == "back a little before":
+        begin, end = end - 1, end
+        steps = [(drawn.uniform(begin - 3, begin), -drawn.uniform(2, 10))]
     elif kind == "back and forth after":
         steps = [(end + drawn.uniform(0, 60), back), (end + drawn.uniform(60, 90), -back)]
     server = Server(AUTUMN if kind == "autumn" else CALM, steps)
@@ -192,6 +219,10 @@ def test_all_of_before_the_end_is_captured_whatever_the_clock_does(kind: str, se
         second += drawn.expovariate(drawn.choice((0.05, 2)))
         server.commits.append(second)
     most = 10_000 if kind == "back before" else drawn.choice((1, 5, 10_000))
+    if kind == "back a little before":
+        # a burst, which the capture maps a few at a time
+        server.commits = sorted([*server.commits, *(drawn.uniform(end - 10, end + 10) for _ in range(60))])
+        most = 5
     server.capture(drawn, 1500, pause=drawn.choice((1, 5)), most=most, lag=lag)
     for scans in (False, True):
         passed = server.passes(begin, end, 1400, scans=scans)
@@ -199,3 +230,24 @@ def test_all_of_before_the_end_is_captured_whatever_the_clock_does(kind: str, se
             assert server.lacks(end, passed) == []
         if kind == "goes on" and most > 1:
             assert passed is not None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_clock_that_went_back_ends_a_copy_where_scans_prove_nothing_once_it_has_passed_all_it_showed(
+    seed: int,
+) -> None:
+    """In an availability group; commits come at least every ten seconds, so that some lie in what the clock repeats."""
+    drawn = random.Random(f"both {seed}")
+    begin = drawn.uniform(300, 400)
+    end = begin + drawn.uniform(1, 60)
+    at = drawn.uniform(begin - 60, end)
+    back, pause = drawn.uniform(30, 300), drawn.choice((1, 5))
+    server = Server(CALM, [(at, -back)])
+    second = 0.0
+    while second < 1200:
+        second += min(10, drawn.expovariate(drawn.choice((0.1, 2))))
+        server.commits.append(second)
+    server.capture(drawn, 1500, pause=pause, most=10_000, lag=0)
+    passed = server.passes(begin, end, 1400, scans=False)
+    assert passed is not None
+    assert server.lacks(end, passed) == []

@@ -66,6 +66,7 @@ MESSAGES: dict[int, str] = {
     529: "Explicit conversion from data type {} to {} is not allowed.",
     544: "Cannot insert explicit value for identity column in table '{}' when IDENTITY_INSERT is set to OFF.",
     628: "Cannot issue SAVE TRANSACTION when there is no active transaction.",
+    650: "You can only specify the READPAST lock in the READ COMMITTED or REPEATABLE READ isolation levels.",
     911: "Database '{}' does not exist. Make sure that the name is entered correctly.",
     916: 'The server principal "{}" is not able to access the database "{}" under the current security context.',
     924: "Database '{}' is already open and can only have one user at a time.",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
@@ -17,6 +18,26 @@ _LOOK = 0.2  # seconds after which who waits looks whether it was cancelled
 
 def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an owner had locked at some moment.
+
+    :param rows: by table
+    """
+
+    whole: bool = False
+    written: frozenset[int] = frozenset()
+    closed: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
+    rows: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    reads: bool = False
+
+    @property
+    def tables(self) -> frozenset[int]:
+        """The tables of which something was locked."""
+        return self.written | self.kept | self.rows.keys()
 
 
 class Locks:
@@ -187,6 +208,42 @@ class Locks:
             seen |= found
             following += found
         return False
+
+    def held(self, owner: object) -> Held:
+        """What an owner has locked now."""
+        with self._condition:
+            written = frozenset(table for table, each in self._tables.items() if each is owner)
+            rows = {table: frozenset(kept) for table, kept in self._kept_rows.get(owner, {}).items() if kept}
+            kept = frozenset(self._kept_tables.get(owner, ()))
+            return Held(self._whole is owner, written, written & self._closed, kept, rows, owner in self._readers)
+
+    def give_back(self, owner: object, before: Held) -> Held:
+        """Give up what an owner has locked since some moment; what it has then is returned.
+
+        docs (ROLLBACK TRANSACTION): locks taken since a save point are released, conversions of those before are not.
+        A table of which something was locked before had a lock itself, so that a lock of all of it since is one.
+
+        :param before: what it had at that moment
+        """
+        now = self.held(owner)
+        with self._condition:
+            if now.whole and not before.whole and not before.tables:
+                self._whole = None
+            kept = {*before.kept, *(now.kept & before.tables)}
+            written = {*before.written, *(now.written & (before.kept | (now.closed & before.tables)))}
+            for table in now.written - written:
+                del self._tables[table]
+            self._closed &= self._tables.keys()
+            self._kept_tables.pop(owner, None)
+            self._kept_rows.pop(owner, None)
+            if kept:
+                self._kept_tables[owner] = kept
+            if before.rows:
+                self._kept_rows[owner] = {table: set(rows) for table, rows in before.rows.items()}
+            if not before.reads:
+                self._readers.discard(owner)
+            self._condition.notify_all()
+        return self.held(owner)
 
     def release(self, owner: object) -> None:
         """Give up all that the owner has."""

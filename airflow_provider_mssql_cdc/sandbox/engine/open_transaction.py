@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
+from airflow_provider_mssql_cdc.sandbox.engine.locks import Held
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages, TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
 
@@ -43,12 +44,16 @@ def undo(operations: list[Operation]) -> None:
 
 @dataclass(slots=True)
 class SavePoint:
-    """A named place in a transaction."""
+    """A named place in a transaction.
+
+    :param locked: what was locked of each database there; of a database that is not named nothing was
+    """
 
     name: str
     operations: int
     catalog: Catalog | None
     temporary: Mapping[str, LocalTable]
+    locked: Mapping[Database, Held] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -82,3 +87,8 @@ class OpenTransaction:
     past: dict[Database, tuple[Catalog, ChangeReader]] = field(default_factory=dict)
     committing: bool = False
     read: set[Database] = field(default_factory=set)
+
+    @property
+    def locked_in(self) -> set[Database]:
+        """The databases in which it may have locked something."""
+        return {database for database in (self.database, *self.read) if database is not None}

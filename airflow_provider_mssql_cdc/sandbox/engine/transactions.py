@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.lock_holder import LockHolder
+from airflow_provider_mssql_cdc.sandbox.engine.locks import Held
 from airflow_provider_mssql_cdc.sandbox.engine.log import Transaction
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import OpenTransaction, Operation, SavePoint, undo
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, Storage
@@ -102,9 +103,8 @@ class TransactionManager(LockHolder):
 
     def _release(self, transaction: OpenTransaction) -> None:
         self._end_to_commit(transaction)
-        for database in {transaction.database, *transaction.read}:
-            if database is not None:
-                database.locks.release(self)
+        for database in transaction.locked_in:
+            database.locks.release(self)
 
     def enter(self, database: Database, table: int | None = None, *, alone: bool = False) -> OpenTransaction:
         """Be ready to write to a database: lock the table or all of it, and open DuckDB's transaction.
@@ -235,7 +235,8 @@ class TransactionManager(LockHolder):
     def save(self, name: str) -> None:
         """SAVE TRANSACTION."""
         assert self.open is not None
-        self.open.savepoints.append(dataclasses.replace(self.mark(), name=name))
+        locked = {database: database.locks.held(self) for database in self.open.locked_in}
+        self.open.savepoints.append(dataclasses.replace(self.mark(), name=name, locked=locked))
 
     def rollback_to(self, name: str) -> bool:
         """ROLLBACK to the newest save point of a name; False where there is none."""
@@ -248,8 +249,21 @@ class TransactionManager(LockHolder):
                 self.temporary = point.temporary
                 if len(self.open.operations) > point.operations:
                     self.undo_to(point)
+                self._give_back(self.open, point)
                 return True
         return False
+
+    def _give_back(self, transaction: OpenTransaction, point: SavePoint) -> None:
+        """Give back the locks that were taken since a save point."""
+        if transaction.frozen:
+            return  # it has the whole database, of which it has seen one moment
+        for database in transaction.locked_in:
+            left = database.locks.give_back(self, point.locked.get(database, Held()))
+            if database is transaction.database:
+                transaction.tables = {*left.written, *([None] if left.whole else [])}
+                if not transaction.tables:
+                    # whoever changes the catalogue need not wait any more
+                    transaction.database = transaction.catalog = None
 
     def commit(self) -> None:
         """Write the commit to the log, and make everything visible, at once or some time later."""

@@ -246,10 +246,58 @@ def test_a_closed_table_is_read_by_row_versions(one: Client, other: Client) -> N
     assert other.error("SELECT * FROM dbo.a WITH (READCOMMITTEDLOCK)") == 1222
 
 
-def test_a_save_point_gives_no_lock_back(one: Client, other: Client) -> None:
-    # SQL Server does (docs: SAVE TRANSACTION); the stand-in keeps them till the end, which is never kinder to writers
-    one.run("BEGIN TRAN SAVE TRAN s SELECT TOP (0) * FROM dbo.a WITH (TABLOCKX) ROLLBACK TRAN s")
-    assert other.error("INSERT dbo.a VALUES (9, 9, 'new')") == 1222
+LEVEL = "SET TRANSACTION ISOLATION LEVEL"
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "SELECT TOP (0) * FROM dbo.a WITH (TABLOCKX)",
+        "UPDATE dbo.a SET v = 0 WHERE id = 2",
+        "SELECT * FROM dbo.a WITH (UPDLOCK)",
+        f"{LEVEL} REPEATABLE READ SELECT * FROM dbo.a",
+        f"{LEVEL} SERIALIZABLE SELECT * FROM dbo.a",
+        "ALTER TABLE dbo.a ADD x int",
+        "INSERT dbo.b VALUES (3, 3) DELETE dbo.a",
+    ],
+)
+def test_a_save_point_gives_locks_back(one: Client, other: Client, since: str) -> None:
+    one.run(f"BEGIN TRAN SAVE TRAN s {since}")
+    assert other.error("UPDATE dbo.a SET v = 1 WHERE id = 2") == 1222
+    one.run("ROLLBACK TRAN s")
+    other.run("INSERT dbo.a VALUES (9, 9, 'new') ALTER TABLE dbo.b ADD z int")
+    # what others have done meanwhile is seen, and stays
+    assert one.run("SELECT COUNT(*) FROM dbo.a") == [(7,)]
+    one.run("INSERT dbo.b VALUES (7, 7, 7) COMMIT")
+    assert other.run("SELECT id, z FROM dbo.b ORDER BY id") == [(1, None), (7, 7)]
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        ("UPDATE dbo.a SET v = 0 WHERE id = 2", "SELECT TOP (0) * FROM dbo.b WITH (TABLOCKX)"),
+        (f"{LEVEL} REPEATABLE READ SELECT * FROM dbo.a", "UPDATE dbo.b SET v = 2"),
+        (f"{LEVEL} SERIALIZABLE SELECT * FROM dbo.a", "DELETE dbo.b"),
+    ],
+)
+def test_what_was_locked_before_the_save_point_stays_so(one: Client, other: Client, before: str, since: str) -> None:
+    one.run(f"BEGIN TRAN {before} SAVE TRAN s {since} ROLLBACK TRAN s")
+    other.run("UPDATE dbo.b SET v = 5")
+    assert other.error("UPDATE dbo.a SET v = 1 WHERE id = 2") == 1222
+    assert other.error("DROP TABLE dbo.a") == 1222
+    one.run("COMMIT")
+    other.run("UPDATE dbo.a SET v = 1 WHERE id = 2")
+    assert other.run("SELECT v FROM dbo.b") == [(5,)]
+
+
+def test_a_lock_that_was_converted_since_stays(one: Client, other: Client) -> None:
+    one.run(f"{LEVEL} REPEATABLE READ BEGIN TRAN SELECT * FROM dbo.a WHERE id = 1 SAVE TRAN s")
+    one.run("SELECT * FROM dbo.a WITH (TABLOCKX) WHERE id = 3 ROLLBACK TRAN s")
+    assert other.error("SELECT * FROM dbo.a WHERE id = 5") == 1222
+    one.run("COMMIT BEGIN TRAN SELECT * FROM dbo.a WHERE id = 1 SAVE TRAN s")
+    one.run("UPDATE dbo.a SET v = 0 WHERE id = 3 ROLLBACK TRAN s")
+    other.run("UPDATE dbo.a SET v = 1 WHERE id = 3")
+    assert other.error("UPDATE dbo.a SET v = 1 WHERE id = 1") == 1222
 
 
 def test_a_lock_for_update_keeps_writers_out_and_readers_not(one: Client, other: Client) -> None:
@@ -280,6 +328,23 @@ def test_rows_that_others_have_changed_are_skipped(one: Client, other: Client) -
     assert sorted(other.run("SELECT id, v FROM dbo.a WITH (READPAST)")) == [(3, 30), (4, 40), (5, 50)]
     one.run("COMMIT")
     assert len(other.run("SELECT id FROM dbo.a WITH (READPAST)")) == 6
+
+
+@pytest.mark.parametrize("level", ["SERIALIZABLE", "SNAPSHOT", "READ UNCOMMITTED"])
+@pytest.mark.parametrize("hints", ["READPAST", "UPDLOCK, READPAST", "HOLDLOCK, READPAST"])
+def test_rows_are_skipped_in_few_isolation_levels(one: Client, other: Client, level: str, hints: str) -> None:
+    one.run("BEGIN TRAN UPDATE dbo.a SET v = 0 WHERE id = 1")
+    other.run(f"SET TRANSACTION ISOLATION LEVEL {level}")
+    assert other.error(f"SELECT id FROM dbo.a WITH ({hints})") == 650
+    other.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    assert sorted(other.run("SELECT id FROM dbo.a WITH (READPAST)")) == [(n,) for n in range(2, 7)]
+
+
+@pytest.mark.parametrize(
+    ("level", "hints"), [("READ COMMITTED", "HOLDLOCK, READPAST"), ("SERIALIZABLE", "READCOMMITTEDLOCK, READPAST")]
+)
+def test_what_is_not_known_of_skipping_is_refused(one: Client, other: Client, level: str, hints: str) -> None:
+    assert other.error(f"SET TRANSACTION ISOLATION LEVEL {level} SELECT id FROM dbo.a WITH ({hints})") == 50000
 
 
 def test_ddl_that_is_not_committed_is_waited_for_by_all(one: Client, other: Client) -> None:

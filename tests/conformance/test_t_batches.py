@@ -444,6 +444,35 @@ def test_tsql_a_database_for_a_single_user(plain: Database, server: Server) -> N
     elsewhere.close()
 
 
+def test_tsql_read_committed_snapshot_waits_for_other_connections(plain: Database) -> None:
+    """docs (ALTER DATABASE SET, SET LOCK_TIMEOUT): whatever these do there, and however long it lasts."""
+    option = f"SELECT is_read_committed_snapshot_on FROM sys.databases WHERE name = '{plain.name}'"
+    setting = "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT"
+    plain.run(f"{setting} OFF WITH ROLLBACK IMMEDIATE CREATE TABLE dbo.t (id int)")
+    other = plain.connect()
+    other.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+    leaving = threading.Thread(target=other.run, args=("WAITFOR DELAY '00:00:00.100' COMMIT USE master",))
+    leaving.start()
+    plain.run(f"SET LOCK_TIMEOUT 0 {setting} ON")
+    leaving.join()
+    assert other.value("SELECT DB_NAME()") == "master"
+    assert plain.value(option) is True
+    other.run(f"USE {plain.name} BEGIN TRAN INSERT INTO dbo.t VALUES (2)")
+    plain.run(f"{setting} OFF WITH ROLLBACK IMMEDIATE")
+    with pytest.raises(pymssql.Error):
+        other.run("SELECT 1")
+    assert plain.value(option) is False
+    assert plain.run("SELECT id FROM dbo.t") == [(1,)]
+
+
+def test_tsql_read_committed_snapshot_without_a_wait_memory(plain: Database) -> None:
+    plain.run("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT OFF WITH ROLLBACK IMMEDIATE")
+    other = plain.connect()
+    other.run("CREATE TABLE dbo.t (id int) BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+    assert plain.number("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON WITH NO_WAIT") in (5061, 5070)
+    other.run("COMMIT")
+
+
 def test_tsql_a_single_user_waits_for_the_others(plain: Database) -> None:
     other = plain.connect()
     leaving = threading.Thread(target=other.run, args=("WAITFOR DELAY '00:00:00.100' USE master",))

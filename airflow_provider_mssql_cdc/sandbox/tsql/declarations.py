@@ -144,6 +144,9 @@ def _alter_database(executor: Executor, cursor: Cursor) -> None:
     if option == "ALLOW_SNAPSHOT_ISOLATION":
         database.snapshot_isolation = value == "ON"
     elif option == "READ_COMMITTED_SNAPSHOT":
+        if database.read_committed_snapshot is not (value == "ON"):
+            # docs (ALTER DATABASE SET): no other connection may be in it; docs (SET LOCK_TIMEOUT): however long
+            _wait_for_others(interpreter, database, *patience)
         database.read_committed_snapshot = value == "ON"
     elif option == "RECOVERY":
         database.recovery_model = value

@@ -14,6 +14,7 @@ from airflow.providers.microsoft.mssql.hooks.mssql import MsSqlHook
 from airflow_provider_mssql_cdc.core.exceptions import ConnectionSettingError
 from airflow_provider_mssql_cdc.hooks.errors import (
     BROKEN,
+    DEADLOCK_VICTIM,
     LOGIN_REFUSED,
     Where,
     number_and_text,
@@ -26,6 +27,9 @@ from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT, known_extras, 
 Row = tuple[Any, ...]
 
 _OF_ONE_CONNECTION = frozenset({"timeout", "login_timeout", "appname"})
+
+# A reader by locks can be the victim of the capture, or of cleanup, again and again; not for ever.
+_MOST_DEADLOCKS = 3
 
 # A statement that ran into its time-out would run into it again, so that one is not repeated.
 _TIMED_OUT = 20003
@@ -107,7 +111,8 @@ class ConnectedHook(MsSqlHook):
         """Run one statement and return the rows of all its result sets, one after the other.
 
         :param parameters: for ``%s``; pymssql writes them into the text as literals
-        :param repeatable: whether it may be sent again when the connection turns out to be dead
+        :param repeatable: whether it may be sent again when the connection turns out to be dead, or it was the victim
+            of a deadlock
         :raises MsSqlCdcError: what the error means
         """
         return [row for rows in self.query_sets(sql, parameters, repeatable=repeatable) for row in rows]
@@ -115,16 +120,21 @@ class ConnectedHook(MsSqlHook):
     def query_sets(self, sql: str, parameters: Sequence[Any] = (), *, repeatable: bool = True) -> list[list[Row]]:
         """Run one statement and return its result sets."""
         with self._lock:
-            fresh = self._open is None
-            try:
-                return self._run(sql, parameters)
-            except pymssql.Error as error:
-                number, _ = number_and_text(error)
-                if number in BROKEN:
-                    self.close()
-                    if repeatable and not fresh and number != _TIMED_OUT:
-                        return self._run_anew(sql, parameters)
-                raise translate(error, self.where) from None
+            victims = 0
+            while True:
+                fresh = self._open is None
+                try:
+                    return self._run(sql, parameters)
+                except pymssql.Error as error:
+                    number, _ = number_and_text(error)
+                    if number == DEADLOCK_VICTIM and repeatable and victims < _MOST_DEADLOCKS:
+                        victims += 1
+                        continue
+                    if number in BROKEN:
+                        self.close()
+                        if repeatable and not fresh and number != _TIMED_OUT:
+                            return self._run_anew(sql, parameters)
+                    raise translate(error, self.where) from None
 
     def close(self) -> None:
         """Close the connection of ``query``; the next statement opens another."""

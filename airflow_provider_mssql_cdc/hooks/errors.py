@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.table import quote
 
 INVALID_OBJECT = 208
+DEADLOCK_VICTIM = 1205
 SELECT_DENIED = 229
 _DENIED = frozenset({INVALID_OBJECT, SELECT_DENIED, 230, 262, 297, 300, 371, 916})
 _SERVER_STATE = frozenset({297, 300, 371})

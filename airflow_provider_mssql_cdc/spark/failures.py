@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.spec import JobError
 from airflow_provider_mssql_cdc.core.table import quote
+from airflow_provider_mssql_cdc.spark.deadlocks import VICTIM
 
 _LONGEST = 2000
 
@@ -92,7 +93,7 @@ _KNOWN = (
         SqlServerError,
         "Another session holds a lock on the table; sys.dm_tran_locks names it. Run the task again.",
     ),
-    _known(r"deadlocked on .* deadlock victim", 1205, SqlServerError, "Run the task again."),
+    _known(VICTIM, 1205, SqlServerError, "Run the task again."),
     _known(
         r"is currently not accessible for queries|is not enabled for read access",
         976,

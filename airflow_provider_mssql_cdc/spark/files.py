@@ -13,6 +13,8 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+
 
 @dataclass(frozen=True, slots=True)
 class Parquet:
@@ -32,7 +34,8 @@ class Parquet:
 
 def write_rows(frame: DataFrame, folder: str) -> Parquet:
     """Write rows to Parquet files in a folder that must not exist yet."""
-    frame.write.parquet(folder)
+    # what a read that was a deadlock's victim left there is written over
+    read_again(lambda number: frame.write.mode("overwrite" if number else "errorifexists").parquet(folder))
     session, schema = frame.sparkSession, frame.schema
     # Spark names files as URIs here, and takes paths there
     files = sorted(unquote(file) for file in session.read.schema(schema).parquet(no_pattern(folder)).inputFiles())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
+from airflow_provider_mssql_cdc.spark.deadlocks import read_again
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Jdbc:
 
     def rows(self, query: str, schema: str) -> list[Row]:
         """The rows of a small query."""
-        return self.frame(query, schema).collect()
+        return read_again(lambda number: self.frame(query, schema).collect())
 
     def rows_if_allowed(self, query: str, schema: str) -> list[Row]:
         """The rows of a query that a login may not be allowed, or a version not know; none where it fails."""

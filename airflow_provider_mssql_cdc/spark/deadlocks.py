@@ -1,0 +1,37 @@
+"""Reads that SQL Server chose as a deadlock's victim, and that are done again.
+
+A reader by locks can be one beside the capture or the cleanup of change tables, and beside any writer of a table that
+is copied. It has changed nothing, so that it may read again (docs: error 1205, rerun the transaction).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+
+VICTIM = r"deadlocked on .* deadlock victim"
+"""What the message holds; the driver hands on no number, so that in other languages of the server a victim fails."""
+
+_VICTIM = re.compile(VICTIM, re.DOTALL)
+_MOST_READS = 4
+
+Result = TypeVar("Result")
+
+
+def read_again(read: Callable[[int], Result]) -> Result:
+    """Read, and again as long as the read is a deadlock's victim; a fourth one is raised.
+
+    :param read: gets the number of the try, from 0
+    """
+    for number in range(_MOST_READS - 1):
+        try:
+            return read(number)
+        except Exception as error:
+            if not _VICTIM.search(str(error)):
+                raise
+            log.info("a read was chosen as the victim of a deadlock, and is done again")
+    return read(_MOST_READS - 1)

@@ -1,0 +1,47 @@
+"""Reads that are deadlocks' victims are done again, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_mssql_cdc.spark.deadlocks import read_again
+
+VICTIM = (
+    "An error occurred while calling o57.collectToPython.\n: com.microsoft.sqlserver.jdbc.SQLServerException: "
+    "Transaction (Process ID 54) was deadlocked on lock\nresources with another process and has been chosen as the "
+    "deadlock victim. Rerun the transaction."
+)
+
+
+class Reads:
+    """Reads that fail with these texts, one after the other."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.tries = [*texts], list[int]()
+
+    def __call__(self, number: int) -> str:
+        self.tries.append(number)
+        if self.texts:
+            raise RuntimeError(self.texts.pop(0))
+        return "rows"
+
+
+@pytest.mark.parametrize("victims", range(4))
+def test_a_victim_reads_again(victims: int) -> None:
+    reads = Reads(*[VICTIM] * victims)
+    assert read_again(reads) == "rows"
+    assert reads.tries == [*range(victims + 1)]
+
+
+def test_a_victim_does_not_read_for_ever() -> None:
+    reads = Reads(*[VICTIM] * 9)
+    with pytest.raises(RuntimeError, match="deadlock victim"):
+        read_again(reads)
+    assert reads.tries == [0, 1, 2, 3]
+
+
+def test_what_fails_otherwise_is_not_done_again() -> None:
+    reads = Reads(VICTIM, "Lock request time out period exceeded.")
+    with pytest.raises(RuntimeError, match="time out"):
+        read_again(reads)
+    assert reads.tries == [0, 1]

@@ -196,19 +196,30 @@ class Sandbox:
         """
         self._clock.step(datetime.timedelta(seconds=seconds))
 
-    def step(self, database: str | None = None) -> int:
-        """One log scan now, also while the capture is held; how many transactions it took."""
-        return self.instance.agent.step(self._database(database).cdc)
+    def step(self, database: str | None = None, *, within: Callable[[str], None] | None = None) -> int:
+        """One log scan now, also while the capture is held; how many transactions it took.
 
-    def cleanup(self, database: str | None = None, *, between: Callable[[], None] = lambda: None) -> None:
+        :param within: called after each write to a table of schema cdc, while nothing is committed, with its name in
+            lower case: what clients do meanwhile. A reader that waits lets the scan end
+        """
+        return self.instance.agent.step(self._database(database).cdc, within=within)
+
+    def cleanup(
+        self,
+        database: str | None = None,
+        *,
+        between: Callable[[], None] = lambda: None,
+        within: Callable[[str], None] | None = None,
+    ) -> None:
         """One run of the cleanup job now, also while it is held: what is older than its retention goes.
 
         On a harsh server the run may stop on its way; the next one does the rest.
 
         :param between: called between two steps of the run, for what clients do meanwhile; see ``Faults.cleanup``
+        :param within: called after each write of a step, while that is not committed; see ``step``
         :raises SqlError: 22910, 22997 without CDC or without the job
         """
-        self._database(database).cdc.cleanup_retention(between=between)
+        self._database(database).cdc.cleanup_retention(between=between, within=within)
 
     def _database(self, name: str | None) -> Database:
         return self.instance.storage.database(name or self.database or "master")

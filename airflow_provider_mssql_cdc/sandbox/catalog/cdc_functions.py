@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.operators import choice, compare
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIT, DATETIME, INT, LSN, nvarchar, varbinary
+from airflow_provider_mssql_cdc.sandbox.tsql.unfinished_reads import changes_of
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -36,11 +37,11 @@ def texts_of(env: Environment, arguments: list[Expr], what: str) -> list[Any]:
 
 
 def _max_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    return constant(env.changes(database).max_lsn(), LSN)
+    return constant(changes_of(env, database, "lsn_time_mapping").max_lsn(), LSN)
 
 
 def _min_lsn(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    cdc = env.changes(database)
+    cdc = changes_of(env, database, "change_tables")
 
     def known(name: str | None) -> bytes | None:
         instance = cdc.instance(name)
@@ -74,10 +75,10 @@ def _moved(step: int) -> Callable[[Environment, Database, list[Expr]], Expr]:
 
 
 def _lsn_to_time(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    given = arguments[0]
+    given, cdc = arguments[0], changes_of(env, database, "lsn_time_mapping")
     if given.constant:
-        return constant(env.changes(database).map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
-    _, rows = env.changes(database).relation("lsn_time_mapping")
+        return constant(cdc.map_lsn_to_time(changes.lsn_argument(env.evaluate(given))), DATETIME)
+    _, rows = cdc.relation("lsn_time_mapping")
     name = env.register(rows.select(["start_lsn", "tran_end_time"]))
     sql = f"(SELECT m.tran_end_time FROM {name} AS m WHERE m.start_lsn = {given.to(LSN)})"
     return Expr(sql, DATETIME)
@@ -87,11 +88,11 @@ def _time_to_lsn(env: Environment, database: Database, arguments: list[Expr]) ->
     moment = Expr(arguments[1].to(DATETIME), DATETIME, constant=arguments[1].constant)
     (operator,) = texts_of(env, arguments[:1], "fn_cdc_map_time_to_lsn")
     (time,) = values_of(env, [moment], "fn_cdc_map_time_to_lsn")
-    return constant(env.changes(database).map_time_to_lsn(operator, time), LSN)
+    return constant(changes_of(env, database, "lsn_time_mapping").map_time_to_lsn(operator, time), LSN)
 
 
 def _column_ordinal(env: Environment, database: Database, arguments: list[Expr]) -> Expr:
-    (instance, column), cdc = arguments[:2], env.changes(database)
+    (instance, column), cdc = arguments[:2], changes_of(env, database)
     if instance.constant and column.constant:
         return constant(cdc.column_ordinal(*texts_of(env, arguments[:2], "fn_cdc_get_column_ordinal")), INT)
     branches = [

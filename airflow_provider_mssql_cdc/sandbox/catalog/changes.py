@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ordering import ascending
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, Rows, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import INT
+from airflow_provider_mssql_cdc.sandbox.tsql.unfinished_reads import changes_of, rows_of_functions
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 if TYPE_CHECKING:
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 _ALL, _NET = "fn_cdc_get_all_changes_", "fn_cdc_get_net_changes_"
 
 
-def change_relation(env: Environment, database: Database, name: str, bounds: Range, full: str) -> Relation:
+def change_relation(
+    env: Environment, database: Database, name: str, bounds: Range, full: str, hints: frozenset[str] = frozenset()
+) -> Relation:
     """A table of schema cdc.
 
     :param bounds: the commit LSNs that can be of use; rows of a change table outside them are not read at all
-    :raises SqlError: 208
+    :param hints: in lower case
+    :raises SqlError: 208, 1222, 1205
     """
-    wanted, cdc = name.casefold(), env.changes(database)
+    wanted = name.casefold()
+    cdc = changes_of(env, database, wanted, hints)
     if not cdc.enabled:
         raise SqlError.of(208, full)
     if wanted in METADATA:
@@ -104,7 +109,8 @@ def change_function(
         return relation(description, [])
     if schema.casefold() != "cdc" or not lowered.startswith((_ALL, _NET)):
         return None
-    cdc = env.changes(database)
+    changes_of(env, database, "change_tables")
+    cdc = changes_of(env, database, "lsn_time_mapping")
     env.manager.check_metadata(database, "cdc", name[len(_ALL) :])
     instance = cdc.instance(name[len(_ALL) :])
     if instance is None:
@@ -124,7 +130,8 @@ def change_function(
     read = cdc.all_changes if kind == "all" else cdc.net_changes
     batches: Iterable[pa.RecordBatch] = ()
     try:
-        columns, batches = read(instance.capture_instance, low, high, arguments[2])
+        rows_of = rows_of_functions(env, database, cdc)
+        columns, batches = read(instance.capture_instance, low, high, arguments[2], rows_of)
     except SqlError as error:
         if late is None or error.number != 313 or not cdc.switches.columns_before_range_error:
             raise

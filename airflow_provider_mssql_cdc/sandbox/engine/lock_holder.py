@@ -22,10 +22,14 @@ class LockHolder:
         self.lock_timeout: float | None = None
         self.cancelled: Callable[[], bool] = lambda: False
 
-    def keep_locked(self, database: Database) -> None:
-        """Let nobody take away what this transaction has read of a database, until it ends."""
+    def keep_locked(self, database: Database, table: str) -> None:
+        """Let nobody take away what this transaction has read of a database, until it ends.
+
+        :param table: of schema cdc, in lower case
+        """
         assert self.open is not None
         self.open.read.add(database)
+        self.open.read_changes.add((database, table))
         database.locks.share(self)
 
     def keep_table(self, database: Database, table: int) -> None:

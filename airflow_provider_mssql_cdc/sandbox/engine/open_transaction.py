@@ -69,6 +69,7 @@ class OpenTransaction:
     :param past: of each database what has no versions in DuckDB, as it was when the transaction was frozen
     :param committing: whether it keeps others from committing
     :param read: databases in which it keeps what it read locked
+    :param read_changes: tables of schema cdc of which it keeps locked what it read
     """
 
     begin_time: datetime.datetime
@@ -87,6 +88,7 @@ class OpenTransaction:
     past: dict[Database, tuple[Catalog, ChangeReader]] = field(default_factory=dict)
     committing: bool = False
     read: set[Database] = field(default_factory=set)
+    read_changes: set[tuple[Database, str]] = field(default_factory=set)
 
     @property
     def locked_in(self) -> set[Database]:

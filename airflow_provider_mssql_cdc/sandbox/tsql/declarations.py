@@ -146,7 +146,7 @@ def _alter_database(executor: Executor, cursor: Cursor) -> None:
     elif option == "READ_COMMITTED_SNAPSHOT":
         if database.read_committed_snapshot is not (value == "ON"):
             # docs (ALTER DATABASE SET): no other connection may be in it; docs (SET LOCK_TIMEOUT): however long
-            _wait_for_others(interpreter, database, *patience)
+            _wait_for_others(executor, database, *patience)
         database.read_committed_snapshot = value == "ON"
     elif option == "RECOVERY":
         database.recovery_model = value

@@ -20,7 +20,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionMa
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
-from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import Relation, Rows
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
 from airflow_provider_mssql_cdc.sandbox.tsql.statement_rows import StatementRows
@@ -58,7 +57,8 @@ class Environment(StatementRows):
         self.manager.session_id = info.session_id
         self.manager.cancelled = self.cancelled.is_set
         self._reverted: list[tuple[int, Principal]] = []
-        self._changes: dict[Database, ChangeReader] = {}
+        self.frozen_changes: dict[Database, ChangeReader] = {}  # of the moment that the statement reads
+        self.met: set[tuple[Database, str]] = set()  # tables of schema cdc that the statement has read by locks
         self.views: dict[tuple[str, str, str], Relation] = {}
         self._mixing: int | None = None
 
@@ -222,21 +222,6 @@ class Environment(StatementRows):
             self._mixing = 0 if source is None else source.choice((0, source.randrange(1, 1 << 30)))
         return self._mixing
 
-    def changes(self, database: Database) -> ChangeReader:
-        """What this statement reads of a database's CDC: all of one moment where it reads by row versions.
-
-        :raises SqlError: 3952; 3961 where a snapshot is older than CDC's own tables
-        """
-        self.see_snapshot(database)
-        found = self.manager.changes(database)
-        if found is not None:
-            return found
-        if how(self.isolation, database, frozenset()) is not Reads.VERSIONS:
-            return database.cdc
-        if database not in self._changes:
-            self._changes[database] = database.cdc.frozen()
-        return self._changes[database]
-
     def see_snapshot(self, database: Database) -> None:
         """Read in a SNAPSHOT transaction as of its first read, which this may be.
 
@@ -252,7 +237,8 @@ class Environment(StatementRows):
         """The statement is over: close its results, and drop what was read for it."""
         super().forget()
         self.views.clear()
-        self._changes.clear()
+        self.frozen_changes.clear()
+        self.met.clear()
         self._mixing = None
 
     # Writing

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
-from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
@@ -15,6 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, den
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader, Wanted, beside_a_writer, lock_table
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import Range, Relation
+from airflow_provider_mssql_cdc.sandbox.tsql.unfinished_reads import scan_meanwhile
 
 
 def relation(
@@ -33,12 +33,12 @@ def relation(
     if schema.casefold() not in ("sys", "information_schema"):
         env.see_snapshot(database)
     if schema.casefold() == "cdc":
-        by_versions = how(env.isolation, database, frozenset() if wanted is None else wanted.hints) is Reads.VERSIONS
-        if not by_versions and env.instance.harshness.strikes(Point.SCAN):
-            env.instance.agent.interject(database.cdc)
-        found = changes.change_relation(env, database, parts[2], bounds, full)
+        hints = frozenset() if wanted is None else wanted.hints
+        if how(env.isolation, database, hints) is not Reads.VERSIONS:
+            scan_meanwhile(env, database)
+        found = changes.change_relation(env, database, parts[2], bounds, full, hints)
         if env.trancount and env.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
-            env.manager.keep_locked(database)
+            env.manager.keep_locked(database, parts[2].casefold())
         if not env.may_select(database, "cdc", parts[2]):
             raise denied("SELECT", parts[2], database, "cdc")
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -149,10 +150,10 @@ class Agent:
         """Keep the jobs from scanning and from cleaning up; when this returns no scan is under way any more."""
         with self._lock:
             self._held = True
-            turns = [each.turn for each in self._databases.values()]
-        for turn in turns:
-            with turn:
-                pass
+            attached = list(self._databases.values())
+        for each in attached:
+            with each.turn:
+                each.database.finish()
 
     def release(self) -> None:
         """Let the jobs go on; those of the capture scan at once."""
@@ -162,26 +163,32 @@ class Agent:
                 if attached.capture is not None:
                     attached.capture.wake.set()
 
-    def step(self, database: CdcDatabase, *, dummy: bool = False) -> int:
+    def step(self, database: CdcDatabase, *, dummy: bool = False, within: Callable[[str], None] | None = None) -> int:
         """One scan, here and now, whether or not the Agent runs or is held; of as much as one cycle may take.
 
         :param dummy: see ``CdcDatabase.scan``
+        :param within: see ``CdcDatabase.scan``
         :returns: the number of transactions taken from the log
         """
         attached = self._attached(database)
         job = next((each for each in database.jobs if each.job_type == jobs.CAPTURE), None)
         with attached.turn:
-            return database.scan(None if job is None else job.maxtrans * job.maxscans, dummy=dummy)
+            most = None if job is None else job.maxtrans * job.maxscans
+            return database.scan(most, dummy=dummy, within=within)
 
-    def interject(self, database: CdcDatabase) -> None:
-        """One scan by the capture job of a database, if it runs: as between two reads of one statement."""
+    def interject(self, database: CdcDatabase, drawn: random.Random | None = None) -> None:
+        """One scan by the capture job of a database, if it runs: as between two reads of one statement.
+
+        :param drawn: draws how it writes, and whether it stays unfinished: until a reader waits for it, or the job
+            goes on
+        """
         attached = self._attached(database)
         if attached.capture is None or self._held or not attached.turn.acquire(blocking=False):
             return
         try:
             with contextlib.suppress(SqlError):
                 job = attached.capture.job
-                database.scan(job.maxtrans, session_id=attached.capture.session_id)
+                database.scan(job.maxtrans, session_id=attached.capture.session_id, drawn=drawn)
         finally:
             attached.turn.release()
 
@@ -291,6 +298,7 @@ class Agent:
                 capture.wake.wait(capture.interval / self._rate)
                 capture.wake.clear()
         finally:
+            attached.database.finish()
             capture.close_session()
             with self._lock:
                 attached.capture = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +35,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.segment import (
     Segment,
 )
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Unfinished, View, Write
 from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction, RowImages, TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.system_types import system_type
@@ -124,6 +126,32 @@ def capture(
     mapping = [_mapping_row(transactions[i]) for i in np.flatnonzero(captured).tolist()]
     rows = sum(len(draft.changes) - len(draft.instance.changes) for draft in drafts)
     return ScanResult(drafts, mapping, rows, schema_changes)
+
+
+def unfinished_scan(result: ScanResult, commit: Callable[[], None]) -> Unfinished:
+    """A scan's transaction: it writes one change table after the other, each in two parts, and then the mapping."""
+    writes = [
+        Write(f"{draft.instance.capture_instance}_ct".casefold(), functools.partial(_show, draft, rows))
+        for draft in result.drafts
+        for rows in _parts(draft)
+    ]
+    if result.mapping:
+        writes.append(Write("lsn_time_mapping", functools.partial(_show_mapping, result.mapping)))
+    return Unfinished(writes, commit, removes=False)
+
+
+def _parts(draft: Draft) -> list[int]:
+    """How many rows of its change table are there after each write of a scan."""
+    before, after = len(draft.instance.changes), len(draft.changes)
+    return sorted({before + (after - before + 1) // 2, after} - {before})
+
+
+def _show(draft: Draft, rows: int, view: View) -> None:
+    view.show_changes(draft.instance.capture_instance, draft.changes.until(rows), draft.columns)
+
+
+def _show_mapping(rows: list[MappingRow], view: View) -> None:
+    view.show_mapping(rows)
 
 
 _Altered = tuple[TableAltered, int]

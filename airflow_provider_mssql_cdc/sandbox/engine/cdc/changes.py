@@ -70,6 +70,10 @@ class ChangeRows:
                 count -= chunk.rows.num_rows
         return found
 
+    def until(self, count: int) -> ChangeRows:
+        """The first rows alone."""
+        return ChangeRows(tuple(map(Chunk.of, self.first(count))))
+
     def preceded(self, rows: list[pa.RecordBatch]) -> ChangeRows:
         """These rows and older ones before them, whose columns take the present types."""
         schema = self.chunks[0].rows.schema if self.chunks else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import ZERO_LSN, to_hex
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping, MappingRow
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Unfinished, View, Write
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
@@ -32,6 +34,23 @@ class Cleaned:
     take_back: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step of a run, a transaction of its own.
+
+    :param statement: how it would read in T-SQL
+    """
+
+    statement: str
+    writes: Sequence[Write]
+    commit: Callable[[], None]
+    removes: bool = False
+
+    def begun(self) -> Unfinished:
+        """Its transaction."""
+        return Unfinished(self.writes, self.commit, removes=self.removes)
+
+
 @dataclass(slots=True)
 class _Run:
     """One run, and what it has done so far.
@@ -47,26 +66,48 @@ class _Run:
     trimmed: tuple[MappingRow, ...] = ()
     finished: bool = False
 
-    def raise_marks(self, mark: bytes | None) -> None:
+    def marks(self, mark: bytes | None) -> _Step:
         """Let the validity of the instances begin at a mark; none is lowered."""
-        for instance in self.instances:
-            instance.start_lsn = max(instance.start_lsn, mark or ZERO_LSN)
-        self.raised = [each.start_lsn for each in self.instances]
+        raised = {each.capture_instance: max(each.start_lsn, mark or ZERO_LSN) for each in self.instances}
 
-    def delete(self, instance: CaptureInstance) -> None:
+        def commit() -> None:
+            for instance in self.instances:
+                instance.start_lsn = raised[instance.capture_instance]
+            self.raised = [*raised.values()]
+
+        shown = Write("change_tables", lambda view: view.show_marks(raised))
+        return _Step("UPDATE cdc.change_tables SET start_lsn = @p1", [shown], commit)
+
+    def deletion(self, instance: CaptureInstance) -> _Step:
         """Delete rows below the mark, the oldest first."""
-        changes, below = instance.changes, instance.changes.below(instance.start_lsn)
+        name, changes = instance.capture_instance, instance.changes
+        below = changes.below(instance.start_lsn)
         count = min(below, self.threshold)
-        self.deleted += changes.first(count)
-        instance.changes = changes.from_lsn(instance.start_lsn) if count == below else changes.after(count)
 
-    def trim(self, mapping: LsnTimeMapping, instances: Sequence[CaptureInstance]) -> None:
+        def commit() -> None:
+            self.deleted += changes.first(count)
+            instance.changes = changes.from_lsn(instance.start_lsn) if count == below else changes.after(count)
+
+        def show(gone: int, view: View) -> None:
+            view.show_changes(name, changes.after(gone))
+
+        table = f"{name}_ct".casefold()
+        writes = [Write(table, functools.partial(show, gone)) for gone in sorted({(count + 1) // 2, count})]
+        statement = f"DELETE TOP (@p1) FROM cdc.{name}_CT WHERE __$start_lsn < @p2"
+        return _Step(statement, writes, commit, removes=True)
+
+    def trimming(self, mapping: LsnTimeMapping, instances: Sequence[CaptureInstance]) -> _Step:
         """Remove the mapping rows that no instance needs any more."""
-        before = mapping.rows()
-        if instances:
-            mapping.trim(min(each.start_lsn for each in instances))
-        self.trimmed = before[: len(before) - len(mapping.rows())]
-        self.finished = True
+        before, lowest = mapping.rows(), min((each.start_lsn for each in instances), default=ZERO_LSN)
+
+        def commit() -> None:
+            mapping.trim(lowest)
+            self.trimmed = before[: len(before) - len(mapping.rows())]
+            self.finished = True
+
+        shown = Write("lsn_time_mapping", lambda view: view.show_trimmed(lowest))
+        statement = "DELETE FROM cdc.lsn_time_mapping WHERE start_lsn < @p1"
+        return _Step(statement, [shown], commit, removes=True)
 
 
 class Cleaner(CdcState):
@@ -115,12 +156,15 @@ class Cleaner(CdcState):
 
         return Cleaned(failed, take_back)
 
-    def cleanup_retention(self, *, between: Callable[[], None] = lambda: None) -> Message | None:
+    def cleanup_retention(
+        self, *, between: Callable[[], None] = lambda: None, within: Callable[[str], None] | None = None
+    ) -> Message | None:
         """What a run of the cleanup job does: every instance keeps the retention of the job.
 
-        On a harsh server it may come to a stop between two steps; the rest is left to the next run.
+        On a harsh server it may come to a stop between two steps, or within one; the rest is left to the next run.
 
         :param between: called between two steps
+        :param within: called after each write of a step, while that is not committed, with the table in schema cdc
         :returns: what the job's history says of rows that could not be deleted
         :raises SqlError: 22910; 22997 where there is no cleanup job; 22851 where the marks cannot be raised
         """
@@ -130,45 +174,58 @@ class Cleaner(CdcState):
             job, instances = self._job(jobs.CLEANUP), self.instances
         retention = datetime.timedelta(minutes=job.retention)
         source = self.harshness.drawn(Point.CLEANUP)
-        most = None if source is None or source.random() < 0.5 else source.randint(1, 3)
-        return self._run(_Run(instances, job.threshold), lambda: _expired(retention, self._mapping), between, most)
+        stops = None if source is None or source.random() < 0.5 else source
+        run = _Run(instances, job.threshold)
+        return self._run(run, lambda: _expired(retention, self._mapping), between, within, stops)
 
     def _run(
-        self, run: _Run, mark: Callable[[], bytes | None], between: Callable[[], None], most: int | None = None
+        self,
+        run: _Run,
+        mark: Callable[[], bytes | None],
+        between: Callable[[], None],
+        within: Callable[[str], None] | None = None,
+        stops: random.Random | None = None,
     ) -> Message | None:
         """Do the steps of a run.
 
-        :param most: how many; None for all
+        :param stops: draws after how many steps it stops, and whether it has begun another one then
         :returns: what is said of a step that failed
         """
         steps, number = self._steps(run, mark), 0
+        most = None if stops is None else stops.randint(1, 3)
         while not run.finished and number != most:
             if number:
                 between()
             number += 1
             with self._scanning, self._lock:
-                statement, step = next(steps)
-                if not self.cleanup_fault(number):
-                    step()
-                    continue
+                step = next(steps)
+                failed = self.cleanup_fault(number)
+                unfinished = step.begun()
+                if not failed:
+                    self._write(unfinished, None if within is None else 0)
+            if not failed:
+                if within is not None:
+                    self._go_on(unfinished, within)
+                continue
             error = SqlError.of(1222)
-            arguments = (self.name, statement, error.number, error.text)
+            arguments = (self.name, step.statement, error.number, error.text)
             if number == 1:
                 raise SqlError.of(22851, *arguments, procedure=PROCEDURE)
-            return Message.notice(22853 if "lsn_time_mapping" in statement else 22852, *arguments, procedure=PROCEDURE)
+            failure = 22853 if "lsn_time_mapping" in step.statement else 22852
+            return Message.notice(failure, *arguments, procedure=PROCEDURE)
+        if stops is not None and not run.finished and stops.random() < 0.5:
+            with self._scanning, self._lock:
+                unfinished = next(steps).begun()
+                self._write(unfinished, unfinished.drawn(stops))
         return None
 
-    def _steps(self, run: _Run, mark: Callable[[], bytes | None]) -> Iterator[tuple[str, Callable[[], None]]]:
-        """The steps of a run, each to be done before the next is asked for, and how they would read in T-SQL."""
-        yield "UPDATE cdc.change_tables SET start_lsn = @p1", lambda: run.raise_marks(mark())
+    def _steps(self, run: _Run, mark: Callable[[], bytes | None]) -> Iterator[_Step]:
+        """The steps of a run, each to be done before the next is asked for."""
+        yield run.marks(mark())
         for instance in run.instances:
-            statement = f"DELETE TOP (@p1) FROM cdc.{instance.capture_instance}_CT WHERE __$start_lsn < @p2"
             while instance.changes.below(instance.start_lsn):
-                yield statement, functools.partial(run.delete, instance)
-        yield (
-            "DELETE FROM cdc.lsn_time_mapping WHERE start_lsn < @p1",
-            lambda: run.trim(self._mapping, self.instances),
-        )
+                yield run.deletion(instance)
+        yield run.trimming(self._mapping, self.instances)
 
 
 def _checked(instance: CaptureInstance, mark: bytes | None, mapping: LsnTimeMapping) -> bytes:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import random
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import ddl, jobs, lsn
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import ScanResult, capture
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import ScanResult, capture, unfinished_scan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.cleanup import Cleaner
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Unfinished
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.writing import LogWriter
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
+_ENDED_AT_ONCE = 0.5  # the share of scans beside a reader that leave nothing unfinished
 _SYSTEM_DATABASES = ("master", "tempdb", "model", "msdb", "distribution")
 
 
@@ -159,12 +163,22 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
         with self._lock:
             return len(self._pending)
 
-    def scan(self, max_transactions: int | None = None, *, dummy: bool = False, session_id: int = 0) -> int:
+    def scan(
+        self,
+        max_transactions: int | None = None,
+        *,
+        dummy: bool = False,
+        session_id: int = 0,
+        within: Callable[[str], None] | None = None,
+        drawn: random.Random | None = None,
+    ) -> int:
         """One log scan: move committed transactions into the change tables, all of them in one step.
 
         :param max_transactions: at most so many; None takes all
         :param dummy: write a dummy row into lsn_time_mapping if nothing was found, however new the last row is
         :param session_id: of who scans; 0 for the hand of a test
+        :param within: called after each write to a table of schema cdc, while nothing is committed, with its name
+        :param drawn: draws how the scan writes, and whether it stays unfinished for a while
         :returns: how many transactions were taken from the log
         :raises SqlError: 22901; 22903 where another scan runs; or why a change could not be captured, and then
             everything stays in the log
@@ -174,11 +188,20 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
         self._reader_session = session_id
         try:
             with self._scanning:
-                return self._scan(max_transactions, dummy)
+                taken, unfinished = self._scan(max_transactions, dummy)
+                leave_after = None if within is None else 0
+                if unfinished is not None:
+                    if drawn is not None and drawn.random() >= _ENDED_AT_ONCE:
+                        leave_after = unfinished.drawn(drawn)
+                    self._write(unfinished, leave_after)
+            if unfinished is not None and within is not None:
+                self._go_on(unfinished, within)
+            return taken
         finally:
             self._log_reader.release()
 
-    def _scan(self, max_transactions: int | None, dummy: bool) -> int:
+    def _scan(self, max_transactions: int | None, dummy: bool) -> tuple[int, Unfinished | None]:
+        """How many transactions were taken from the log, and what is to be written of them."""
         with self._lock:
             self._require_enabled("sp_cdc_scan")
             start = to_datetime(self._clock())
@@ -188,10 +211,10 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
             if self.switches.held_back_scans_are_empty:
                 with self._lock:
                     self._scans.add(ScanSession(0, start, to_datetime(self._clock()), empty_scan_count=1))
-            return 0
+            return 0, None
         if not taken:
             self._note_idle(start, dummy)
-            return 0
+            return 0, None
         session = ScanSession(0, start, start, lsn.encode(taken[0].begin))
         try:
             if self.fault():
@@ -201,8 +224,7 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
             with self._lock:
                 self._scans.fail(session, reason, lsn.encode(taken[0].begin))
             raise
-        self._publish(session, taken, result)
-        return len(taken)
+        return len(taken), unfinished_scan(result, lambda: self._publish(session, taken, result))
 
     def _note_idle(self, start: datetime.datetime, dummy: bool) -> None:
         with self._lock:

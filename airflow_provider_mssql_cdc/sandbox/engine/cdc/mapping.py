@@ -62,6 +62,12 @@ class LsnTimeMapping:
         """These rows as they are now, whatever comes to them or goes; to be read only, and under the same lock."""
         return copy.copy(self)
 
+    def with_rows(self, rows: Iterable[MappingRow]) -> LsnTimeMapping:
+        """These rows and others above them, apart from what becomes of these."""
+        made = LsnTimeMapping()
+        made._replace([*self.rows(), *rows])
+        return made
+
     def rows(self) -> tuple[MappingRow, ...]:
         """All rows, in LSN order."""
         return tuple(self._rows[: self._size])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import functions, jobs, lsn, metadata
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn, CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import COLUMNS as MAPPING_COLUMNS
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import to_datetime
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import MappingRow, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
@@ -37,6 +37,38 @@ class ChangeReader(CdcState):
             kept._instances = {key: replace(each) for key, each in self._instances.items()}
             kept._mapping = self._mapping.frozen()
             return kept
+
+    def uncommitted(self) -> ChangeReader:
+        """All that clients read here as it is now, with what a scan or a cleanup has written and not committed."""
+        with self._lock:
+            view = self.frozen()
+            if self.unfinished is not None:
+                self.unfinished.show(view)
+            return view
+
+    def show_changes(
+        self, capture_instance: str, changes: ChangeRows, columns: tuple[CapturedColumn, ...] | None = None
+    ) -> None:
+        """Let a change table have these rows, in a view of one reader."""
+        instance = self.instance(capture_instance)
+        if instance is not None:
+            instance.changes, instance.columns = changes, columns or instance.columns
+
+    def show_mapping(self, rows: Iterable[MappingRow]) -> None:
+        """Let lsn_time_mapping have these rows too, in a view of one reader."""
+        self._mapping = self._mapping.with_rows(rows)
+
+    def show_trimmed(self, mark: bytes) -> None:
+        """Let lsn_time_mapping have no rows below an LSN, in a view of one reader."""
+        self._mapping = self._mapping.with_rows(())
+        self._mapping.trim(mark)
+
+    def show_marks(self, marks: Mapping[str, bytes]) -> None:
+        """Let instances have these low-water marks, in a view of one reader."""
+        for name, mark in marks.items():
+            instance = self.instance(name)
+            if instance is not None:
+                instance.start_lsn = mark
 
     def has_metadata_of(self, then: ChangeReader, capture_instance: str | None = None) -> bool:
         """Whether DDL has left what is read as it was.
@@ -130,10 +162,16 @@ class ChangeReader(CdcState):
         return self._existing(capture_instance, f"{capture_instance}_CT").changes.between(low, high)
 
     def all_changes(
-        self, capture_instance: str, from_lsn: bytes | None, to_lsn: bytes | None, row_filter_option: str | None
+        self,
+        capture_instance: str,
+        from_lsn: bytes | None,
+        to_lsn: bytes | None,
+        row_filter_option: str | None,
+        rows_of: ChangeReader | None = None,
     ) -> tuple[list[Column], Iterator[pa.RecordBatch]]:
         """cdc.fn_cdc_get_all_changes_<capture_instance>; both bounds included.
 
+        :param rows_of: a view that has the rows; None where it is this one
         :raises SqlError: 313 for a range that is not within min and max LSN, and for an unknown option; 208
         """
         with self._lock:
@@ -142,14 +180,20 @@ class ChangeReader(CdcState):
             option = functions.check_range(
                 "all", from_lsn, to_lsn, instance.start_lsn, self.max_lsn(), row_filter_option
             )
-            rows = instance.changes.between(from_lsn, to_lsn)
+            rows = (rows_of or self).change_rows(capture_instance, from_lsn, to_lsn)
         return columns, functions.all_changes(columns, rows, option)
 
     def net_changes(
-        self, capture_instance: str, from_lsn: bytes | None, to_lsn: bytes | None, row_filter_option: str | None
+        self,
+        capture_instance: str,
+        from_lsn: bytes | None,
+        to_lsn: bytes | None,
+        row_filter_option: str | None,
+        rows_of: ChangeReader | None = None,
     ) -> tuple[list[Column], Iterator[pa.RecordBatch]]:
         """cdc.fn_cdc_get_net_changes_<capture_instance>; both bounds included.
 
+        :param rows_of: as for all changes
         :raises SqlError: 313 as for all changes; 208 also where the instance does not support net changes
         """
         with self._lock:
@@ -161,7 +205,7 @@ class ChangeReader(CdcState):
             option = functions.check_range(
                 "net", from_lsn, to_lsn, instance.start_lsn, self.max_lsn(), row_filter_option
             )
-            rows = instance.changes.between(from_lsn, to_lsn)
+            rows = (rows_of or self).change_rows(capture_instance, from_lsn, to_lsn)
         return columns, functions.net_changes(instance, columns, rows, option)
 
     # Metadata

@@ -25,6 +25,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Turn, Unfinished
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
@@ -79,11 +80,13 @@ class CdcState:
     """The state of ``CdcDatabase``, which documents the parameters.
 
     ``_log_reader`` is held by a scan, ``_scanning`` by scans and by whatever takes rows or instances away, ``_lock``
-    while state is read or changed; they are taken in this order.
+    while state is read or changed; they are taken in this order. What a scan or cleanup leaves unfinished is ended by
+    the next one that takes ``_scanning``, if not before.
 
     :ivar fault: whether the scan that asks is to fail
     :ivar held_back: scans deliver nothing, as while a replica of its availability group is down
     :ivar cleanup_fault: whether a step of a cleanup is to fail, by its number from 1
+    :ivar unfinished: what a scan or a step of a cleanup has written so far and not committed
     :ivar _reader_session: the session of the last scan
     """
 
@@ -113,7 +116,8 @@ class CdcState:
         self._enabled_at = clock()
         self._reader_session = 0
         self._last_end_time: datetime.datetime | None = None
-        self._log_reader, self._scanning, self._lock = threading.Lock(), threading.Lock(), threading.RLock()
+        self.unfinished: Unfinished | None = None
+        self._log_reader, self._scanning, self._lock = threading.Lock(), Turn(self.finish), threading.RLock()
         self._log = Log()
         self._clear()
 
@@ -124,6 +128,42 @@ class CdcState:
     def deliver(self) -> None:
         """Let scans deliver again."""
         self.held_back = False
+
+    def finish(self) -> None:
+        """End what a scan or a step of a cleanup has begun to write."""
+        with self._lock:
+            if self.unfinished is not None:
+                self.unfinished.end()
+                self.unfinished = None
+
+    def _write(self, unfinished: Unfinished, leave_after: int | None = None) -> None:
+        """Write and commit; the caller has ``_scanning``.
+
+        :param leave_after: so many writes, and leave the rest to whoever comes next
+        """
+        with self._lock:
+            self.unfinished = unfinished
+            for _ in range(leave_after or 0):
+                unfinished.advance()
+            if leave_after is None:
+                self.finish()
+
+    def _go_on(self, unfinished: Unfinished, within: Callable[[str], None]) -> None:
+        """Go on with what was begun, and commit; the caller has not ``_scanning``, so that anybody may end it.
+
+        :param within: called after each write with its table, while nothing is committed
+        """
+        try:
+            while (table := self._advance(unfinished)) is not None:
+                within(table)
+        finally:
+            with self._lock:
+                if self.unfinished is unfinished:
+                    self.finish()
+
+    def _advance(self, unfinished: Unfinished) -> str | None:
+        with self._lock:
+            return unfinished.advance()
 
     def _clear(self) -> None:
         self._instances: dict[str, CaptureInstance] = {}

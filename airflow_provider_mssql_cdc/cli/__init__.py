@@ -87,7 +87,10 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="seconds between two scans of the capture job (default: the job's polling interval, at first 5)",
     )
     sandbox.add_argument(
-        "--version", choices=["2019", "2022", "2025"], default="2022", help="of SQL Server (default: 2022)"
+        "--build",
+        choices=["2016", "2019", "2022", "2025"],
+        default="2022",
+        help="of SQL Server; 2016 as it was before change tables had __$command_id (default: 2022)",
     )
     sandbox.add_argument(
         "--harsh",

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         user=arguments.user,
         password=arguments.password,
         database=arguments.database,
-        version=arguments.version,
+        build=arguments.build,
         capture_interval=arguments.capture_interval,
         harsh=arguments.harsh,
         seed=arguments.harsh_seed,

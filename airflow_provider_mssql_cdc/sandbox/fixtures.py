@@ -15,11 +15,13 @@ def mssql_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
     The Agent runs, but its jobs are held: nothing is captured until the test calls ``step``, or
     ``capture.release`` lets the jobs go on by themselves. The marker ``mssql_sandbox`` takes options of ``Sandbox``,
-    as in ``@pytest.mark.mssql_sandbox(harsh=True, seed=7)``. A failing test of a harsh server prints the seed.
+    as in ``@pytest.mark.mssql_sandbox(harsh=True, seed=7, build="2016")``. A failing test of a harsh server prints
+    the seed.
     """
     marker = request.node.get_closest_marker("mssql_sandbox")
     with Sandbox(**(marker.kwargs if marker else {})) as server:
         if server.harshness.points:
-            request.node.add_report_section("setup", "mssql_sandbox", f"harsh, seed={server.harshness.seed}")
+            said = f"harsh, seed={server.harshness.seed}, SQL Server {server.instance.version.name}"
+            request.node.add_report_section("setup", "mssql_sandbox", said)
         server.capture.hold()
         yield server

@@ -202,6 +202,7 @@ MESSAGES: dict[int, str] = {
     ),
     8144: "Procedure or function {} has too many arguments specified.",
     8145: "{} is not a parameter for procedure {}.",
+    8152: "String or binary data would be truncated.",
     8154: "The table '{}' is ambiguous.",
     8155: "No column name was specified for column 1 of '{}'.",
     8158: "'{}' has more columns than were specified in the column list.",

@@ -276,7 +276,10 @@ class Backend(Protocol):
     """What the wire needs of the server side."""
 
     server_name: str
-    version: tuple[int, int, int]
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Major, minor and build of the server, which an update changes."""
 
     def login(self, login: Login) -> Session:
         """Open a session; SqlError 18456 on a wrong password, 4060 on an unknown database."""

@@ -32,7 +32,11 @@ class _Backend:
 
     def __init__(self, instance: Instance, faults: Faults) -> None:
         self._instance, self._faults = instance, faults
-        self.version = instance.version.number
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Major, minor and build, as they are now."""
+        return self._instance.version.number
 
     def login(self, login: Login) -> Session:
         return SqlSession(self._instance, login, self._faults)
@@ -51,7 +55,8 @@ class Sandbox:
     :param capture_interval: seconds between log scans of the capture job; None takes the job's polling interval
     :param agent_running: whether SQL Server Agent runs, and with it the capture and cleanup jobs
     :param encryption: ``off`` encrypts the login, and the rest if the client asks for it; ``on`` encrypts everything
-    :param version: of SQL Server: 2019, 2022 or 2025
+    :param build: of SQL Server: 2019, 2022, 2025, or 2016 as it was before the update that brings ``__$command_id``
+        (see ``upgrade``)
     :param clock: the server's local time, naive, or the time with a zone; UTC by default, or the local time of ``zone``
     :param clock_rate: seconds of the server's clock in one second: above 1 the clock runs fast, and with it all that
         waits for it; not together with a clock of one's own
@@ -76,7 +81,7 @@ class Sandbox:
         capture_interval: float | None = 0.2,
         agent_running: bool = True,
         encryption: Literal["off", "on"] = "off",
-        version: str | int = "2022",
+        build: str | int = "2022",
         clock: Callable[[], datetime.datetime] | None = None,
         clock_rate: float = 1.0,
         utc_offset: int = 0,
@@ -96,7 +101,7 @@ class Sandbox:
         points = (tuple(Point) if harsh else ()) if isinstance(harsh, bool) else harsh
         self.harshness = Harshness(secrets.randbelow(1_000_000) if seed is None else seed, points)
         self.instance = Instance(
-            user, self.password, self._clock, capture_interval, str(version), self.harshness, clock_rate
+            user, self.password, self._clock, capture_interval, str(build), self.harshness, clock_rate
         )
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
@@ -122,6 +127,41 @@ class Sandbox:
         """End all connections, stop the Agent, and forget everything."""
         self._server.stop()
         self.instance.close()
+
+    def restart(self) -> None:
+        """Restart the server on its port, and with it an Agent that runs: connections end, open transactions are lost.
+
+        What is committed stays, and can be seen. The certificate is a new one.
+        """
+        self._restart(self.instance.restart)
+
+    def upgrade(self) -> None:
+        """Install the update that brings ``__$command_id`` on a server of build 2016, which restarts it.
+
+        The column is added to all change tables, NULL in their rows; what is captured from then on has numbers (docs:
+        KB3030352, sys.sp_cdc_vupgrade).
+
+        :raises ValueError: where there is no such update: on other builds, a second time, and in an availability group,
+            where it leaves change tables as they are
+        """
+        self.instance.check_upgrade()
+
+        def install() -> None:
+            self.instance.upgrade()
+            self.instance.restart()
+
+        self._restart(install)
+
+    def _restart(self, meanwhile: Callable[[], None]) -> None:
+        serves, agent_runs = self._server.running, self.capture.running
+        self.visibility.release()
+        self._server.stop()
+        self.capture.stop()
+        meanwhile()
+        if serves:
+            self._server.start()
+        if agent_runs:
+            self.capture.start()
 
     @property
     def port(self) -> int:

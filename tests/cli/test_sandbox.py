@@ -62,11 +62,11 @@ def test_it_says_how_to_connect_serves_and_stops(number):
     assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.parametrize("version", ["2019", "2022", "2025"])
-def test_it_is_the_version_that_was_asked_for(version):
-    with sandbox("--version", version) as (_, said):
+@pytest.mark.parametrize("build", ["2016", "2019", "2022", "2025"])
+def test_it_is_the_build_that_was_asked_for(build):
+    with sandbox("--build", build) as (_, said):
         ((shown,),) = rows(said, "SELECT @@VERSION")
-    assert shown.startswith(f"Microsoft SQL Server {version} ")
+    assert shown.startswith(f"Microsoft SQL Server {build} ")
 
 
 def test_the_connection_is_one_that_airflow_reads():
@@ -121,7 +121,7 @@ def test_a_port_in_use_is_one_line():
         (["--port", "70000"], "between 0 and 65535"),
         (["--capture-interval", "0"], "above 0"),
         (["--rows", "0"], "least 1"),
-        (["--version", "2017"], "invalid choice"),
+        (["--build", "2017"], "invalid choice"),
         (["--password", ""], "must not be empty"),
         (["--port", "0", "--database", "master"], "'master' already exists"),
     ],

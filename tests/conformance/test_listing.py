@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.conformance.not_built import CHANGE_TRACKING, FIRST_STATEMENTS, STATEMENTS, VERSIONS
+from tests.support.conformance.not_built import BUILDS, CHANGE_TRACKING, FIRST_STATEMENTS, STATEMENTS
 
 _HERE = Path(__file__).parent
 _DOCS = _HERE.parents[1] / "docs" / "sandbox.md"
@@ -29,7 +29,7 @@ def _refused() -> Iterator[tuple[str, str]]:
     for statements in (STATEMENTS, FIRST_STATEMENTS, CHANGE_TRACKING):
         for name, statement in statements.items():
             yield _points(name), f"`{statement}`"
-    yield "82", f"versions {', '.join(VERSIONS)}"
+    yield "82", f"builds {', '.join(BUILDS)}"
 
 
 def _table(rows: Iterator[tuple[str, str]]) -> list[str]:

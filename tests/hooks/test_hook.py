@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core import catalog
 from airflow_provider_mssql_cdc.core.database import Running, TimeOperator
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -176,25 +175,6 @@ def test_a_capture_instance_is_complete(shop: Source) -> None:
         partition_switch=switch,
     )
     assert found.index_name == "pk_orders"
-
-
-def test_a_change_table_without_command_ids_is_warned_of_once(
-    shop: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with shop.hook() as hook:
-        asked = hook.query
-
-        def without(sql: str, parameters: Any = ()) -> list[Any]:
-            rows = asked(sql, parameters)
-            return [row for row in rows if row[0] != catalog.COMMAND_ID] if sql == statements.COLUMNS else rows
-
-        monkeypatch.setattr(hook, "query", without)
-        for _ in range(2):
-            (found,) = hook.capture_instances([ORDERS])
-            assert not found.has_command_id
-    warnings = [each.getMessage() for each in caplog.records if "__$command_id" in each.getMessage()]
-    assert len(warnings) == 1
-    assert warnings[0].startswith("capture instance sales_orders has no __$command_id")
 
 
 def test_a_second_instance_with_fewer_columns(shop: Source) -> None:

@@ -23,7 +23,7 @@ DATABASE = "my.shop"
 @pytest.fixture(params=["2019", "2022"])
 def still(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A server on which nothing runs by itself."""
-    with harsh_sandbox(version=request.param, database=None, agent_running=False) as server:
+    with harsh_sandbox(build=request.param, database=None, agent_running=False) as server:
         yield server
 
 

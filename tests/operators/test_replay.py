@@ -185,7 +185,7 @@ def test_what_lies_before_the_oldest_mapping_is_a_gap(week: Week, days: tuple[in
 
 @pytest.mark.parametrize(("version", "offset"), [("2022", 120), ("2019", 0)])
 def test_a_clock_that_may_not_be_utc_needs_a_zone(version: str, offset: int) -> None:
-    with harsh_sandbox(database=None, version=version, utc_offset=offset) as server:
+    with harsh_sandbox(database=None, build=version, utc_offset=offset) as server:
         address = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
         source = Source(address, "elsewhere")
         group = Group(source, "history")

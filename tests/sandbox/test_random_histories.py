@@ -161,6 +161,18 @@ NAMES = itertools.count(1)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_histories(server: Sandbox, data: st.DataObject) -> None:
+    _random_history(server, data)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_random_histories_on_2016_and_over_its_update(data: st.DataObject) -> None:
+    with Sandbox(build="2016", agent_running=False, database=None) as server:
+        server.execute("EXEC sp_configure 'clr enabled', 1; RECONFIGURE")
+        _random_history(server, data, update=data.draw(st.integers(0, 12), label="the update comes before this batch"))
+
+
+def _random_history(server: Sandbox, data: st.DataObject, update: int | None = None) -> None:
     database = f"h{next(NAMES)}"
     server.create_database(database)
     history = History(data)
@@ -177,6 +189,8 @@ def test_random_histories(server: Sandbox, data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(1, 10), label="batches")):
         if number == late:
             run(history.track("t", "late"))
+        if number == update:
+            server.upgrade()
         batch = history.transaction() if data.draw(st.booleans()) else history.alone()
         note(batch)
         if history.refused:
@@ -340,9 +354,11 @@ def _compare(run: Run, history: History) -> None:
     assert len(lsns) == len(seen)
     commits = dict(zip(lsns, seen, strict=True))
     for name, instance in history.instances.items():
+        columns = run(f"SELECT name FROM sys.columns WHERE object_id = OBJECT_ID('cdc.{name}_CT')")
+        order = "__$command_id, " if {"name": "__$command_id"} in columns else ""
         rows = [
             _change(row, commits)
-            for row in run(f"SELECT * FROM cdc.{name}_CT ORDER BY __$start_lsn, __$command_id, __$seqval, __$operation")
+            for row in run(f"SELECT * FROM cdc.{name}_CT ORDER BY __$start_lsn, {order}__$seqval, __$operation")
         ]
         assert ledger.by_key(rows, instance) == ledger.by_key(wanted[name], instance)
         sequence = run(f"SELECT __$start_lsn FROM cdc.{name}_CT ORDER BY __$seqval")

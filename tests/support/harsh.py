@@ -14,6 +14,9 @@ CLOCK_RATE = 50
 SEED = int(os.environ.get("MSSQL_CDC_TEST_SEED", "703571"))
 """The same for all runs, so that two versions are judged by the same draws; the variable takes another one."""
 
+BUILD = os.environ.get("MSSQL_CDC_TEST_BUILD", "2022")
+"""Of SQL Server, where a test does not name one; the variable takes another one."""
+
 _test = ""
 _servers: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 
@@ -24,7 +27,7 @@ def harsh_sandbox(**options: Any) -> Sandbox:
     :param options: of ``Sandbox``
     """
     fast = {} if "clock" in options else {"clock_rate": CLOCK_RATE, "capture_interval": None}
-    server = Sandbox(**{"harsh": True, "seed": SEED, **fast, **options})
+    server = Sandbox(**{"harsh": True, "seed": SEED, "build": BUILD, **fast, **options})
     server.harshness.begin(_test)
     _servers.add(server)
     return server

@@ -12,7 +12,6 @@ from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIO
 from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
-from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
@@ -85,8 +84,6 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
     if len(parts) == 1:
         if name in ("getdate", "getutcdate", "sysdatetime", "sysutcdatetime", "sysdatetimeoffset"):
             return _clock(env, name)
-        if name == "current_timezone_id" and env.instance.version.number < (16,):
-            raise SqlError.of(195, name, "built-in function name")
         if name in METADATA_FUNCTIONS:
             return METADATA_FUNCTIONS[name](env, arguments)
         return None
@@ -165,7 +162,6 @@ def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
 
 
 _SERVER: dict[str, tuple[Any, SqlType]] = {
-    "productlevel": ("RTM", _NAME),
     "edition": ("Developer Edition (64-bit)", _NAME),
     "engineedition": (3, INT),
     "editionid": (-2117995310, BIGINT),
@@ -185,7 +181,11 @@ _SERVER: dict[str, tuple[Any, SqlType]] = {
 def _server_property(env: Environment, arguments: list[Expr]) -> Expr:
     wanted = str(values_of(env, arguments, "SERVERPROPERTY")[0]).casefold()
     version = env.instance.version
-    versions = {"productversion": version.product, "productmajorversion": str(version.number[0])}
+    versions = {
+        "productversion": version.product,
+        "productmajorversion": str(version.number[0]),
+        "productlevel": version.level,
+    }
     # the result is sql_variant, which the sandbox has not; it comes in the type that it holds
     return constant(*_SERVER.get(wanted, (versions.get(wanted), _NAME)))
 

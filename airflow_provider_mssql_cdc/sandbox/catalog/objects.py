@@ -107,9 +107,11 @@ def cdc_tables(database: Database) -> list[DbObject]:
         for name, keys in METADATA.items()
     ]
     for each in cdc.instances:
-        keys: list[tuple[str, ...]] = [CLUSTERED_ORDER]
+        # before there was __$command_id the key went without it (memory)
+        order = tuple(column for column in CLUSTERED_ORDER if each.has_command_ids or column != "__$command_id")
+        keys: list[tuple[str, ...]] = [order]
         if each.supports_net_changes:
-            keys.append((*(key.name for key in each.key), *CLUSTERED_ORDER))
+            keys.append((*(key.name for key in each.key), *order))
         name = f"{each.capture_instance}_CT"
         found.append(_cdc_table(each.change_table_object_id, name, each.change_columns, keys, each.create_date))
     return found

@@ -22,7 +22,12 @@ def find(env: Environment, database: Database, schema: str, name: str) -> Relati
     if database.name.casefold() == "msdb" and key[0] == "dbo":
         return server_views.msdb(env, key[1])
     view = _VIEWS.get(key)
-    return None if view is None else view(env, database)
+    if view is None:
+        return None
+    columns, rows = view(env, database)
+    lacking = env.instance.version.lacks(*key)
+    kept = [column for column in columns if column.name not in lacking]
+    return kept, rows.select([column.name for column in kept]) if lacking else rows
 
 
 _OBJECT_COLUMNS = (

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.sandbox.engine.builds import BUILDS, Version
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
@@ -21,54 +21,6 @@ _PIECE_ROWS = 16_384
 # through C stay far below the 8 MiB of a thread's stack.
 _DEEPEST_CALLS = 5000
 
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A version of SQL Server, and what differs by it.
-
-    :param number: major, minor, build
-    :param compatibility_level: of new databases
-    """
-
-    name: str
-    number: tuple[int, int, int]
-    compatibility_level: int
-    switches: Switches
-
-    @property
-    def granular_unmask(self) -> bool:
-        """Whether UNMASK is a right on schemas, tables and columns too: since 2022 (docs: dynamic data masking)."""
-        return self.number >= (16,)
-
-    @property
-    def product(self) -> str:
-        """SERVERPROPERTY('ProductVersion')"""
-        return ".".join(map(str, self.number)) + ".1"
-
-    @property
-    def text(self) -> str:
-        """@@VERSION"""
-        return (
-            f"Microsoft SQL Server {self.name} - {self.product} (X64) \n\tsandbox of airflow-provider-mssql-cdc\n"
-            "\tDeveloper Edition (64-bit) on Linux"
-        )
-
-
-VERSIONS = {
-    "2019": Version("2019 (RTM-CU32)", (15, 0, 4430), 150, Switches()),
-    "2022": Version("2022 (RTM-CU15)", (16, 0, 4175), 160, Switches()),
-    "2025": Version(
-        "2025 (RTM)",
-        (17, 0, 1000),
-        170,
-        Switches(
-            default_maxtrans=10_000,
-            default_scan_maxscans=100,
-            default_threshold=4999,
-            help_repeats_index_columns=True,
-        ),
-    ),
-}
 
 # by name: configuration_id, default, minimum, maximum, description
 OPTIONS = {
@@ -111,7 +63,7 @@ class Instance:
     """Everything that sessions share.
 
     :param user: the sysadmin login
-    :param version: a key of ``VERSIONS``
+    :param build: a key of ``BUILDS``
     :param harshness: a kind server's if None
     :param clock_rate: seconds of the clock in one second, which counts for all that waits
     :ivar piece_rows: how many rows a reader with locks reads at one moment
@@ -124,14 +76,14 @@ class Instance:
         password: str,
         clock: Clock,
         capture_interval: float | None,
-        version: str = "2022",
+        build: str = "2022",
         harshness: Harshness | None = None,
         clock_rate: float = 1.0,
     ) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST_CALLS))
-        if version not in VERSIONS:
-            raise ValueError(f"version is one of {', '.join(VERSIONS)}, not {version}")
-        self.clock, self.version = clock, VERSIONS[version]
+        if build not in BUILDS:
+            raise ValueError(f"build is one of {', '.join(BUILDS)}, not {build}")
+        self.clock, self.version = clock, BUILDS[build]
         self.harshness = Harshness() if harshness is None else harshness
         self.storage = Storage(clock, self.version.switches, self.harshness, clock_rate)
         self.agent = Agent(
@@ -215,6 +167,36 @@ class Instance:
         """Forget a session."""
         with self._lock:
             self.sessions.pop(info.session_id, None)
+
+    def restart(self) -> None:
+        """Be as after a restart, while no session is open and the Agent is stopped: views of the server are empty."""
+        self.started = self.clock()
+        for database in self.storage.databases.values():
+            database.cdc.forget_scans()
+
+    def check_upgrade(self) -> Version:
+        """The version that the update makes of this one.
+
+        :raises ValueError: where there is no update, or CDC would not go on as is simulated
+        """
+        if self.version.update is None:
+            raise ValueError(f"SQL Server {self.version.name} has no update that changes CDC")
+        if any(database.cdc.in_availability_group for database in self.storage.databases.values()):
+            raise ValueError(
+                "in an availability group the update leaves change tables as they are, and what the capture does then "
+                "is not simulated"
+            )
+        return self.version.update
+
+    def upgrade(self) -> None:
+        """Install the update, while no session is open and the Agent is stopped.
+
+        :raises ValueError: see ``check_upgrade``
+        """
+        self.version = self.check_upgrade()
+        self.storage.switches = self.version.switches
+        for database in self.storage.databases.values():
+            database.cdc.add_command_ids()
 
     def close(self) -> None:
         """Stop the Agent and let go of the storage."""

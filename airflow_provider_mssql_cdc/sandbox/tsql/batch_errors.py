@@ -11,7 +11,7 @@ ENDS_BATCH = ENDS_TRANSACTION | {
     102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 313, 1007, 1087, 3617, 3930, 3931, 4104, 4121, 10704,
 }  # fmt: skip
 # errors after which a statement that writes is said to be terminated
-ENDS_STATEMENT = frozenset({220, 512, 515, 544, 1505, 2601, 2627, 2628, 7139, 8115, 8134})
+ENDS_STATEMENT = frozenset({220, 512, 515, 544, 1505, 2601, 2627, 2628, 7139, 8115, 8134, 8152})
 # docs (TRY...CATCH): errors of compiling a statement are not handled by a CATCH block of the same level
 _COMPILING = frozenset({102, 105, 113, 137, 156, 168, 174, 189, 195, 207, 208, 209, 1007, 1087, 4104, 4121})
 _CANCELLED = 3617

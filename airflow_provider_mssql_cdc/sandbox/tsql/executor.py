@@ -71,8 +71,7 @@ class Executor(abc.ABC):
         :raises BatchAborted: where the error ends the batch
         """
         problem = translated(error) if isinstance(error, duckdb.Error) else error
-        if isinstance(problem, Unsupported):
-            problem = problem.on(self.env.instance.version.number[0])
+        problem = self.env.instance.version.says(problem)
         if problem.line <= 1:
             problem.line = line
         self.env.last_error, self.env.rowcount = problem.number, 0

@@ -248,6 +248,7 @@ def _within_group(ctx: Context, scope: Scope, node: exp.WithinGroup) -> Expr:
 
 
 def _string_agg(ctx: Context, scope: Scope, call: exp.Expr, order: list[exp.Expr]) -> Expr:
+    ctx.env.instance.version.check_function(call.name)
     groups, scope.groups = scope.groups, None  # an aggregate's argument sees the rows, not the groups
     try:
         value, separator = (scalar(ctx, scope, each) for each in call.expressions)

@@ -36,6 +36,7 @@ def call(
     name = parts[-1].lower()
     arity.check_number(parts, len(nodes))
     if len(parts) == 1:
+        ctx.env.instance.version.check_function(name)
         if name in _SPECIAL:
             return _SPECIAL[name](ctx, scope, nodes, scalar, predicate)
         if name in aggregates.AGGREGATES:

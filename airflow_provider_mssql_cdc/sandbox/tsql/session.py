@@ -20,7 +20,6 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     Parameter,
     RowCount,
     SqlError,
-    Unsupported,
 )
 from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, dml, seeding
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted
@@ -146,8 +145,7 @@ class SqlSession:
                 yield from run()
             yield from self._interpreter.transactions.batch_ended()
         except (SqlError, duckdb.Error, RecursionError) as error:
-            major = self._instance.version.number[0]
-            yield _message(error.on(major) if isinstance(error, Unsupported) else error)
+            yield _message(self._instance.version.says(error) if isinstance(error, SqlError) else error)
             yield RowCount()
         finally:
             self._env.forget()

@@ -69,6 +69,11 @@ class TdsServer:
             raise RuntimeError("the server is not running")
         return Path(self._folder.name, "ca.pem")
 
+    @property
+    def running(self) -> bool:
+        """Whether it listens."""
+        return self._thread is not None
+
     def start(self) -> None:
         """Listen, and serve in threads of its own until :meth:`stop`.
 

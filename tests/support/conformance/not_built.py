@@ -59,7 +59,7 @@ CHANGE_TRACKING = {
 }
 """Statements of Change Tracking."""
 
-VERSIONS = ("2016", "2017", "azure")
+BUILDS = ("2017", "azure")
 """Kinds of SQL Server that the sandbox is not (82)."""
 
 

@@ -249,6 +249,8 @@ def _append(draft: Draft, part: _Part, place: int, command_ids: Ints, commits: I
 
 def _change_rows(draft: Draft, segment: Segment, rows: OrderedRows, command_ids: Ints, commits: Ints) -> pa.RecordBatch:
     count, captured = len(rows.operation), _captured(draft, segment)
+    if not draft.instance.has_command_ids:
+        rows = rows.by_seqval()
     names = [column.name for column in draft.instance.change_columns]
     in_place = count == segment.pool_rows and bool((rows.pool == np.arange(count)).all())
     picked = None if in_place else pa.array(rows.pool)
@@ -262,7 +264,7 @@ def _change_rows(draft: Draft, segment: Segment, rows: OrderedRows, command_ids:
         pa.array(rows.operation.astype(np.int32)),
         _update_masks(segment, captured, rows),
         *values,
-        pa.array(command_ids.astype(np.int32)),
+        *([pa.array(command_ids.astype(np.int32))] if draft.instance.has_command_ids else []),
     ]
     return pa.RecordBatch.from_arrays(arrays, names)
 

@@ -128,6 +128,15 @@ class ChangeRows:
             )
         )
 
+    def with_nulls(self, name: str, column_type: pa.DataType) -> ChangeRows:
+        """The same rows with one column more behind the others, which holds nothing."""
+        return ChangeRows(
+            tuple(
+                Chunk(chunk.rows.append_column(name, pa.nulls(chunk.rows.num_rows, column_type)), chunk.low, chunk.high)
+                for chunk in self.chunks
+            )
+        )
+
 
 def _merge_tail(chunks: list[Chunk]) -> None:
     # As in a log-structured store: a row is copied about log2(65,536) times at most, however small the commits are.

@@ -99,6 +99,7 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
                 planned.supports_net_changes,
                 request.allow_partition_switch,
                 self.switches.clr_enabled,
+                self.switches.has_command_ids,
             )
             if planned.supports_net_changes and not self.switches.clr_enabled:
                 messages.append(Message.notice(22969, procedure=PROCEDURE))

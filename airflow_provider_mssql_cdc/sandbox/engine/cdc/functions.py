@@ -69,9 +69,10 @@ def all_changes(columns: list[Column], rows: list[pa.RecordBatch], option: str) 
     :param rows: of the change table, within the range
     """
     names = [column.name for column in columns]
+    captured = slice(FIRST_CAPTURED, FIRST_CAPTURED + len(columns) - len((*_HEAD, *_TAIL)))
     for batch in rows:
         arrays = batch.columns
-        selected = [arrays[i] for i in (START_LSN, SEQVAL, OPERATION, UPDATE_MASK)] + arrays[FIRST_CAPTURED:-1]
+        selected = [arrays[i] for i in (START_LSN, SEQVAL, OPERATION, UPDATE_MASK)] + arrays[captured]
         result = pa.RecordBatch.from_arrays(selected, names)
         if option == "all":
             result = _without_before_images(result, 2)
@@ -117,7 +118,7 @@ def net_changes(
         picked.column(START_LSN),
         pa.array(net[chosen].astype(np.int32)),
         masks.take(pa.array(chosen)),
-        *picked.columns[FIRST_CAPTURED:-1],
+        *picked.columns[FIRST_CAPTURED : FIRST_CAPTURED + len(instance.columns)],
     ]
     result = pa.Table.from_arrays(arrays, [column.name for column in columns]).combine_chunks()
     yield from result.to_batches(max_chunksize=CHUNK_ROWS)

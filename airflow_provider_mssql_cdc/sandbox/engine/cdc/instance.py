@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
@@ -82,6 +82,7 @@ class CaptureInstance:
     :param columns: by ordinal
     :param key: what identifies a row, in index order; empty where nothing does
     :param masks: whether the net function evaluates update masks
+    :param has_command_ids: whether the change table has ``__$command_id``
     """
 
     capture_instance: str
@@ -98,6 +99,7 @@ class CaptureInstance:
     supports_net_changes: bool = False
     partition_switch: bool = True
     masks: bool = True
+    has_command_ids: bool = True
     changes: ChangeRows = field(default_factory=ChangeRows)
     ddl_history: tuple[DdlRow, ...] = ()
 
@@ -110,7 +112,14 @@ class CaptureInstance:
     def change_columns(self) -> list[Column]:
         """The columns of the change table, in order."""
         captured = [Column(column.name, column.type) for column in self.columns]
-        return [*_METADATA, *captured, _COMMAND_ID]
+        return [*_METADATA, *captured, *([_COMMAND_ID] if self.has_command_ids else [])]
+
+    def with_command_ids(self) -> CaptureInstance:
+        """The same instance with ``__$command_id``, which is NULL in the rows that had none (docs: KB3030352)."""
+        if self.has_command_ids:
+            return self
+        changes = self.changes.with_nulls(_COMMAND_ID.name, _COMMAND_ID.type.arrow)
+        return replace(self, changes=changes, has_command_ids=True)
 
     def ordinal(self, column: str) -> int | None:
         """The place of a captured column in the change table and in the mask, from 1."""

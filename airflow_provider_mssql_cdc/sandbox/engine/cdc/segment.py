@@ -61,6 +61,11 @@ class OrderedRows:
             return self
         return OrderedRows(*(getattr(self, name)[wanted] for name in self.__slots__))
 
+    def by_seqval(self) -> OrderedRows:
+        """The rows of each transaction as they lie in the log: their order where they have no command ids."""
+        order = np.lexsort((self.operation, self.position, self.transaction))
+        return OrderedRows(*(getattr(self, name)[order] for name in self.__slots__))
+
 
 class Commands:
     """The commands of a segment: a row change is one for each instance that captures it, in the instances' order.

@@ -209,10 +209,26 @@ class CdcState:
             if self.enabled:
                 self._jobs = jobs
                 self._instances = {each.capture_instance.casefold(): replace(each) for each in kept.instances}
+                self._fit_change_tables()
                 self._pending.extend(kept.pending)
                 self._mapping.extend(kept.mapping)
         if not self.enabled:
             self._drop_from_runner(list(jobs))
+
+    def forget_scans(self) -> None:
+        """Empty the views of log scans, as a restart of the server does."""
+        with self._scanning, self._lock:
+            self._scans = ScanSessions()
+
+    def add_command_ids(self) -> None:
+        """Give all change tables ``__$command_id``, those that are there and those to come."""
+        with self._scanning, self._lock:
+            self.switches = replace(self.switches, has_command_ids=True)
+            self._fit_change_tables()
+
+    def _fit_change_tables(self) -> None:
+        if self.switches.has_command_ids:
+            self._instances = {key: each.with_command_ids() for key, each in self._instances.items()}
 
     @property
     def instances(self) -> tuple[CaptureInstance, ...]:

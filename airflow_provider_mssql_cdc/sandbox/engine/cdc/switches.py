@@ -17,6 +17,7 @@ class Switches:
     :param deferred_pair_shares_command_id: whether the delete and the insert of a key update of one row share a
         ``__$command_id``; a statement that updates the keys of several rows never does, since its deletes all come
         before its inserts
+    :param has_command_ids: whether change tables have ``__$command_id``: since the update for KB3030352
     :param command_ids_count_across_tables: whether the ``__$command_id`` of a transaction goes on from one table to the
         next, as it does from one instance of a table to the other (measured), or begins anew for each
     :param unchanged_keys_are_captured: whether an update that assigns a key its own value is captured as 1 and 2, as
@@ -50,6 +51,7 @@ class Switches:
 
     lsn_wraps: bool = False
     deferred_pair_shares_command_id: bool = False
+    has_command_ids: bool = True
     command_ids_count_across_tables: bool = True
     unchanged_keys_are_captured: bool = False
     trace_flag_8207: bool = False

@@ -341,8 +341,8 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "empty", "sandbox", "windows", "tables", *_OF_ONE_TABLE, "all"],
-        help="(a), (b) and (c), then (d) to (k)",
+        choices=["serve", "load", "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
+        help="(a), (b) and (c), then (d) to (k); commits is a part of sandbox, (e)",
     )
     parser.add_argument(
         "--rows",
@@ -369,6 +369,9 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=200, help="of (j)")
     parser.add_argument("--maintain", type=int, default=0, help="(j) maintains the table after so many windows")
     parser.add_argument("--json", type=Path, help="file for the seconds of (h)")
+    parser.add_argument(
+        "--beside", type=Path, metavar="DIR", help="another checkout with its .venv, whose commits (e) counts by turns"
+    )
     parser.add_argument("--one-transaction", action="store_true", help="each window of (f), instead of many")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 10, 50], help="tables in one application of (g)")
     parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, help="of (f) and (g)")
@@ -379,7 +382,12 @@ def main() -> None:
         "serve": lambda: serve(given.rows[0], given.rounds),
         "load": lambda: read_and_load(given.rows[0], given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
-        "sandbox": lambda: (sandbox.measure(given.rows[0], given.rounds), sandbox.reads(given.rows[0], given.rounds)),
+        "sandbox": lambda: (
+            sandbox.commits(given.rounds, given.beside),
+            sandbox.measure(given.rows[0], given.rounds),
+            sandbox.reads(given.rows[0], given.rounds),
+        ),
+        **({"commits": lambda: sandbox.commits(given.rounds, given.beside)} if "commits" in given.which else {}),
         "windows": lambda: growing_windows(
             given.changes, given.targets, given.shapes, given.heap, given.one_transaction
         ),

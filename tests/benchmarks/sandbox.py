@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import json
 import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pymssql
@@ -22,25 +26,68 @@ from tests.support.clients.statements import Place
 _COMMITS = 2_000
 
 
-def measure(rows: int, rounds: int) -> None:
-    """(e) Single-row commits over the socket, rows captured, and the memory that change rows take."""
-    with Sandbox(database=source.DATABASE) as server:
-        server.execute("CREATE TABLE dbo.small (id int NOT NULL PRIMARY KEY, a int NULL, b nvarchar(20) NULL)")
-        server.execute("EXEC sys.sp_cdc_enable_db EXEC sys.sp_cdc_enable_table 'dbo', 'small', @role_name = NULL")
-        commits = []
+def commits(rounds: int, beside: Path | None = None) -> None:
+    """(e) Single-row commits over the socket: a plain and a harsh server, each a process of its own, by turns.
+
+    :param beside: another checkout with an environment in ``.venv``, whose plain server takes its turn too
+    """
+    here = Path(sys.executable).with_name("mssql-cdc")
+    servers: dict[str, list[str]] = {"plain": [str(here)], "harsh": [str(here), "--harsh", "--harsh-seed", "7"]}
+    if beside is not None:
+        servers["other"] = [str(beside / ".venv" / "bin" / "mssql-cdc")]
+    found: dict[str, list[float]] = {name: [] for name in servers}
+    with contextlib.ExitStack() as stack:
+        addresses = {name: stack.enter_context(_served(*words)) for name, words in servers.items()}
         for number in range(rounds + 1):
-            # a process of its own: it would share the interpreter lock with the server
-            done = subprocess.run(
-                [
-                    sys.executable, "-m", "tests.benchmarks", "commit",
-                    str(server.port), server.user, str(number * _COMMITS),
-                ],
-                input=server.password,
-                capture_output=True,
-                text=True,
-                check=True,
-            )  # fmt: skip
-            commits.append(_COMMITS / float(done.stdout))
+            for name, address in addresses.items():
+                # a process of its own, the same for all: it would share the interpreter lock with this one
+                done = subprocess.run(
+                    [
+                        sys.executable, "-m", "tests.benchmarks", "commit",
+                        str(address["port"]), address["user"], str(number * _COMMITS),
+                    ],
+                    input=address["password"],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )  # fmt: skip
+                found[name].append(_COMMITS / float(done.stdout))
+    rates = {name: of[1:] for name, of in found.items()}
+    lines = {
+        "plain, commits/s": spread(rates["plain"], digits=0),
+        "harsh, commits/s (aim 200)": spread(rates["harsh"], digits=0),
+    }
+    if beside is not None:
+        lines[f"plain of {beside}, commits/s"] = spread(rates["other"], digits=0)
+        pairs = zip(rates["plain"], rates["other"], strict=True)
+        lines["plain beside that (aim 1)"] = spread([ours / other for ours, other in pairs])
+    report(f"(e) the sandbox: {_COMMITS:,} commits of one row each", lines)
+
+
+@contextlib.contextmanager
+def _served(command: str, *words: str) -> Iterator[dict[str, Any]]:
+    """A sandbox in a process of its own, with a tracked table; its address."""
+    process = subprocess.Popen(
+        [command, "sandbox", "--port", "0", "--database", source.DATABASE, "--capture-interval", "0.2", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())
+        given = {"user": address["user"], "password": address["password"], "database": source.DATABASE}
+        with pymssql.connect(server="127.0.0.1", port=str(address["port"]), autocommit=True, **given) as connection:
+            cursor = connection.cursor()
+            cursor.execute("CREATE TABLE dbo.small (id int NOT NULL PRIMARY KEY, a int NULL, b nvarchar(20) NULL)")
+            cursor.execute("EXEC sys.sp_cdc_enable_db EXEC sys.sp_cdc_enable_table 'dbo', 'small', @role_name = NULL")
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(rows: int, rounds: int) -> None:
+    """(e) Rows captured, and the memory that change rows take."""
     captured = [rows / _capture(rows)[0] for _ in range(rounds + 1)]
     tracemalloc.start()
     try:
@@ -48,9 +95,8 @@ def measure(rows: int, rounds: int) -> None:
     finally:
         tracemalloc.stop()
     report(
-        f"(e) the sandbox: {_COMMITS:,} commits of one row each, and {rows:,} rows of 12 columns captured",
+        f"(e) the sandbox: {rows:,} rows of 12 columns captured",
         {
-            "commits/s (aim 200)": spread(commits[1:], digits=0),
             "rows/s captured (aim 200,000)": spread(captured[1:], digits=0),
             "memory of change rows beside Arrow's": f"{taken / own:.2f} ({taken / rows:.0f} bytes a row)",
         },

@@ -35,7 +35,7 @@ def captured_position(
     deadline = time.monotonic() + timeout
     while True:
         now = read_progress(jdbc)
-        readable_from = read_state(jdbc, feed).readable_from
+        readable_from = read_state(jdbc, feed)[0].readable_from
         if end.is_passed(now):
             # Read again: what the scans had found may have been mapped after the position was read.
             now = read_progress(jdbc)

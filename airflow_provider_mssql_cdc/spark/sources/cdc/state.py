@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Sequence
 
@@ -27,11 +28,12 @@ _PARTS = (
 
 def read_state(
     jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn] = (), *, sees_fork: bool = False
-) -> SourceState:
+) -> tuple[SourceState, CaptureInstance]:
     """Read the bounds of the instance, and prove that it is still the planned instance.
 
     :param lsns: whose times are wanted too, beside that of the newest one
     :param sees_fork: whether the login is known to see the database's recovery fork
+    :returns: the state, and the instance as it is now: an update of the server may have given it command ids
     :raises InstanceChangedError: if the instance was dropped or enabled anew
     """
     row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
@@ -40,7 +42,8 @@ def read_state(
         # a cleanup may have removed it after the smallest one was read
         row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
         lineage = _lineage(row, lsns)
-    return SourceState(readable_from(_lsn(row["min_lsn"])), lineage)
+    now = dataclasses.replace(instance, has_command_id=row["command_id"] is not None)
+    return SourceState(readable_from(_lsn(row["min_lsn"])), lineage), now
 
 
 def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_fork: bool) -> Row:
@@ -57,13 +60,15 @@ def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_f
         )
     rows = jdbc.rows(
         f"SELECT t.object_id, {_text_of('t.create_date')} AS create_date, {fork} AS fork,"
+        f" CAST(COL_LENGTH({literal(instance.change_table)}, N'__$command_id') AS int) AS command_id,"
         # what sys.fn_cdc_get_min_lsn returns, but for logins that are not in the instance's gating role
         f" t.start_lsn AS min_lsn, n.start_lsn AS max_lsn, {_text_of('n.tran_end_time')} AS max_time,"
         f" (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping) AS min_mapped{times} FROM cdc.change_tables t"
         # at once: of two reads in one statement, the second may see what was captured in between
         " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
         f" ON 1 = 1 WHERE t.capture_instance = {literal(instance.name)}",
-        "object_id INT, create_date STRING, fork STRING, min_lsn BINARY, max_lsn BINARY, max_time STRING,"
+        "object_id INT, create_date STRING, fork STRING, command_id INT, min_lsn BINARY, max_lsn BINARY,"
+        " max_time STRING,"
         " min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
     )
     if len(rows) != 1 or not _same_instance(instance, rows[0]):

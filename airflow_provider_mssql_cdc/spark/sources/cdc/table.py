@@ -54,7 +54,8 @@ class CapturedTable:
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state: one statement."""
         lsns = sorted({witness.lsn for witness in witnesses if isinstance(witness.lsn, Lsn)})
-        return read_state(self._jdbc, self._feed, lsns, sees_fork=self._sees_fork)
+        state, self._feed = read_state(self._jdbc, self._feed, lsns, sees_fork=self._sees_fork)
+        return state
 
     def low(self, state: SourceState) -> Position:
         """The max LSN, or the position before min LSN where that is higher."""

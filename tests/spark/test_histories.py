@@ -1,8 +1,8 @@
 """Random histories through hook, planner and Spark job, compared in full with a model in plain Python.
 
-They are always the same ones; ``MSSQL_CDC_TEST_SEED=$RANDOM MSSQL_CDC_TEST_HISTORIES=1000 pytest -n 0`` with this file
-runs others, and more, with more stops; ``MSSQL_CDC_TEST_FORMAT`` names another target's format. A failing history is
-told as a script in T-SQL, and the loads and stops as they come.
+They are always the same ones; ``python -m tests.histories --count 1000 --seed 1`` runs others, and more, with more
+stops. They come in batches, each with a harsh server and a seed of its own. A failing history is told as a script in
+T-SQL, and the loads and stops as they come.
 """
 
 from __future__ import annotations
@@ -17,31 +17,45 @@ import pytest
 
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from tests.support import histories
+from tests.support import harsh, histories
+from tests.support.logins import SPARK_PASSWORD, SPARK_USER
 from tests.support.spark.kill_points import COPIED, POINTS, SHAPES
 from tests.support.spark.loads import Loads, check, prepare, write
+from tests.support.spark.origin import Origin
 from tests.support.spark.stop import Stop
 from tests.support.spark.watch import watched
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "200"))
-SEED = int(os.environ.get("MSSQL_CDC_TEST_SEED", "20260301"))
+BATCH = min(HISTORIES, int(os.environ.get("MSSQL_CDC_TEST_BATCH", "200")))
 FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
+BATCHES = {harsh.SEED + n: min(BATCH, HISTORIES - n * BATCH) for n in range(-(-HISTORIES // BATCH))}
+"""How many histories there are of each seed."""
 
 
-def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, request):
+@pytest.fixture
+def seeded(spark, tmp_path, namespace, seed):
+    """A database on a server that draws by the seed, and whose capture job runs."""
+    with harsh.harsh_sandbox(user=SPARK_USER, password=SPARK_PASSWORD, seed=seed) as server:
+        yield Origin(spark, server, tmp_path, namespace, live=True)
+
+
+@pytest.mark.parametrize("seed", BATCHES)
+def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
+    live, count = seeded, BATCHES[seed]
     # what a failure needs to be repeated
-    print(f"MSSQL_CDC_TEST_SEED={SEED} MSSQL_CDC_TEST_HISTORIES={HISTORIES} MSSQL_CDC_TEST_FORMAT={FORMAT}")
-    rng = random.Random(SEED)
+    print(f"python -m tests.histories --seed {seed} --count {count} --format {FORMAT} --build {harsh.BUILD}")
+    rng = random.Random(seed)
     live.format = FORMAT
     if FORMAT == "postgresql":
         live.into(request.getfixturevalue("postgresql"))
-    models = [histories.Model(h) for h in range(HISTORIES)]
+    models = [histories.Model(h) for h in range(count)]
     prepare(live)
     write(live, models, rng, 150)
     live.wait_captured()
     loads = Loads(live, SHAPES[FORMAT])
+    loads.unordered = harsh.BUILD == "2016"
 
     # two first loads at once: one of them wins, in each sink
     with ThreadPoolExecutor(2) as pool:
@@ -50,7 +64,7 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, req
     check(loads, models)
 
     # enough for each of the loads to come
-    write(live, models, rng, max(3 * HISTORIES, 600))
+    write(live, models, rng, max(3 * count, 600))
     live.wait_captured()
     limit = rng.choice([1, 30, 150])
     print(f"a load of {limit} transactions")
@@ -61,7 +75,7 @@ def test_two_hundred_histories_with_random_cuts_and_stops(live, monkeypatch, req
     assert {sink.outcome for table in again.tables for sink in table.sinks} <= {"already", "empty"}
     later = [label for label, point in POINTS[FORMAT].items() if point != COPIED]
     with watched(loads, "flags") as found:
-        for label in rng.choices(later, k=HISTORIES // 100):
+        for label in rng.choices(later, k=-(-count // 100)):
             print(f"a load of 150 transactions that stops at: {label}; another one; and it goes on")
             with monkeypatch.context() as patched:
                 stop = Stop(patched, POINTS[FORMAT][label])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 
 # docs: the fixed roles of a database with their principal_id
 FIXED_ROLES = {
@@ -42,6 +44,28 @@ class Right:
     def reaches(self, schema: str, name: str, column: str) -> bool:
         """Whether it is a right on this, or on what this is part of."""
         return self.schema in ("", schema) and self.name in ("", name) and self.column in ("", column)
+
+
+def without_objects(rights: frozenset[Right], schema: str, names: Collection[str]) -> frozenset[Right]:
+    """What is left of rights when objects of a schema are dropped: what was granted on them goes with them."""
+    gone = {(schema.casefold(), name.casefold()) for name in names}
+    return frozenset(right for right in rights if (right.schema, right.name) not in gone)
+
+
+def following(rights: frozenset[Right], before: TableDef, after: TableDef) -> frozenset[Right]:
+    """The rights when a table or its columns get other names; a table in another schema leaves them behind.
+
+    docs: ALTER SCHEMA drops the permissions of what it moves.
+    """
+    place = (before.schema.casefold(), before.name.casefold())
+    ids = {column.column_id: column.name.casefold() for column in after.columns}
+    names = {column.name.casefold(): ids.get(column.column_id, "") for column in before.columns}
+    mine = frozenset(right for right in rights if (right.schema, right.name) == place)
+    if before.schema != after.schema:
+        return rights - mine
+    return (rights - mine) | {
+        replace(right, name=after.name.casefold(), column=names.get(right.column, "")) for right in mine
+    }
 
 
 def roles_of(roles: Mapping[str, frozenset[str]], user: str) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
+from airflow_provider_mssql_cdc.sandbox.engine.rights import following
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -70,6 +71,7 @@ def _change(executor: Executor, database: Database, catalog: Catalog, entry: Tab
     now = executor.env.instance.storage.clock()
     changed = dataclasses.replace(entry, table=after, modified=now, default_names=names)
     operation = Operation("", on_commit=lambda: database.cdc.table_changed(after))
+    catalog = dataclasses.replace(catalog, rights=following(catalog.rights, entry.table, after))
     define(executor, replaced(catalog, changed), operation)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
+from airflow_provider_mssql_cdc.sandbox.engine.rights import without_objects
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
@@ -330,10 +331,14 @@ def drop_table(executor: Executor, cursor: Cursor) -> None:
         object_id = entry.table.object_id
         database.cdc.check_ddl(entry.table, None, "drop")
         left = {key: value for key, value in catalog.tables.items() if key != object_id}
+        rights = without_objects(catalog.rights, entry.table.schema, [entry.table.name])
+        for instance in database.cdc.instances:
+            if instance.source_object_id == object_id:
+                rights = without_objects(rights, "cdc", instance.objects)
         operation = Operation(
             f"DROP TABLE {stored_name(database, entry)}", on_commit=lambda: database.cdc.drop_table(object_id)
         )
-        define(executor, dataclasses.replace(catalog, tables=left), operation)
+        define(executor, dataclasses.replace(catalog, tables=left, rights=rights), operation)
 
     for each in names:
         executor.atomically(lambda each=each: action(each))  # type: ignore[misc]

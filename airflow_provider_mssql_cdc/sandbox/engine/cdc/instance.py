@@ -109,6 +109,12 @@ class CaptureInstance:
         return self.source.object_id
 
     @property
+    def objects(self) -> tuple[str, ...]:
+        """The names of what was made for it in schema cdc."""
+        functions = (f"fn_cdc_get_{kind}_changes_{self.capture_instance}" for kind in ("all", "net"))
+        return (f"{self.capture_instance}_CT", *functions)
+
+    @property
     def change_columns(self) -> list[Column]:
         """The columns of the change table, in order."""
         captured = [Column(column.name, column.type) for column in self.columns]

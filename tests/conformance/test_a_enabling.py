@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 
+from tests.support.conformance.client import Client, SqlServerError
 from tests.support.conformance.database import Database, track
-from tests.support.conformance.servers import Embedded, Server
+from tests.support.conformance.servers import Embedded, Server, wait_for
 
 CDC_TABLES = {"change_tables", "captured_columns", "index_columns", "ddl_history", "lsn_time_mapping"}
 
@@ -471,6 +473,100 @@ def test_49_enabling_waits_for_open_writers(db: Database) -> None:
     db.commit("INSERT INTO dbo.t VALUES (3)")
     # none of a transaction that wrote before is captured in part
     assert db.changes("__$operation, id") == [(2, 3)]
+
+
+@pytest.fixture
+def waiting(db: Database) -> Iterator[Client]:
+    """A session that has written dbo.t, so that another waits to enable CDC for it until the first one ends."""
+    db.run("CREATE TABLE dbo.t (id int PRIMARY KEY) CREATE TABLE dbo.u (id int PRIMARY KEY)")
+    writer, enabler, prober = db.connect(), db.connect(), db.connect()
+    db.run("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    writer.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+    enabling = threading.Thread(target=enabler.run, args=(track("t"),))
+    enabling.start()
+    prober.run("SET LOCK_TIMEOUT 0")
+    # who reads what is not committed waits for nobody but for who changes the definition
+    wait_for(lambda: not _goes_through(prober, "SELECT id FROM dbo.t WITH (NOLOCK)"))
+    yield writer
+    writer.run("IF @@TRANCOUNT > 0 COMMIT")
+    enabling.join(30)
+    assert not enabling.is_alive()
+
+
+def _goes_through(client: Client, statement: str) -> bool:
+    try:
+        client.run(statement)
+    except SqlServerError as error:
+        if error.number != 1222:
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "isolation", ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
+)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT id FROM dbo.t WHERE id = 9",
+        "INSERT INTO dbo.t VALUES (9)",
+        "DELETE FROM dbo.t",
+        "ALTER TABLE dbo.t ADD c int",
+    ],
+)
+def test_49_all_others_wait_behind_enabling(db: Database, waiting: Client, isolation: str, statement: str) -> None:
+    other = db.connect()
+    other.run(f"SET TRANSACTION ISOLATION LEVEL {isolation} SET LOCK_TIMEOUT 50")
+    assert other.number(statement) == 1222
+
+
+def test_49_other_tables_go_on_beside_enabling(db: Database, waiting: Client) -> None:
+    db.run("SET LOCK_TIMEOUT 0 INSERT INTO dbo.u VALUES (8)")
+    db.run("UPDATE dbo.u SET id = 9")
+    assert db.run("SELECT id FROM dbo.u") == [(9,)]
+    # who has locks of the table comes before who waits for it
+    waiting.run("UPDATE dbo.t SET id = 2 INSERT INTO dbo.t VALUES (3)")
+    assert waiting.run("SELECT id FROM dbo.t ORDER BY id") == [(2,), (3,)]
+    waiting.run("COMMIT")
+
+
+def test_49_who_waited_behind_enabling_goes_on_and_is_captured(db: Database, waiting: Client) -> None:
+    other = db.connect()
+    behind = threading.Thread(target=other.run, args=("INSERT INTO dbo.t VALUES (2)",))
+    behind.start()
+    behind.join(0.2)
+    assert behind.is_alive()
+    waiting.run("COMMIT")
+    behind.join(30)
+    assert not behind.is_alive()
+    db.capture()
+    assert db.changes("__$operation, id") == [(2, 2)]
+
+
+def test_49_a_lock_timeout_bounds_enabling_memory(db: Database) -> None:
+    db.run("CREATE TABLE dbo.t (id int PRIMARY KEY)")
+    writer, enabler = db.connect(), db.connect()
+    writer.run("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+    assert enabler.number(f"SET LOCK_TIMEOUT 100 {track('t')}") == 1222
+    # nobody waits behind one who has given up
+    other = db.connect()
+    assert _goes_through(other, "SET LOCK_TIMEOUT 0 SELECT id FROM dbo.t WITH (NOLOCK)")
+    writer.run("COMMIT")
+    assert db.run("SELECT capture_instance FROM cdc.change_tables") == []
+    assert db.value("SELECT is_tracked_by_cdc FROM sys.tables WHERE name = 't'") is False
+
+
+def test_49_others_wait_until_the_enabling_transaction_ends(db: Database) -> None:
+    db.run("CREATE TABLE dbo.t (id int PRIMARY KEY) INSERT INTO dbo.t VALUES (1)")
+    enabler, other = db.connect(), db.connect()
+    other.run("SET LOCK_TIMEOUT 50")
+    enabler.run(f"BEGIN TRAN {track('t')}")
+    assert other.number("SELECT id FROM dbo.t WITH (NOLOCK)") == 1222
+    assert other.number("DELETE FROM dbo.t") == 1222
+    enabler.run("ROLLBACK")
+    assert other.run("SELECT id FROM dbo.t") == [(1,)]
+    assert db.run("SELECT capture_instance FROM cdc.change_tables") == []
 
 
 def test_49_readers_of_the_change_table_block_disabling(t: Database) -> None:

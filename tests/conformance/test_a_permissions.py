@@ -94,6 +94,34 @@ def test_a6_change_table_needs_a_plain_grant_and_bypasses_the_gate(gated: Databa
     assert granted.run("SELECT id, a, secret FROM cdc.dbo_t_CT") == [(1, "x", "s")]
 
 
+def test_a6_a_new_change_table_has_none_of_the_grants_of_another_memory(t: Database) -> None:
+    user = t.user("GRANT SELECT ON cdc.dbo_t_CT TO {user}", "GRANT SELECT ON dbo.t TO {user}")
+    t.track("t", capture_instance="v2")
+    t.commit("INSERT INTO dbo.t VALUES (1, 'x', 1)")
+    assert user.run("SELECT id FROM cdc.dbo_t_CT") == [(1,)]
+    assert user.number("SELECT id FROM cdc.v2_CT") == 229
+    t.run("EXEC sys.sp_cdc_disable_table 'dbo', 't', 'dbo_t'")
+    t.track("t")
+    assert user.number("SELECT id FROM cdc.dbo_t_CT") == 229
+    # what was granted on more than the table itself holds
+    t.run(f"GRANT SELECT ON SCHEMA::cdc TO {user.value('SELECT USER_NAME()')}")
+    assert user.run("SELECT id FROM cdc.v2_CT") == [(1,)]
+    assert user.run("SELECT id FROM cdc.dbo_t_CT") == []
+
+
+def test_a6_grants_go_with_what_is_dropped_or_moved(t: Database) -> None:
+    t.run("CREATE SCHEMA moved")
+    t.run("CREATE TABLE dbo.u (id int, b int)")
+    user = t.user("GRANT SELECT ON dbo.u (id) TO {user}", "GRANT SELECT ON cdc.dbo_t_CT TO {user}")
+    t.run("EXEC sp_rename 'dbo.u', 'w' EXEC sp_rename 'dbo.w.id', 'number', 'COLUMN'")
+    assert user.value("SELECT HAS_PERMS_BY_NAME('dbo.w', 'OBJECT', 'SELECT', 'number', 'COLUMN')") == 1
+    t.run("ALTER SCHEMA moved TRANSFER dbo.w")
+    assert not user.value("SELECT HAS_PERMS_BY_NAME('moved.w', 'OBJECT', 'SELECT', 'number', 'COLUMN')")
+    t.run("DROP TABLE dbo.t CREATE TABLE dbo.t (id int PRIMARY KEY)")
+    t.track("t")
+    assert user.number("SELECT * FROM cdc.dbo_t_CT") == 229
+
+
 def test_9_45_who_may_not_read_is_not_shown_the_instance(gated: Database) -> None:
     user = gated.user("GRANT SELECT ON dbo.t TO {user}")
     assert user.value("SELECT sys.fn_cdc_get_min_lsn('dbo_t')") == ZERO

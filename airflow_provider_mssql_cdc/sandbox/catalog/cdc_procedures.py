@@ -13,8 +13,9 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import Settings
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
+from airflow_provider_mssql_cdc.sandbox.engine.rights import Right, without_objects
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, ReturnStatus, ReturnValue, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
@@ -25,20 +26,17 @@ _METADATA = -1  # the lock that stands for the tables of CDC; no table has this 
 _TUNABLES = ("maxtrans", "maxscans", "continuous", "pollinginterval", "retention", "threshold")
 
 
-def _with_lock(executor: Executor, database: Database, action: Callable[[], Any], *, drops: bool = False) -> Result:
-    """Run a change of CDC's state while nobody has uncommitted writes in the database (Sch-M waits for them).
+def _with_lock(executor: Executor, database: Database, action: Callable[[], Any], lock: Callable[[], Any]) -> Result:
+    """Run a change of CDC's state.
 
     It is part of the caller's transaction (A2 of the reference), so a rollback takes it back.
 
-    :param drops: wait for those too who keep locks of change tables that they have read
+    :param lock: waits for who has uncommitted writes where it matters
     """
 
     def run() -> Any:
         manager = executor.env.manager
-        if drops:
-            manager.enter_alone(database)
-        else:
-            manager.enter(database)
+        lock()
         before = database.cdc.keep()
         result = action()
         manager.apply(Operation("", on_undo=lambda: database.cdc.put_back(before)))
@@ -81,11 +79,16 @@ def _enable_db(executor: Executor, database: Database, given: Bound) -> Result:
         raise SqlError.of(22906, database.name)
     if database.delayed_durability != "DISABLED":
         raise SqlError.of(22891, database.name)
-    return _with_lock(executor, database, database.cdc.enable)
+    return _with_lock(executor, database, database.cdc.enable, lambda: executor.env.manager.enter(database))
 
 
 def _disable_db(executor: Executor, database: Database, given: Bound) -> Result:
-    return _with_lock(executor, database, database.cdc.disable, drops=True)
+    def action() -> Any:
+        rights = frozenset(r for r in executor.env.catalog(database).rights if r.schema != "cdc")
+        _set_rights(executor, database, rights)
+        return database.cdc.disable()
+
+    return _with_lock(executor, database, action, lambda: executor.env.manager.enter_alone(database))
 
 
 def _table(executor: Executor, database: Database, given: Bound, procedure: str) -> TableDef:
@@ -117,9 +120,21 @@ def _enable_table(executor: Executor, database: Database, given: Bound) -> Resul
     database.cdc.switches = dataclasses.replace(database.cdc.switches, clr_enabled=clr)
     texts = ("capture_instance", "role_name", "index_name", "captured_column_list", "filegroup_name")
 
+    def table() -> TableDef:
+        return _table(executor, database, given, "sp_cdc_enable_table_internal")
+
+    def lock() -> None:
+        """Wait for who has locks of the table; all others wait behind ([measured 2022]: Sch-M)."""
+        manager, number = executor.env.manager, table().object_id
+        if _is_new(executor.env.catalog(database), given.text("@role_name")):
+            manager.enter(database, changes=number)
+        else:
+            manager.enter(database, number, changes=number)
+            manager.enter(database, _METADATA)
+
     def action() -> Any:
         messages = database.cdc.enable_table(
-            _table(executor, database, given, "sp_cdc_enable_table_internal"),
+            table(),
             **{name: given.text(f"@{name}") for name in texts},
             supports_net_changes=given.flag("@supports_net_changes"),
             allow_partition_switch=given.flag("@allow_partition_switch") is not False,
@@ -127,13 +142,17 @@ def _enable_table(executor: Executor, database: Database, given: Bound) -> Resul
         _create_role(executor, database, given.text("@role_name"))
         return messages
 
-    return _with_lock(executor, database, action)
+    return _with_lock(executor, database, action, lock)
+
+
+def _is_new(catalog: Catalog, role: str | None) -> bool:
+    return bool(role) and str(role).casefold() not in {n.casefold() for n in (*catalog.roles, "db_owner", "public")}
 
 
 def _create_role(executor: Executor, database: Database, role: str | None) -> None:
     """The gating role is created if it is missing."""
-    catalog = executor.env.enter(database)
-    if role and role.casefold() not in {name.casefold() for name in (*catalog.roles, "db_owner", "public")}:
+    if role and _is_new(executor.env.catalog(database), role):
+        catalog = executor.env.enter(database)
         executor.env.manager.enter(database).catalog = dataclasses.replace(
             catalog, roles={**catalog.roles, role: frozenset()}
         )
@@ -144,9 +163,21 @@ def _disable_table(executor: Executor, database: Database, given: Bound) -> Resu
 
     def action() -> Any:
         table = _table(executor, database, given, "sp_cdc_disable_table_internal")
-        return database.cdc.disable_table(table, given.text("@capture_instance") or "")
+        before = database.cdc.instances
+        messages = database.cdc.disable_table(table, given.text("@capture_instance") or "")
+        rights = executor.env.catalog(database).rights
+        for gone in set(before) - set(database.cdc.instances):
+            rights = without_objects(rights, "cdc", gone.objects)
+        _set_rights(executor, database, rights)
+        return messages
 
-    return _with_lock(executor, database, action, drops=True)
+    # waits for those too who keep locks of change tables that they have read
+    return _with_lock(executor, database, action, lambda: executor.env.manager.enter_alone(database))
+
+
+def _set_rights(executor: Executor, database: Database, rights: frozenset[Right]) -> None:
+    catalog = executor.env.enter(database)
+    executor.env.manager.enter(database).catalog = dataclasses.replace(catalog, rights=rights)
 
 
 def _help_change_data_capture(executor: Executor, database: Database, given: Bound) -> Result:

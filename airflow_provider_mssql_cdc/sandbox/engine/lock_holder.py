@@ -77,6 +77,14 @@ class LockHolder:
         if locks.writer(table) not in (None, self):
             locks.wait(self, in_the_way, self.lock_timeout, self.cancelled)
 
+    def wait_behind_ddl(self, database: Database, table: int) -> None:
+        """Wait for who changes a table's definition or waits to, as every reader does.
+
+        :param table: its object id
+        :raises SqlError: 1222, 1205
+        """
+        database.locks.wait_behind_ddl(self, table, self.lock_timeout, self.cancelled)
+
     def wait_for_ddl(self, database: Database, changes: Callable[[Catalog], bool]) -> None:
         """Wait for a transaction whose DDL is not committed.
 

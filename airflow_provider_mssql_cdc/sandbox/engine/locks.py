@@ -1,7 +1,8 @@
 """Who may write to a database, what readers keep locked until they end, and who waits for whom.
 
 One transaction writes to a table at a time, or one to the whole database. Readers keep rows, or whole tables; there are
-no locks of key ranges, and none grow into larger ones.
+no locks of key ranges, and none grow into larger ones. Who changes a table's definition waits for all who have locks of
+it, and lets all others wait behind it, readers by row versions too (docs: Sch-M and Sch-S locks).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Held:
     """What an owner had locked at some moment.
 
     :param rows: by table
+    :param changing: tables whose definition it changes
     """
 
     whole: bool = False
@@ -33,6 +35,7 @@ class Held:
     kept: frozenset[int] = frozenset()
     rows: Mapping[int, frozenset[int]] = field(default_factory=dict)
     reads: bool = False
+    changing: frozenset[int] = frozenset()
 
     @property
     def tables(self) -> frozenset[int]:
@@ -56,6 +59,7 @@ class Locks:
         self._readers: set[object] = set()
         self._waiting: dict[object, Callable[[], set[object]]] = {}
         self._wait_for_whole: set[object] = set()
+        self._changing: dict[int, list[object]] = {}  # who changes a table's definition, or waits to, the first first
 
     def share(self, reader: object) -> None:
         """Note a reader that keeps its locks until it releases them."""
@@ -126,6 +130,36 @@ class Locks:
         with self._condition:
             self._wait(owner, in_the_way, _deadline(timeout), cancelled)
 
+    @property
+    def changing(self) -> bool:
+        """Whether somebody changes the definition of a table, or waits to."""
+        return bool(self._changing)
+
+    def wait_behind_ddl(self, owner: object, table: int, timeout: float | None, cancelled: Callable[[], bool]) -> None:
+        """Wait for all who change a table's definition or wait to; who has a lock of the table comes before them.
+
+        :raises SqlError: 1222, 1205, 3617
+        """
+
+        def in_the_way() -> set[object]:
+            found = self._before(owner, table)
+            # who waits for the whole database waits for every lock in it
+            return found - self._wait_for_whole if found and self._has_locks(owner) else found
+
+        if self._changing:
+            self.wait(owner, in_the_way, timeout, cancelled)
+
+    def _before(self, owner: object, table: int) -> set[object]:
+        """Who changes a table's definition, or waits to, and is not behind the owner."""
+        waiting = self._changing.get(table, [])
+        kept = table in self._kept_tables.get(owner, ()) or table in self._kept_rows.get(owner, {})
+        if kept or self._tables.get(table) is owner:
+            return set()
+        return set(waiting[: waiting.index(owner)] if owner in waiting else waiting)
+
+    def _has_locks(self, owner: object) -> bool:
+        return owner in self._tables.values() or owner in self._kept_tables or owner in self._kept_rows
+
     def acquire(
         self,
         owner: object,
@@ -134,12 +168,14 @@ class Locks:
         cancelled: Callable[[], bool],
         *,
         alone: bool = False,
+        changes: int | None = None,
     ) -> None:
         """Wait for a lock; an owner that has it already goes on.
 
         :param table: its object id, None for the whole database
         :param timeout: seconds, None for ever
         :param alone: an owner that has the whole database waits for the readers, too
+        :param changes: the table whose definition the owner will change
         :raises SqlError: 1222 when the time is over; 1205 for who would wait for one that waits for it
         """
         deadline = _deadline(timeout)
@@ -147,8 +183,11 @@ class Locks:
             had_whole = self._whole is owner
             if table is None:
                 self._wait_for_whole.add(owner)
+            is_new = changes is not None and owner not in self._changing.get(changes, [])
+            if changes is not None and is_new:
+                self._changing.setdefault(changes, []).append(owner)
             try:
-                self._wait(owner, lambda: self._in_the_way(owner, table), deadline, cancelled)
+                self._wait(owner, lambda: self._in_the_way(owner, table, changes), deadline, cancelled)
                 if table is None:
                     self._whole = owner
                 else:
@@ -158,12 +197,20 @@ class Locks:
             except SqlError:
                 if self._whole is owner and not had_whole:
                     self._whole = None
+                if changes is not None and is_new:
+                    self._leave(owner, {changes})
                 self._condition.notify_all()
                 raise
             finally:
                 self._wait_for_whole.discard(owner)
 
-    def _in_the_way(self, owner: object, table: int | None) -> set[object]:
+    def _leave(self, owner: object, tables: Collection[int]) -> None:
+        for table in tables:
+            self._changing[table].remove(owner)
+            if not self._changing[table]:
+                del self._changing[table]
+
+    def _in_the_way(self, owner: object, table: int | None, changes: int | None) -> set[object]:
         found = {self._whole}
         keeping = {each for each, tables in self._kept_tables.items() if table is None or table in tables}
         found |= keeping
@@ -172,6 +219,9 @@ class Locks:
             found.update(self._kept_rows)
         else:
             found.add(self._tables.get(table))
+            found |= self._before(owner, table)
+            if changes is not None:
+                found.update(each for each, rows in self._kept_rows.items() if changes in rows)
             if owner not in self._readers and owner not in self._tables.values():
                 found |= self._wait_for_whole  # who has nothing yet comes after them, or they might wait for ever
         return found - {None, owner}
@@ -215,7 +265,10 @@ class Locks:
             written = frozenset(table for table, each in self._tables.items() if each is owner)
             rows = {table: frozenset(kept) for table, kept in self._kept_rows.get(owner, {}).items() if kept}
             kept = frozenset(self._kept_tables.get(owner, ()))
-            return Held(self._whole is owner, written, written & self._closed, kept, rows, owner in self._readers)
+            changing = frozenset(table for table, owners in self._changing.items() if owner in owners)
+            return Held(
+                self._whole is owner, written, written & self._closed, kept, rows, owner in self._readers, changing
+            )
 
     def give_back(self, owner: object, before: Held) -> Held:
         """Give up what an owner has locked since some moment; what it has then is returned.
@@ -240,6 +293,7 @@ class Locks:
                 self._kept_tables[owner] = kept
             if before.rows:
                 self._kept_rows[owner] = {table: set(rows) for table, rows in before.rows.items()}
+            self._leave(owner, now.changing - before.changing)
             if not before.reads:
                 self._readers.discard(owner)
             self._condition.notify_all()
@@ -255,4 +309,5 @@ class Locks:
                 self._whole = None
             self._tables = {table: each for table, each in self._tables.items() if each is not owner}
             self._closed &= self._tables.keys()
+            self._leave(owner, [table for table, owners in self._changing.items() if owner in owners])
             self._condition.notify_all()

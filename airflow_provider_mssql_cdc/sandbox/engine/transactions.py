@@ -106,11 +106,14 @@ class TransactionManager(LockHolder):
         for database in transaction.locked_in:
             database.locks.release(self)
 
-    def enter(self, database: Database, table: int | None = None, *, alone: bool = False) -> OpenTransaction:
+    def enter(
+        self, database: Database, table: int | None = None, *, alone: bool = False, changes: int | None = None
+    ) -> OpenTransaction:
         """Be ready to write to a database: lock the table or all of it, and open DuckDB's transaction.
 
         :param table: object id of the only table that is written to
         :param alone: wait for those too who keep locked what they have read
+        :param changes: object id of the table whose definition will be another, which all others wait for
         :raises SqlError: 1222 lock time-out; 1205; 3960 where a snapshot is older than the last commit
         """
         transaction = self.open
@@ -118,9 +121,10 @@ class TransactionManager(LockHolder):
         if transaction.database not in (None, database):
             raise Unsupported("writes to two databases in one transaction")
         wanted = None if transaction.frozen else table
-        if transaction.database is database and transaction.tables & {None, wanted} and not alone:
+        has_it = transaction.database is database and transaction.tables & {None, wanted}
+        if has_it and not alone and changes is None:
             return transaction
-        database.locks.acquire(self, wanted, self.lock_timeout, self.cancelled, alone=alone)
+        database.locks.acquire(self, wanted, self.lock_timeout, self.cancelled, alone=alone, changes=changes)
         if transaction.frozen and transaction.seen.get(database.duck, database.version) != database.version:
             database.locks.release(self)
             raise SqlError.of(3960)

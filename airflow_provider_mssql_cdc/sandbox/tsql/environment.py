@@ -88,9 +88,12 @@ class Environment(StatementRows):
         """The catalogue as this session's transaction sees it."""
         return self.manager.catalog(database)
 
-    def enter(self, database: Database) -> Catalog:
-        """Be ready to change a database; its catalogue as this session's transaction sees it."""
-        self.manager.enter(database)
+    def enter(self, database: Database, changes: int | None = None) -> Catalog:
+        """Be ready to change a database; its catalogue as this session's transaction sees it.
+
+        :param changes: see ``TransactionManager.enter``
+        """
+        self.manager.enter(database, changes=changes)
         return self.manager.catalog(database)
 
     def table(self, parts: tuple[str, str, str]) -> tuple[Database, TableEntry] | None:

@@ -42,6 +42,9 @@ def relation(
         if not env.may_select(database, "cdc", parts[2]):
             raise denied("SELECT", parts[2], database, "cdc")
         return found
+    entry = env.catalog(database).find(schema, parts[2])
+    if entry is not None:
+        env.manager.wait_behind_ddl(database, entry.table.object_id)
     env.manager.wait_for_ddl(
         database, lambda catalog: catalog.find(schema, parts[2]) is not database.catalog.find(schema, parts[2])
     )

@@ -55,14 +55,15 @@ def parts_of(cursor: Cursor) -> tuple[str, str, str]:
 def _enter(executor: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog]:
     database = executor.env.database_named(parts[0])
     env = executor.env
+    known = env.catalog(database).find(parts[1] or "dbo", parts[2])
     if not env.permitted(database, "ALTER", parts[1] or "dbo", parts[2]):
-        if parts[2] and env.catalog(database).find(parts[1] or "dbo", parts[2]) is not None:
+        if known is not None:
             name = ".".join(filter(None, parts))
             raise SqlError.of(1088, name, state=13)
         raise SqlError.of(262, "CREATE TABLE", database.name)
     if database.cdc.enabled and not env.is_owner(database) and not env.user_in_role(database, "db_ddladmin"):
         raise SqlError.of(22914)
-    return database, env.enter(database)
+    return database, env.enter(database, None if known is None else known.table.object_id)
 
 
 def existing(executor: Executor, parts: tuple[str, str, str]) -> tuple[Database, Catalog, TableEntry]:

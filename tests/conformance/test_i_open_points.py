@@ -54,6 +54,21 @@ def test_16_command_ids_of_several_tables(t: Database, across: bool, t_ids: list
     assert t.changes("__$command_id", "dbo_u") == [(each,) for each in u_ids]
 
 
+@pytest.mark.parametrize(("rounds", "minutes"), [(False, 0), (True, 1)])
+def test_28_minute_of_a_ddl(db: Database, rounds: bool, minutes: int) -> None:
+    embedded = db.server.only_embedded("its clock cannot be set")
+    _switch(db, ddl_time_rounds=rounds)
+    begun = embedded.clock.now.replace(second=0, microsecond=0)
+    db.run("CREATE TABLE dbo.t (id int PRIMARY KEY)")
+    db.track("t")
+    for second in (29, 59):
+        embedded.clock.now = begun + datetime.timedelta(seconds=second)
+        db.run(f"ALTER TABLE dbo.t ADD c{second} int")
+    db.capture()
+    expected = [begun, begun + datetime.timedelta(minutes=minutes)]
+    assert db.run("SELECT ddl_time FROM cdc.ddl_history ORDER BY ddl_lsn") == [(time,) for time in expected]
+
+
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("kind", ["all", "net"])
 def test_i3_a_bad_range_is_an_error_whatever_comes_before(t: Database, first: bool, kind: str) -> None:

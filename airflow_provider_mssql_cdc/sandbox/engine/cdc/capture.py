@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.alter import converted
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import FIRST_CAPTURED, ChangeRows
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.ddl import ddl_time
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
     CapturedColumn,
     CaptureInstance,
@@ -121,7 +122,8 @@ def capture(
                 schema_changes += 1
                 for draft in by_table[object_id]:
                     if draft.instance.enabled_at < transaction.commit:
-                        draft.alter(altered, encode(transaction.commit), to_datetime(transaction.end_time))
+                        time = ddl_time(to_datetime(transaction.end_time), rounds=switches.ddl_time_rounds)
+                        draft.alter(altered, encode(transaction.commit), time)
                         captured[number] += 1
     mapping = [_mapping_row(transactions[i]) for i in np.flatnonzero(captured).tolist()]
     rows = sum(len(draft.changes) - len(draft.instance.changes) for draft in drafts)

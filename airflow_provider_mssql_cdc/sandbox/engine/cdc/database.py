@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc import ddl, jobs, lsn
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.capture import ScanResult, capture, unfinished_scan
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.cleanup import Cleaner
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.enabling import PROCEDURE, Request, plan
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance, DdlRow, OrphanedDdl
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import dummy_row, to_datetime
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSession
@@ -155,6 +155,20 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
         """
         instances = [each for each in self.instances if each.source_object_id == before.object_id]
         ddl.check(instances, before, after, kind, stays=self.switches.tracked_tables_stay)
+
+    def plant_orphaned_ddl(self, source_object_id: int, command: str) -> int:
+        """Leave a row in cdc.ddl_history as of now whose capture instance is gone, as some servers do; for tests.
+
+        :param source_object_id: of the table that the instance captured
+        :param command: the statement
+        :returns: the object id of the change table that is no more
+        """
+        with self._lock:
+            time = ddl.ddl_time(to_datetime(self._clock()), rounds=self.switches.ddl_time_rounds)
+            row = DdlRow(False, command, lsn.encode(self._log.commit()), time)
+            gone = OrphanedDdl(source_object_id, self._new_object_id(), row)
+            self._orphans = (*self._orphans, gone)
+            return gone.object_id
 
     # Log scans
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -13,6 +14,15 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 
 UNLIMITED = -1
 _TWO_BYTE = ("nvarchar", "ntext", "xml")
+
+
+def ddl_time(end: datetime.datetime, *, rounds: bool) -> datetime.datetime:
+    """cdc.ddl_history.ddl_time of a commit: whole minutes (J of the reference: measured).
+
+    :param rounds: see ``Switches.ddl_time_rounds``
+    """
+    moment = end + datetime.timedelta(seconds=30) if rounds else end
+    return moment.replace(second=0, microsecond=0)
 
 
 def check(

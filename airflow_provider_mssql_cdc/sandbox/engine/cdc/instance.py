@@ -71,6 +71,14 @@ class DdlRow(NamedTuple):
     ddl_time: datetime.datetime
 
 
+class OrphanedDdl(NamedTuple):
+    """A row of cdc.ddl_history whose instance is gone (J of the reference: reported)."""
+
+    source_object_id: int
+    object_id: int
+    row: DdlRow
+
+
 @dataclass(slots=True, eq=False)
 class CaptureInstance:
     """A capture instance. The database replaces its state as a whole, so that readers never see half a change.

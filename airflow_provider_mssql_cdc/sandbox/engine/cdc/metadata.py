@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance, OrphanedDdl
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.system_types import measures
 
@@ -54,8 +54,8 @@ def index_columns(instances: Sequence[CaptureInstance]) -> Relation:
     return relation("object_id int!, column_name sysname!, index_ordinal tinyint!, column_id int!", rows)
 
 
-def ddl_history(instances: Sequence[CaptureInstance]) -> Relation:
-    """cdc.ddl_history: one row per instance and ALTER TABLE."""
+def ddl_history(instances: Sequence[CaptureInstance], orphans: Sequence[OrphanedDdl] = ()) -> Relation:
+    """cdc.ddl_history: one row per instance and ALTER TABLE, and what belongs to no instance."""
     description = (
         "source_object_id int, object_id int!, required_column_update bit, ddl_command nvarchar(max), "
         "ddl_lsn binary(10)!, ddl_time datetime"
@@ -63,6 +63,7 @@ def ddl_history(instances: Sequence[CaptureInstance]) -> Relation:
     rows = [
         (each.source_object_id, each.change_table_object_id, *row) for each in instances for row in each.ddl_history
     ]
+    rows += [(each.source_object_id, each.object_id, *each.row) for each in orphans]
     return relation(description, rows)
 
 

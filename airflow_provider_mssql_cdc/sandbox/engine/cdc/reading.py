@@ -23,7 +23,6 @@ _METADATA = {
     "change_tables": metadata.change_tables,
     "captured_columns": metadata.captured_columns,
     "index_columns": metadata.index_columns,
-    "ddl_history": metadata.ddl_history,
 }
 
 
@@ -227,6 +226,8 @@ class ChangeReader(CdcState):
             self._require_object(name)
             if wanted == "lsn_time_mapping":
                 return list(MAPPING_COLUMNS), self._mapping.table()
+            if wanted == "ddl_history":
+                return metadata.ddl_history(self.instances, self._orphans)
             if wanted not in _METADATA:
                 raise SqlError.of(208, f"cdc.{name}")
             return _METADATA[wanted](self.instances)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.holes import Holes
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance, OrphanedDdl
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.jobs import (
     CAPTURE,
     Job,
@@ -172,6 +172,7 @@ class CdcState:
         self._scans = ScanSessions()
         self._holes = Holes()
         self._jobs: dict[str, Job] = {}
+        self._orphans: tuple[OrphanedDdl, ...] = ()
 
     def keep(self) -> Kept:
         """What is to be put back if the transaction that changes it now is rolled back."""

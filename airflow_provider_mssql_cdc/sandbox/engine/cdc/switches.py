@@ -30,6 +30,7 @@ class Switches:
         says, 14261
     :param tracked_tables_stay: whether sp_rename, ALTER SCHEMA ... TRANSFER and DROP TABLE refuse a tracked table as
         they refuse a replicated one (15051, 3724)
+    :param ddl_time_rounds: whether ``ddl_time`` is the minute that is nearest to the commit, or the one it lies in
     :param columns_before_range_error: whether a SELECT of a function with a bad range sends its columns before 313
     :param min_lsn_null_until_captured: whether min LSN is NULL while max LSN is below the start of a new instance
     :param held_back_scans_are_empty: whether scans that may not deliver yet, in an availability group whose replica is
@@ -59,6 +60,7 @@ class Switches:
     cleanup_unknown_instance_error: int = 22956
     second_job_error: int = 22836
     tracked_tables_stay: bool = False
+    ddl_time_rounds: bool = False
     columns_before_range_error: bool = False
     min_lsn_null_until_captured: bool = False
     held_back_scans_are_empty: bool = True

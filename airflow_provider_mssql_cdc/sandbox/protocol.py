@@ -219,6 +219,7 @@ class Login:
     app_name: str = ""
     host_name: str = ""
     read_only: bool = False
+    language: str = ""
     hang_up: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
 
@@ -230,6 +231,10 @@ class Session(Protocol):
     """
 
     database: str
+
+    @property
+    def language(self) -> str:
+        """The language of its messages, by its name on the server."""
 
     def batch(self, text: str) -> Iterator[Outcome]:
         """Run a batch of T-SQL."""

@@ -244,6 +244,22 @@ def test_positions_and_times(shop: Source) -> None:
             hook.time_to_lsn(TimeOperator.LARGEST_LESS_THAN, far.replace(tzinfo=datetime.UTC))
 
 
+@pytest.mark.parametrize("option", ["SET DATEFORMAT dmy", "SET LANGUAGE British"])
+def test_no_format_of_dates_changes_what_a_time_means(shop: Source, option: str) -> None:
+    moments = [datetime.datetime(year, 2, 3, 4, 5, 6, 789000) for year in (2001, 2098)]
+    shop.sql("INSERT INTO sales.orders (id, line) VALUES (900, 1)")
+    shop.scan()
+    moments += [datetime.datetime(year, 1, 13) for year in (2001, 2098)]  # there is no thirteenth month
+    with shop.hook() as plain, shop.hook(conn_properties=option) as other:
+        assert plain.query("SELECT CAST('2026-02-03 00:00' AS datetime)") != other.query(
+            "SELECT CAST('2026-02-03 00:00' AS datetime)"
+        )
+        for moment in moments:
+            for operator in TimeOperator:
+                assert other.time_to_lsn(operator, moment) == plain.time_to_lsn(operator, moment)
+            assert other.crossing(moment) == plain.crossing(moment)
+
+
 @pytest.mark.parametrize("value", [b"ABCDEFGHIJ", b"\x00" * 9 + b"\x01", b"'%s'%%s--", b"\x01" + b"\xff" * 9])
 def test_lsns_reach_the_server_as_bytes(source: Source, value: bytes) -> None:
     """pymssql would send bytes that are ASCII as text."""

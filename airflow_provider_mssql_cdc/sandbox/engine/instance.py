@@ -36,6 +36,7 @@ class Principal:
 
     :param rights: permissions on the server
     :param user: the user that a session executes as, instead of the login's own
+    :param language: its default language; '' for the server's
     """
 
     name: str
@@ -44,6 +45,7 @@ class Principal:
     default_database: str = "master"
     rights: frozenset[str] = frozenset()
     user: str = ""
+    language: str = ""
 
 
 @dataclass(slots=True)

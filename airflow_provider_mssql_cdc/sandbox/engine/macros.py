@@ -17,6 +17,7 @@ _ISO = (
 )
 _ISO_DATE = r"^\s*(\d{4})-?(\d{1,2})-?(\d{1,2})"
 _ISO_TIME = r"(?:^|[ T])(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?"
+_HYPHENS = r"^(\s*\d{4})-(\d{1,2})-(\d{1,2})(\s|$)"
 _ISO_OFFSET = r"(Z|[+-]\d{2}:\d{2})\s*$"
 
 _MACROS = {
@@ -73,6 +74,13 @@ _MACROS = {
         "(t_ticks(ts) // 864000000000) * 864000000000 "
         "+ (((((t_ticks(ts) % 864000000000) // 10000) * 3 + 5) // 10) * 100000 + 1) // 3"
     ),
+    # docs (SET DATEFORMAT, date and time literals): in a text for datetime and smalldatetime that has hyphens and no T,
+    # the format says which of the two numbers after the year is the day
+    "t_session_date(s)": (
+        rf"CASE WHEN getvariable('day_first') AND regexp_matches(s, '{_HYPHENS}') "
+        rf"THEN regexp_replace(s, '{_HYPHENS}', '\1-\3-\2\4') ELSE s END"
+    ),
+    "t_is_iso(s)": f"regexp_matches(s, '{_ISO}')",
     "t_iso_date(s)": (
         f"CASE WHEN regexp_matches(s, '{_ISO_DATE}') THEN regexp_extract(s, '{_ISO_DATE}', 1) || '-' "
         f"|| regexp_extract(s, '{_ISO_DATE}', 2) || '-' || regexp_extract(s, '{_ISO_DATE}', 3) ELSE '1900-01-01' END"

@@ -93,7 +93,7 @@ def _scoped(executor: Executor, text: str, variables: dict[str, tuple[SqlType, A
     if env.procedure_depth >= _DEEPEST:
         raise SqlError.of(217, _DEEPEST)
     outer, env.variables = env.variables, variables
-    settings, isolation = dataclasses.replace(executor.settings), env.isolation
+    settings, isolation, dates = dataclasses.replace(executor.settings), env.isolation, env.dates
     timeout, identity = env.manager.lock_timeout, env.identity_insert_table
     env.forget()
     env.procedure_depth += 1
@@ -103,6 +103,7 @@ def _scoped(executor: Executor, text: str, variables: dict[str, tuple[SqlType, A
         env.variables = outer
         env.leave()
         executor.settings, env.isolation = settings, isolation
+        env.read_dates(dates)
         env.manager.lock_timeout, env.identity_insert_table = timeout, identity
 
 

@@ -48,7 +48,7 @@ def _convert(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if pair == ("str", "time") or pair == ("time", "time"):
         if pair[0] == "str" and style not in _READ_STYLES:
             raise unsupported(f"CONVERT style {style} for reading {display(target)}")
-        return _to_temporal(sql, source, target)
+        return _to_temporal(sql, source, target, style)
     if pair[0] in _NUMERIC and pair[1] in _NUMERIC:
         return _number(sql, source, target)
     if pair[0] == "str":
@@ -302,9 +302,9 @@ def _from_ticks(ticks: str, target: SqlType) -> str:
     return rounded
 
 
-def _to_temporal(sql: str, source: SqlType, target: SqlType) -> str:
+def _to_temporal(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     if kind(source) == "str":
-        return _text_to_temporal(sql, target)
+        return _text_to_temporal(sql, source, target, style)
     if source.name == target.name == "datetimeoffset":
         unit = 10 ** (7 - target.scale)
         rounded = f"t_round(({sql}).utc_ticks, {unit})"
@@ -317,11 +317,17 @@ def _to_temporal(sql: str, source: SqlType, target: SqlType) -> str:
     return f"CASE WHEN {sql} IS NOT NULL THEN {converted} END" if target.name == "datetimeoffset" else converted
 
 
-def _text_to_temporal(sql: str, target: SqlType) -> str:
+def _text_to_temporal(sql: str, source: SqlType, target: SqlType, style: int) -> str:
     message = text("Conversion failed when converting date and/or time from character string.")
     parsed = f"t_parse({sql})"
-    if target.name in ("datetime", "smalldatetime"):  # their text has three digits of a second at most
-        parsed = f"CASE WHEN NOT regexp_matches({sql}, '[.][0-9]{{4}}') THEN {parsed} END"
+    if target.name in _RANGES:  # their text has three digits of a second at most
+        read = sql if style else f"t_session_date({sql})"
+        kinds = f"a {source.name} data type to a {target.name} data type"
+        outside = text(f"The conversion of {kinds} resulted in an out-of-range value.")
+        parsed = (
+            f"CASE WHEN NOT regexp_matches({sql}, '[.][0-9]{{4}}') THEN coalesce(t_parse({read}), "
+            f"CASE WHEN t_is_iso({sql}) THEN t_error(242, {outside}) END) END"
+        )
     ticks = f"coalesce({parsed}, {_fail(241, message, sql)})"
     if target.name == "datetimeoffset":
         unit = 10 ** (7 - target.scale)

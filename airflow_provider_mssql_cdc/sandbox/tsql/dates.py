@@ -56,10 +56,9 @@ def _temporal(value: Expr) -> Expr:
 
 def _dateadd(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
     part, count, value = part_of(nodes[0]), scalar(ctx, scope, nodes[1]), scalar(ctx, scope, nodes[2])
-    given_text = kind(value.type) == "str"
-    value = _temporal(value)
-    if given_text:
+    if kind(value.type) == "str":  # docs: DATEADD reads a text as datetime
         value = Expr(value.to(DATETIME), DATETIME, value.nullable, constant=value.constant)
+    value = _temporal(value)
     number = f"CAST({count.to(INT)} AS BIGINT)"
     ticks = shown_ticks(value.sql, value.type)
     if part in ("year", "quarter", "month"):
@@ -113,7 +112,7 @@ def _datediff(name: str, type_: SqlType) -> Callable[..., Expr]:
     return function
 
 
-def _datepart_of(part: str, value: Expr) -> Expr:
+def _datepart_of(ctx: Context, part: str, value: Expr) -> Expr:
     ticks = shown_ticks(value.sql, value.type)
     if part in ("year", "quarter", "month", "day", "dayofyear", "hour", "minute", "second"):
         sql = f"date_part('{part}', t_timestamp({ticks}))"
@@ -122,7 +121,7 @@ def _datepart_of(part: str, value: Expr) -> Expr:
     elif part == "nanosecond":
         sql = f"(({ticks}) % 10000000) * 100"
     elif part == "weekday":
-        sql = f"date_part('dow', t_timestamp({ticks})) + 1"  # DATEFIRST 7: Sunday is 1
+        sql = f"(date_part('dow', t_timestamp({ticks})) + {7 - ctx.env.dates.first_day}) % 7 + 1"  # dow 0 is Sunday
     elif part == "tzoffset":
         if value.type.name not in ("datetimeoffset", "datetime2"):
             raise SqlError.of(9810, "tzoffset", "datepart", value.type.name)
@@ -133,7 +132,7 @@ def _datepart_of(part: str, value: Expr) -> Expr:
 
 
 def _datepart(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-    return _datepart_of(part_of(nodes[0]), _temporal(scalar(ctx, scope, nodes[1])))
+    return _datepart_of(ctx, part_of(nodes[0]), _temporal(scalar(ctx, scope, nodes[1])))
 
 
 def _datename(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
@@ -144,13 +143,13 @@ def _datename(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> 
         name = "%B" if part == "month" else "%A"
         sql = f"strftime(t_timestamp({shown_ticks(value.sql, value.type)}), '{name}')"
     else:
-        sql = f"CAST({_datepart_of(part, value).sql} AS VARCHAR)"
+        sql = f"CAST({_datepart_of(ctx, part, value).sql} AS VARCHAR)"
     return Expr(sql, nvarchar(30), True, constant=value.constant)
 
 
 def _named_part(part: str) -> Callable[..., Expr]:
     def function(ctx: Context, scope: Scope, nodes: list[Any], scalar: Compile) -> Expr:
-        return _datepart_of(part, _temporal(scalar(ctx, scope, nodes[0])))
+        return _datepart_of(ctx, part, _temporal(scalar(ctx, scope, nodes[0])))
 
     return function
 

@@ -239,6 +239,7 @@ _ACTIONS: dict[tuple[str, str], Action] = {
     ("DROP", "INDEX"): indexes.drop_index,
     ("TRUNCATE", "TABLE"): tables.truncate_table,
     ("CREATE", "LOGIN"): principals.create_login,
+    ("ALTER", "LOGIN"): principals.alter_login,
     ("CREATE", "USER"): principals.create_user,
     ("CREATE", "ROLE"): principals.create_role,
     ("ALTER", "ROLE"): principals.alter_role,

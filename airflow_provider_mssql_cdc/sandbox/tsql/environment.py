@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionMa
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.languages import US_ENGLISH, Dates, apply
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import Relation, Rows
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
 from airflow_provider_mssql_cdc.sandbox.tsql.statement_rows import StatementRows
@@ -44,6 +45,7 @@ class Environment(StatementRows):
         self.variables: dict[str, tuple[SqlType, Any]] = {}
         self.isolation = IsolationLevel.READ_COMMITTED
         self.trancount = 0
+        self.dates = Dates.of(US_ENGLISH)
         self.rowcount = 0
         self.last_error = 0
         self.scope_identity: int | None = None
@@ -207,6 +209,12 @@ class Environment(StatementRows):
                 return
 
     # Reading
+
+    def read_dates(self, dates: Dates) -> None:
+        """Read dates so from now on."""
+        if dates != self.dates:
+            self.dates = dates
+            apply(dates, self.manager.connection)
 
     def arrow_relation(self, columns: list[Column], rows: pa.Table, found: Rows | None = None) -> Relation:
         """Arrow rows as something to read from in this statement.

@@ -21,6 +21,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
+from airflow_provider_mssql_cdc.sandbox.tsql import languages
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import CLOSING, FOR_UPDATE, WHOLE, Reads
 
@@ -160,6 +161,7 @@ class PieceReader:
         names = list(dict.fromkeys(physical(table, name) for name in order))
         size, found = self._size(), []
         with self.env.instance.storage.connect() as connection:
+            languages.apply(self.env.dates, connection)
             last: pa.Table | None = None
             while True:
                 piece = self._piece(connection, table, names, last, size)

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import key_columns
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
+from airflow_provider_mssql_cdc.sandbox.tsql.languages import language_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
 
@@ -40,18 +41,40 @@ def _catalog(executor: Executor) -> Catalog:
 
 
 def create_login(executor: Executor, cursor: Cursor) -> None:
-    """CREATE LOGIN name WITH PASSWORD = 'text'"""
+    """CREATE LOGIN name WITH PASSWORD = 'text' [, DEFAULT_LANGUAGE = language] [, CHECK_POLICY = OFF]"""
     name = cursor.name()
     cursor.expect("WITH", "PASSWORD", "=")
-    password = cursor.next().name
-    cursor.take(",", "CHECK_POLICY", "=", "OFF")
+    password, language = cursor.next().name, ""
+    while cursor.take(","):
+        if not cursor.take("CHECK_POLICY", "=", "OFF"):
+            language = _default_language(cursor)
     cursor.end()
     if not executor.env.principal.sysadmin:
         raise SqlError.of(15247)
     logins = executor.env.instance.logins
     if name.casefold() in logins:
         raise SqlError.of(15025, name)
-    logins[name.casefold()] = Principal(name, password)
+    logins[name.casefold()] = Principal(name, password, language=language)
+
+
+def _default_language(cursor: Cursor) -> str:
+    cursor.expect("DEFAULT_LANGUAGE", "=")
+    return language_of(cursor.name()).name
+
+
+def alter_login(executor: Executor, cursor: Cursor) -> None:
+    """ALTER LOGIN name WITH DEFAULT_LANGUAGE = language; it counts for sessions that begin after it
+
+    :raises SqlError: 15151
+    """
+    name = cursor.name()
+    cursor.expect("WITH")
+    language = _default_language(cursor)
+    cursor.end()
+    login = executor.env.instance.logins.get(name.casefold())
+    if login is None or not executor.env.principal.sysadmin:
+        raise SqlError.of(15151, "alter", "login", name)
+    login.language = language
 
 
 def create_user(executor: Executor, cursor: Cursor) -> None:

@@ -21,7 +21,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import (
     RowCount,
     SqlError,
 )
-from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, dml, seeding
+from airflow_provider_mssql_cdc.sandbox.tsql import bulk, calls, dml, languages, seeding
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import BatchAborted
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -37,15 +37,28 @@ class SqlSession:
     """One logged-in connection.
 
     :param faults: what may befall its statements
-    :raises SqlError: 18456, 4060
+    :raises SqlError: 18456, 4060, 50000 for a language that the sandbox does not have
     """
 
     def __init__(self, instance: Instance, login: Login, faults: Faults | None = None) -> None:
         principal, database = instance.authenticate(login)
+        languages.language_of(login.language or principal.language)
         self._instance = instance
         self._env = Environment(instance, principal, instance.open_session(login, database))
         self._interpreter = Interpreter(self._env, faults)
+        self._login = login
+        self._speak()
         self.database = database.name
+
+    @property
+    def language(self) -> str:
+        """The language of its messages."""
+        return self._env.dates.language.name
+
+    def _speak(self) -> None:
+        """Take the language that the client asked for, or the login's own (docs: LOGIN7, CREATE LOGIN)."""
+        name = self._login.language or self._env.principal.language
+        self._env.read_dates(languages.Dates.of(languages.language_of(name)))
 
     def batch(self, text: str) -> Iterator[Outcome]:
         """Run a batch of T-SQL."""
@@ -171,6 +184,7 @@ class SqlSession:
         self._interpreter.settings = Settings()
         self._interpreter.prepared = Prepared()
         self._interpreter.bulk = None
+        self._speak()
 
     def close(self) -> None:
         """The connection is gone."""

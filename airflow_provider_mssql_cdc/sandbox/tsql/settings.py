@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
-from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, Outcome, SqlError
+from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, Message, Outcome, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import languages
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, syntax_error
@@ -24,7 +26,7 @@ _MUST_STAY = {
     "NUMERIC_ROUNDABORT": False,
 }
 _TEXT_OPTIONS = frozenset({"TEXTSIZE", "DEADLOCK_PRIORITY", "CONTEXT_INFO"})
-_DATE_OPTIONS = {"LANGUAGE": ("us_english", "english"), "DATEFORMAT": ("mdy",), "DATEFIRST": ("7",)}
+_DATE_OPTIONS = ("LANGUAGE", "DATEFORMAT", "DATEFIRST")
 _FLAGS = ("NOCOUNT", "XACT_ABORT", "IMPLICIT_TRANSACTIONS", "FMTONLY")
 _NOT_BUILT = ("NOEXEC", "PARSEONLY", "SHOWPLAN_ALL", "SHOWPLAN_XML", "STATISTICS")
 
@@ -96,6 +98,21 @@ def _number(executor: Executor, cursor: Cursor) -> int:
     return sign * int(token.text)
 
 
+def _date_option(executor: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
+    env, token = executor.env, cursor.next()
+    given = str(env.variable(token.text[1:])[1]) if token.kind == "variable" else token.name
+    if name == "LANGUAGE":
+        language = languages.language_of(given)
+        env.read_dates(languages.Dates.of(language))
+        yield Message(5703, f"Changed language setting to {language.name}.", 0)
+    elif name == "DATEFORMAT" and given.lower() in languages.FORMATS:
+        env.read_dates(dataclasses.replace(env.dates, date_format=given.lower()))
+    elif name == "DATEFIRST" and given in tuple("1234567"):
+        env.read_dates(dataclasses.replace(env.dates, first_day=int(given)))
+    else:
+        raise unsupported(f"SET {name} {given}", token.line)
+
+
 def _option(executor: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
     settings = executor.settings
     if name in _ANSI:
@@ -112,9 +129,7 @@ def _option(executor: Executor, name: str, cursor: Cursor) -> Iterator[Outcome]:
         timeout = _number(executor, cursor)
         executor.env.manager.lock_timeout = None if timeout < 0 else timeout / 1000
     elif name in _DATE_OPTIONS:
-        value = cursor.next().name.lower()
-        if value not in _DATE_OPTIONS[name]:
-            raise unsupported(f"SET {name} {value}", cursor.token.line)
+        yield from _date_option(executor, name, cursor)
     elif name not in _TEXT_OPTIONS:
         raise SqlError.of(195, name, "SET option")
     yield from ()

@@ -148,7 +148,7 @@ class Connection:
         if self._session is None:
             reply.finish()
             return None
-        self._welcome(self._session.database, request, encryption)
+        self._welcome(self._session, request, encryption)
         return self._session
 
     def _negotiate(self) -> Encryption:
@@ -164,15 +164,15 @@ class Connection:
             self._channel.start_tls(self._settings.tls)
         return encryption
 
-    def _welcome(self, database: str, request: LoginRequest, encryption: Encryption) -> None:
+    def _welcome(self, session: Session, request: LoginRequest, encryption: Encryption) -> None:
         packet_size = login.agreed_packet_size(request.packet_size, encryption)
         backend = self._settings.backend
         messages = (
-            Message(5701, f"Changed database context to '{database}'.", severity=0, state=2),
-            Message(5703, "Changed language setting to us_english.", severity=0),
+            Message(5701, f"Changed database context to '{session.database}'.", severity=0, state=2),
+            Message(5703, f"Changed language setting to {session.language}.", severity=0),
         )
         writer = self._writer()
-        writer.write(tokens.login_environment(database, packet_size, DEFAULT_PACKET_SIZE))
+        writer.write(tokens.login_environment(session.database, session.language, packet_size, DEFAULT_PACKET_SIZE))
         for item in messages:
             writer.write(tokens.message(item, backend.server_name))
         writer.write(tokens.login_ack(request.tds_version, backend.version))

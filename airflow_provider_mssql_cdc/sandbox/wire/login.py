@@ -144,6 +144,7 @@ def parse_login(payload: bytes) -> LoginRequest:
         app_name=_field(payload, 48).decode("utf-16-le", "replace"),
         host_name=_field(payload, 36).decode("utf-16-le", "replace"),
         read_only=bool(type_flags & 0x20),
+        language=_field(payload, 64).decode("utf-16-le", "replace"),
     )
     return LoginRequest(login, min(version, TDS_7_4), packet_size, bool(flags3 & 0x10))
 

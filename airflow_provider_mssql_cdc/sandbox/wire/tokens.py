@@ -111,12 +111,12 @@ def login_ack(tds_version: int, server_version: tuple[int, int, int]) -> bytes:
     return struct.pack("<BH", 0xAD, len(body)) + body
 
 
-def login_environment(database: str, packet_size: int, default_packet_size: int) -> bytes:
+def login_environment(database: str, language: str, packet_size: int, default_packet_size: int) -> bytes:
     """The settings told at login, but for LOGINACK and the messages."""
     return (
         env_change_text(EnvChange.DATABASE, database, "master")
         + env_change_bytes(EnvChange.COLLATION, COLLATION)
-        + env_change_text(EnvChange.LANGUAGE, "us_english", "")
+        + env_change_text(EnvChange.LANGUAGE, language, "")
         + env_change_text(EnvChange.PACKET_SIZE, str(packet_size), str(default_packet_size))
     )
 

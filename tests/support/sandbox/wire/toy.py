@@ -79,7 +79,7 @@ class ToySession:
 
     def __init__(self, backend: ToyBackend, login: Login) -> None:
         self.backend, self.login = backend, login
-        self.database = login.database or "master"
+        self.database, self.language = login.database or "master", login.language or "us_english"
         self.cancelled = threading.Event()
         self.closed = threading.Event()
         self.resets = 0

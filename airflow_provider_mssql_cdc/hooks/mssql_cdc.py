@@ -26,6 +26,7 @@ from airflow_provider_mssql_cdc.hooks.reading import ReadingHook
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _AGENT_RUNNING = 4
+_LOCK_TIMEOUT = 1222
 _CURRENT_TIMEZONE_ID_SINCE = 16
 
 _T = TypeVar("_T")
@@ -152,20 +153,23 @@ class MsSqlCdcHook(ReadingHook):
         supports_net_changes: bool = False,
         filegroup_name: str | None = None,
         allow_partition_switch: bool = True,
+        lock_timeout: float = 10.0,
         timeout: float = 60.0,
     ) -> list[CaptureInstance]:
         """Enable CDC for a table. A table that is tracked already is left alone.
 
-        The procedure waits for transactions that have written the table, and makes writers wait meanwhile.
+        The procedure waits for transactions that have written the table, and all other readers and writers wait behind.
 
         :param capture_instance: None for ``schema_table``
         :param role_name: gating role, made if it is missing; None for none
         :param captured_columns: None for all
         :param index_name: unique index that identifies rows; None for the primary key
         :param filegroup_name: of the change table; None for the default
+        :param lock_timeout: seconds to wait for those transactions, and to keep others waiting
         :param timeout: seconds to wait until the new state can be seen
         :return: the table's capture instances that the login can see
         :raises TableNotFoundError: if the login sees no such table
+        :raises SqlServerError: with number 1222 if they do not end in time
         :raises CaptureLagError: if the new instance cannot be seen in time
         """
         if not self._enabled():
@@ -178,21 +182,21 @@ class MsSqlCdcHook(ReadingHook):
         if self.is_tracked(table):
             return self.capture_instances([table])
         columns = None if captured_columns is None else ", ".join(quote(name) for name in captured_columns)
-        self.query(
-            statements.ENABLE_TABLE,
-            (
-                table.schema,
-                table.table,
-                role_name,
-                capture_instance,
-                supports_net_changes,
-                index_name,
-                columns,
-                filegroup_name,
-                allow_partition_switch,
-            ),
-            repeatable=False,
-        )
+        given = (table.schema, table.table, role_name, capture_instance, supports_net_changes, index_name, columns)
+        try:
+            self.query(
+                statements.ENABLE_TABLE.format(milliseconds=int(lock_timeout * 1000)),
+                (*given, filegroup_name, allow_partition_switch),
+                repeatable=False,
+            )
+        except SqlServerError as error:
+            if error.number != _LOCK_TIMEOUT:
+                raise
+            raise SqlServerError(
+                f"{table} is not enabled for CDC: who has used it did not end the transaction in {lock_timeout:g} s.",
+                number=_LOCK_TIMEOUT,
+                advice="Run it again when no long transaction uses the table; all that comes after waits meanwhile.",
+            ) from None
         return _wait(lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen.")
 
     def disable_table(self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0) -> None:

@@ -170,10 +170,17 @@ CDC_ENABLED = "SELECT is_cdc_enabled FROM sys.databases WHERE name = DB_NAME()"
 
 ENABLE_DATABASE = "EXEC sys.sp_cdc_enable_db"
 DISABLE_DATABASE = "EXEC sys.sp_cdc_disable_db"
+# Who waits to change a table keeps all others waiting behind, readers too. A SET within sp_executesql ends with it.
 ENABLE_TABLE = """
-EXEC sys.sp_cdc_enable_table @source_schema = %s, @source_name = %s, @role_name = %s, @capture_instance = %s,
-  @supports_net_changes = %s, @index_name = %s, @captured_column_list = %s, @filegroup_name = %s,
-  @allow_partition_switch = %s"""
+EXEC sp_executesql N'
+SET LOCK_TIMEOUT {milliseconds};
+EXEC sys.sp_cdc_enable_table @source_schema = @schema, @source_name = @table, @role_name = @role,
+  @capture_instance = @instance, @supports_net_changes = @net, @index_name = @index,
+  @captured_column_list = @columns, @filegroup_name = @filegroup, @allow_partition_switch = @switch',
+N'@schema sysname, @table sysname, @role sysname, @instance sysname, @net bit, @index sysname,
+  @columns nvarchar(max), @filegroup sysname, @switch bit',
+  @schema = %s, @table = %s, @role = %s, @instance = %s, @net = %s, @index = %s, @columns = %s, @filegroup = %s,
+  @switch = %s"""
 DISABLE_TABLE = "EXEC sys.sp_cdc_disable_table @source_schema = %s, @source_name = %s, @capture_instance = %s"
 
 

@@ -218,6 +218,21 @@ def test_enabling_with_a_missing_index_says_so(source: Source) -> None:
     assert caught.value.number == 22928
 
 
+def test_enabling_waits_for_an_open_transaction_no_longer_than_it_is_told(source: Source) -> None:
+    source.sql("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+    source.enable()
+    table = TableName("dbo", "t")
+    with source.hook() as hook, source.hook() as writer:
+        writer.query("BEGIN TRAN INSERT INTO dbo.t VALUES (1)")
+        with pytest.raises(SqlServerError, match=r"in 0\.1 s") as caught:
+            hook.enable_table(table, lock_timeout=0.1)
+        assert caught.value.number == 1222
+        assert hook.query("SELECT @@LOCK_TIMEOUT") == [(-1,)]
+        assert not hook.is_tracked(table)
+        writer.query("COMMIT")
+        assert [made.name for made in hook.enable_table(table, lock_timeout=0.1)] == ["dbo_t"]
+
+
 def test_positions_and_times(shop: Source) -> None:
     rows = shop.sql("SELECT start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn")
     known = {Lsn(bytes(at)): when for at, when in rows}

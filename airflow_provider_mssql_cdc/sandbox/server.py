@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, SecurityPolicy
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
@@ -275,25 +275,11 @@ class Sandbox:
         finally:
             session.close()
 
-    def protect(
-        self,
-        table: str,
-        *,
-        masked: Iterable[str] = (),
-        encrypted: Iterable[str] = (),
-        policy: str | None = None,
-        kind: Literal["FILTER", "BLOCK"] = "FILTER",
-        enabled: bool = True,
-        database: str | None = None,
-    ) -> None:
-        """Let the catalogue say that a table's values are protected; reads go on as before.
+    def protect(self, table: str, *, encrypted: Iterable[str], database: str | None = None) -> None:
+        """Let the catalogue say that columns are of Always Encrypted; reads go on as before.
 
         :param table: ``schema.table``
-        :param masked: columns with a dynamic data mask (``sys.columns.is_masked``)
-        :param encrypted: columns of Always Encrypted (``sys.columns.encryption_type``)
-        :param policy: name of a row-level security policy in schema dbo (``sys.security_policies``)
-        :param kind: of its predicate
-        :param enabled: whether it is; a policy of the same name is replaced
+        :param encrypted: the columns (``sys.columns.encryption_type``)
         :raises ValueError: for a table or column that is not there
         """
         found = self._database(database)
@@ -301,22 +287,11 @@ class Sandbox:
         entry = found.catalog.find(schema, name)
         if entry is None:
             raise ValueError(f"there is no table {table}")
-        number = entry.table.object_id
-        ids = {column.name: (number, column.column_id) for column in entry.table.columns}
-        if unknown := {*masked, *encrypted} - set(ids):
+        ids = {column.name: (entry.table.object_id, column.column_id) for column in entry.table.columns}
+        if unknown := set(encrypted) - set(ids):
             raise ValueError(f"{table} has no column {', '.join(sorted(unknown))}")
-        policies = found.catalog.policies
-        if policy is not None:
-            made = SecurityPolicy(
-                self.instance.storage.new_object_id(), "dbo", policy, number, "([dbo].[may_see]())", kind, enabled
-            )
-            policies = (*(each for each in policies if each.name != policy), made)
-        found.catalog = dataclasses.replace(
-            found.catalog,
-            masked=found.catalog.masked | {ids[column] for column in masked},
-            encrypted=found.catalog.encrypted | {ids[column] for column in encrypted},
-            policies=policies,
-        )
+        places = found.catalog.encrypted | {ids[column] for column in encrypted}
+        found.catalog = dataclasses.replace(found.catalog, encrypted=places)
 
     def seed(self, database: str | None, table: str, rows: pa.Table) -> int:
         """Insert Arrow rows into a table in one transaction, columns by name; a tracked table logs them as inserts.

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import masks
 from airflow_provider_mssql_cdc.sandbox.tsql.ordering import ascending
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, Rows, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
@@ -59,7 +60,12 @@ def change_relation(
     rows = Rows(lambda within: changes.between(*tighter(bounds, within)), clustered, clustered[0], in_order)
     # what polls ask of quiet tables has no rows
     source = env.later(lambda: table(named, rows.read(EVERYTHING))) if batches else env.register(table(named, batches))
-    return Relation(source, named, rows)
+    return Relation(source, named, rows, masks=masks.of_changes(env, database, instance, named))
+
+
+def instance_of_function(cdc: ChangeReader, name: str) -> CaptureInstance | None:
+    """The capture instance whose changes a generated function returns."""
+    return cdc.instance(name[len(_ALL) :]) if name.casefold().startswith((_ALL, _NET)) else None
 
 
 def rows_of_function(columns: list[Column], rows: pa.Table) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ _TYPE_NAMES = {
     "D": "DEFAULT_CONSTRAINT",
     "IF": "SQL_INLINE_TABLE_VALUED_FUNCTION",
     "V": "VIEW",
+    "SP": "SECURITY_POLICY",
 }
 
 
@@ -113,19 +114,29 @@ def cdc_tables(database: Database) -> list[DbObject]:
         if each.supports_net_changes:
             keys.append((*(key.name for key in each.key), *order))
         name = f"{each.capture_instance}_CT"
-        found.append(_cdc_table(each.change_table_object_id, name, each.change_columns, keys, each.create_date))
+        masks = {column.name: column.mask for column in each.columns}
+        found.append(_cdc_table(each.change_table_object_id, name, each.change_columns, keys, each.create_date, masks))
     return found
 
 
 def _cdc_table(
-    number: int, name: str, columns: list[Column], keys: Sequence[tuple[str, ...]], when: datetime.datetime
+    number: int,
+    name: str,
+    columns: list[Column],
+    keys: Sequence[tuple[str, ...]],
+    when: datetime.datetime,
+    masks: Mapping[str, str | None] | None = None,
 ) -> DbObject:
     """A table of schema cdc; the first of its unique indexes is the clustered one."""
     indexes = [
         IndexDef(f"{name}_{'idx' if i else 'clustered_idx'}", key, unique=True, clustered=not i)
         for i, key in enumerate(keys)
     ]
-    defined = tuple(ColumnDef(i, column.name, column.type, column.nullable) for i, column in enumerate(columns, 1))
+    hidden = masks or {}
+    defined = tuple(
+        ColumnDef(i, column.name, column.type, column.nullable, mask=hidden.get(column.name))
+        for i, column in enumerate(columns, 1)
+    )
     table = TableDef(number, "cdc", name, defined, tuple(indexes))
     return _table(TableEntry(table, when, when, len(columns) + 1), shipped=True)
 
@@ -144,7 +155,9 @@ def all_objects(env: Environment, database: Database) -> list[DbObject]:
             name = f"fn_cdc_get_{kind_}_changes_{instance.capture_instance}"
             number, when = object_id_of(instance.change_table_object_id, kind_), instance.create_date
             found.append(DbObject(number, name, "cdc", "IF", when, when))
-    return found
+    catalog, when = env.catalog(database), database.created
+    found += [DbObject(f.object_id, f.name, f.schema, "IF", when, when) for f in catalog.functions.values()]
+    return found + [DbObject(p.object_id, p.name, p.schema, "SP", when, when) for p in catalog.policies]
 
 
 def _constraints(table: DbObject, entry: TableEntry) -> list[DbObject]:

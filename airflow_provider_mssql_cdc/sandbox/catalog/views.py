@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox import system_types
-from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, server_views
+from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, policies, server_views
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.rights import FIXED_ROLES
-from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database, SecurityPolicy
+from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
 from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ def column_row(
 
 def _columns(env: Environment, database: Database) -> Relation:
     catalog = env.catalog(database)
-    # a change table keeps the masks of its source (docs: dynamic data masking)
     sources = {
         (instance.change_table_object_id, column.name): (instance.source_object_id, column.column_id)
         for instance in (database.cdc.instances if database.cdc.enabled else ())
@@ -119,42 +118,19 @@ def _columns(env: Environment, database: Database) -> Relation:
     for each in objects.tables(env, database):
         for column in each.columns:
             place = sources.get((each.object_id, column.name), (each.object_id, column.column_id))
-            masked, encryption = place in catalog.masked, 1 if place in catalog.encrypted else None
-            data.append(column_row(each, column, masked=masked, encryption=encryption))
+            encryption = 1 if place in catalog.encrypted else None
+            data.append(column_row(each, column, masked=column.mask is not None, encryption=encryption))
     return relation(_COLUMN_COLUMNS, data)
 
 
-def _policies(env: Environment, database: Database) -> Relation:
-    spec = (
-        _OBJECT_COLUMNS.rsplit(", is_ms_shipped", 1)[0] + ", is_ms_shipped bit!, is_enabled bit, "
-        "is_not_for_replication bit!, uses_database_collation bit, is_schema_bound bit!"
-    )
-    ids, when = objects.schemas(env, database), database.created
+def _masked_columns(env: Environment, database: Database) -> Relation:
     data = [
-        [
-            each.name, each.object_id, None, ids[each.schema], 0, "SP", "SECURITY_POLICY", when, when, False,
-            each.enabled, False, False, True,
-        ]
-        for each in _visible_policies(env, database)
-    ]  # fmt: skip
-    return relation(spec, data)
-
-
-def _predicates(env: Environment, database: Database) -> Relation:
-    spec = (
-        "object_id int!, security_predicate_id int!, target_object_id int!, predicate_definition nvarchar(max)!, "
-        "predicate_type int, predicate_type_desc nvarchar(60), operation int, operation_desc nvarchar(60)"
-    )
-    data = [
-        [each.object_id, 1, each.table, each.predicate, int(each.kind == "BLOCK"), each.kind, None, None]
-        for each in _visible_policies(env, database)
+        [*column_row(each, column, masked=True), column.mask]
+        for each in objects.tables(env, database)
+        for column in each.columns
+        if column.mask is not None
     ]
-    return relation(spec, data)
-
-
-def _visible_policies(env: Environment, database: Database) -> Sequence[SecurityPolicy]:
-    """The policies, for who may see definitions (docs: sys.security_policies)."""
-    return env.catalog(database).policies if env.permitted(database, "VIEW DEFINITION") else ()
+    return relation(_COLUMN_COLUMNS + ", masking_function nvarchar(4000)", data)
 
 
 def _types(env: Environment, database: Database) -> Relation:
@@ -376,8 +352,9 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "schemas"): _schemas,
         ("sys", "columns"): _columns,
         ("sys", "all_columns"): _columns,
-        ("sys", "security_policies"): _policies,
-        ("sys", "security_predicates"): _predicates,
+        ("sys", "masked_columns"): _masked_columns,
+        ("sys", "security_policies"): policies.security_policies,
+        ("sys", "security_predicates"): policies.security_predicates,
         ("sys", "types"): _types,
         ("sys", "indexes"): _indexes,
         ("sys", "index_columns"): _index_columns,

@@ -11,7 +11,10 @@ from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """A column of a user table; ``column_id`` has gaps after a drop and is never used again."""
+    """A column of a user table; ``column_id`` has gaps after a drop and is never used again.
+
+    :param mask: function of its dynamic data mask, as written
+    """
 
     column_id: int
     name: str
@@ -23,6 +26,7 @@ class ColumnDef:
     collation: str | None = None
     sparse: bool = False
     column_set: bool = False
+    mask: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

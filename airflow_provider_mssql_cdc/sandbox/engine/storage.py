@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.locks import Locks
 from airflow_provider_mssql_cdc.sandbox.engine.macros import create_macros
 from airflow_provider_mssql_cdc.sandbox.engine.rights import Right
+from airflow_provider_mssql_cdc.sandbox.engine.row_security import PredicateFunction, SecurityPolicy
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -53,29 +54,11 @@ class TableEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class SecurityPolicy:
-    """A row-level security policy with one predicate; a fact of the catalogue, which changes no read.
-
-    :param table: object id of the table that it protects
-    :param predicate: the call of its function
-    :param kind: ``FILTER`` or ``BLOCK``
-    """
-
-    object_id: int
-    schema: str
-    name: str
-    table: int
-    predicate: str
-    kind: str
-    enabled: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Catalog:
     """What a database holds; replaced as a whole when a transaction that changed it commits.
 
-    :param masked: (object id, column id) of columns with a dynamic data mask; a fact, which changes no read
-    :param encrypted: the same of columns of Always Encrypted
+    :param encrypted: (object id, column id) of columns of Always Encrypted; a fact, which changes no read
+    :param functions: by object id
     """
 
     schemas: Mapping[str, int] = field(
@@ -85,8 +68,8 @@ class Catalog:
     users: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     rights: frozenset[Right] = frozenset()
-    masked: frozenset[tuple[int, int]] = frozenset()
     encrypted: frozenset[tuple[int, int]] = frozenset()
+    functions: Mapping[int, PredicateFunction] = field(default_factory=dict)
     policies: tuple[SecurityPolicy, ...] = ()
 
     def find(self, schema: str, name: str) -> TableEntry | None:

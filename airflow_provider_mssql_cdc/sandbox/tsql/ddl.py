@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
+from airflow_provider_mssql_cdc.sandbox.tsql.mask_functions import mask_of
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import named
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -48,6 +49,7 @@ class ColumnSpec:
     collation: str | None = None
     sparse: bool = False
     column_set: bool = False
+    mask: str | None = None
 
 
 @dataclass(slots=True)
@@ -208,6 +210,8 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
         column.collation = cursor.name()
         if "_ci_as" not in column.collation.lower() or "utf8" in column.collation.lower():
             raise unsupported(f"the column collation {column.collation}", cursor.token.line)
+    elif cursor.take("MASKED"):
+        column.mask = mask_of(cursor, column.type)
     elif cursor.take("ROWGUIDCOL"):
         pass
     elif cursor.take("SPARSE"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import indexes, principals, renaming, tables
+from airflow_provider_mssql_cdc.sandbox.tsql import indexes, policies, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
@@ -240,6 +240,11 @@ _ACTIONS: dict[tuple[str, str], Action] = {
     ("TRUNCATE", "TABLE"): tables.truncate_table,
     ("CREATE", "LOGIN"): principals.create_login,
     ("ALTER", "LOGIN"): principals.alter_login,
+    ("CREATE", "FUNCTION"): policies.create_function,
+    ("DROP", "FUNCTION"): policies.drop_function,
+    ("CREATE", "SECURITY"): policies.create_policy,
+    ("ALTER", "SECURITY"): policies.alter_policy,
+    ("DROP", "SECURITY"): policies.drop_policy,
     ("CREATE", "USER"): principals.create_user,
     ("CREATE", "ROLE"): principals.create_role,
     ("ALTER", "ROLE"): principals.alter_role,

@@ -62,6 +62,7 @@ def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_
         collation,
         spec.sparse,
         spec.column_set,
+        spec.mask,
     )
 
 
@@ -115,7 +116,7 @@ def _made_names(table: TableDef, spec: TableSpec, defaults: Mapping[str, str]) -
     """Which of the constraints that a definition adds were given no name."""
     keys = table.indexes[len(table.indexes) - len(spec.keys) :] if spec.keys else ()
     columns = [column.name for column in spec.columns if column.default is not None and not column.default_name]
-    columns += [_find(table, default.column).name for default in spec.defaults if not default.name]
+    columns += [find_column(table, default.column).name for default in spec.defaults if not default.name]
     return frozenset(
         [index.name for index, key in zip(keys, spec.keys, strict=True) if not key.name]
         + [defaults[column] for column in columns]
@@ -154,7 +155,7 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
     names = {**entry.default_names, **_default_names(changed, spec.columns)}
     for default in spec.defaults:
         changed = _with_default(changed, default)
-        name = _find(changed, default.column).name
+        name = find_column(changed, default.column).name
         names[name] = default.name or _default_name(table, name)
     identity = next((c.identity for c in spec.columns if c.identity), entry.identity)
     return dataclasses.replace(
@@ -169,7 +170,11 @@ def add_elements(entry: TableEntry, spec: TableSpec, now: datetime.datetime, com
     )
 
 
-def _find(table: TableDef, name: str) -> ColumnDef:
+def find_column(table: TableDef, name: str) -> ColumnDef:
+    """A column of a table that is altered.
+
+    :raises SqlError: 4924
+    """
     found = table.column(name)
     if found is None:
         raise SqlError.of(4924, name, table.name)
@@ -177,7 +182,7 @@ def _find(table: TableDef, name: str) -> ColumnDef:
 
 
 def _with_default(table: TableDef, default: DefaultSpec) -> TableDef:
-    column = _find(table, default.column)
+    column = find_column(table, default.column)
     if column.default is not None:
         raise SqlError.of(1781)
     return replace_column(table, column, dataclasses.replace(column, default=decoded(default.expression)))
@@ -193,7 +198,7 @@ def drop_column(entry: TableEntry, name: str, now: datetime.datetime) -> tuple[T
 
     :raises SqlError: 4924 no such column; 5074 something depends on it
     """
-    column = _find(entry.table, name)
+    column = find_column(entry.table, name)
     users = [index.name for index in entry.table.indexes if column.name in index.columns]
     users += [entry.default_names[column.name]] if column.name in entry.default_names else []
     if users:
@@ -209,7 +214,7 @@ def alter_column(
 
     :raises SqlError: 4924, 5074 where a key depends on the column, 4928 for columns that cannot be altered
     """
-    column = _find(entry.table, name)
+    column = find_column(entry.table, name)
     if column.computed is not None or column.type.name == "rowversion":
         word = "COMPUTED" if column.computed else "timestamp"
         raise SqlError.of(4928, column.name, word)
@@ -236,7 +241,7 @@ def drop_index(entry: TableEntry, name: str, now: datetime.datetime) -> TableEnt
     column = next((c for c, constraint in entry.default_names.items() if constraint.casefold() == wanted), None)
     if column is None:
         return None
-    old = _find(table, column)
+    old = find_column(table, column)
     changed = replace_column(table, old, dataclasses.replace(old, default=None))
     names = {c: constraint for c, constraint in entry.default_names.items() if c != column}
     return dataclasses.replace(entry, table=changed, modified=now, default_names=names)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import query
+from airflow_provider_mssql_cdc.sandbox.tsql import masks, query
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
@@ -81,6 +81,7 @@ def insert(ctx: Context, node: exp.Expr, source: Given | None = None) -> Written
         if error.number in (109, 110) and listed is None:
             raise SqlError.of(213) from None
         raise
+    masks.check_output(ctx.env, database, entry, node.args.get("returning"))
     complete = completed(ctx, database, entry, arrays, number)
     count = ctx.env.writer(database, entry).insert(complete)
     identity = next((c for c in table.columns if c.identity), None)
@@ -277,6 +278,7 @@ def delete(ctx: Context, node: exp.Expr) -> Written:
     database, entry = ctx.env.target(relation.parts, "DELETE")
     rows = ctx.env.fetch(_affected(ctx, scope, node, text, relation, alias, []), _affected_schema(entry.table))
     before = _images(entry.table, rows, "c")
+    masks.check_output(ctx.env, database, entry, node.args.get("returning"))
     count = ctx.env.writer(database, entry).delete(rows.column(ROW_ID), before)
     return Written(count, _output(ctx, node, entry.table, before, None))
 
@@ -298,6 +300,9 @@ def update(ctx: Context, node: exp.Expr) -> Written:
         is_default = isinstance(value, exp.Column) and value.name.upper() == "DEFAULT" and not value.args.get("table")
         expr = default_of(ctx, column) if is_default or isinstance(value, exp.Var) else scalar(ctx, scope, value)
         sets[column.column_id] = assign(expr, column, full)
+        if masks.uses(ctx, expr.sql):
+            raise unsupported("an UPDATE that copies masked columns")
+    masks.check_output(ctx.env, database, entry, node.args.get("returning"))
     more = [f"{sql} AS a{column_id}" for column_id, sql in sets.items()]
     rows = ctx.env.fetch(_affected(ctx, scope, node, text, relation, alias, more), _affected_schema(table, tuple(sets)))
     before = _images(table, rows, "c")

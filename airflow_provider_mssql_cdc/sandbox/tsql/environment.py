@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.rows import RowWriter
 from airflow_provider_mssql_cdc.sandbox.engine.storage import SYSTEM_DATABASES, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.transactions import TransactionManager
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import row_security
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.languages import US_ENGLISH, Dates, apply
@@ -160,6 +161,7 @@ class Environment(StatementRows):
             raise denied(permission, found[1].table.name, found[0], found[1].table.schema)
         if found[1].table.has_column_set:
             raise unsupported("rows of a table with a column set")
+        row_security.check_block(self.catalog(found[0]), found[1])
         return found
 
     def is_owner(self, database: Database) -> bool:

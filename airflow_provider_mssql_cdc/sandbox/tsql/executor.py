@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, RowCount, SqlError, Unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql import masks
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import (
     ENDS_BATCH,
     ENDS_STATEMENT,
@@ -137,7 +138,8 @@ class Executor(abc.ABC):
         tree = parse(f"SELECT {text}", line)
         if len(tree.expressions) != 1:
             raise SqlError.of(102, ",", line=line)
-        return scalar(self.context(), Scope(), tree.expressions[0])
+        ctx = self.context()
+        return masks.masked_value(ctx, scalar(ctx, Scope(), tree.expressions[0]))
 
     def assign(self, name: str, value: Any, expr: Expr) -> None:
         """Give a variable a value, converted to its type."""

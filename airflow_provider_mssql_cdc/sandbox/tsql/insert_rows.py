@@ -63,7 +63,7 @@ def query_rows(ctx: Context, node: exp.Expr) -> tuple[list[Expr], str]:
         raise SqlError.of(102, "INSERT")
     alias, scope = ctx.alias(), Scope()
     query.declare_ctes(ctx, scope, node)
-    compiled = query.compile_query(ctx, scope, node.expression)
+    compiled = query.compile_result(ctx, scope, node.expression)
     exprs = [
         null() if expr.untyped else Expr(f"{alias}.k{i}", expr.type, expr.nullable)
         for i, (_, expr) in enumerate(compiled.columns, 1)

@@ -27,7 +27,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor, error_message
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
-from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import raise_error, throw
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING
 from airflow_provider_mssql_cdc.sandbox.tsql.results import Counter, gathered, limited, mixed, result_columns, typed
@@ -204,7 +204,7 @@ class Interpreter(Executor):
             yield RowCount()
             return
         late: list[SqlError] = []
-        query = self.reading(lambda: compile_query(self.context(late), Scope(), tree))
+        query = self.reading(lambda: compile_result(self.context(late), Scope(), tree))
         columns = result_columns(query.columns)
         if self.settings.fmtonly:
             yield ResultSet(columns, iter(()))

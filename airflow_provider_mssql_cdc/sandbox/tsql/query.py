@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators, recursion
+from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, recursion
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.direct import Parts, direct
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
@@ -38,6 +38,11 @@ def compile_query(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds | N
     if isinstance(node, exp.Select):
         return _select(ctx, scope, node, wanted)
     raise unsupported(f"{node.key.upper()} as a query")
+
+
+def compile_result(ctx: Context, scope: Scope, node: exp.Expr) -> Query:
+    """Compile a query whose rows are handed out, to a client, a variable or a table: as the session may see them."""
+    return masks.masked(ctx, compile_query(ctx, scope, node))
 
 
 def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
@@ -310,7 +315,7 @@ def _set_operation(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds) -
     order = _order_by_output(node, columns) if node.args.get("order") else ""
     sql = f"SELECT * FROM ({sql})" + (f" ORDER BY {order}" if order else "") + _limited(*_limit(ctx, node))
     shown = [(name, dataclasses.replace(expr, sql=f"k{i}")) for i, (name, expr) in enumerate(columns, 1)]
-    return Query(sql, shown, sorted=bool(order))
+    return Query(sql, shown, sorted=bool(order), masks=masks.combined(ctx, sides))
 
 
 def _parts(node: exp.Expr, everything: bool) -> list[exp.Expr]:

@@ -54,6 +54,8 @@ def compile_recursive(
     second = ctx.compile_query(ctx, scope, counted, Bounds())
     if len(second.columns) != len(columns) + 1:
         raise SqlError.of(205)
+    if ctx.masks:
+        raise unsupported("recursive common table expressions over masked columns")
     for (label, one), (_, other) in zip(columns, second.columns, strict=False):
         if one.type != other.type and not other.untyped:
             raise SqlError.of(240, label, name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from sqlglot import exp
@@ -50,6 +50,7 @@ class Relation:
     :param parts: database, schema and name of a base table
     :param narrow: where it is read with locks, takes a condition that its rows must fulfil: its own alias in DuckDB,
         the condition as it was written, and as DuckDB takes it
+    :param masks: data masks between the session and the columns, by their DuckDB names
     """
 
     source: str
@@ -58,6 +59,7 @@ class Relation:
     hidden: str = ""
     parts: tuple[str, str, str] = ("", "", "")
     narrow: Callable[[str, exp.Expr, str], None] | None = None
+    masks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
+from airflow_provider_mssql_cdc.sandbox.tsql import masks, row_filter, row_security
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, denied
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader, Wanted, beside_a_writer, lock_table
@@ -57,7 +58,10 @@ def relation(
             raise unsupported("rows of a table with a column set")
         env.manager.see(database, entry.table.object_id)
         stored = _stored(stored_name(database, entry), entry, database.name)
-        return stored if wanted is None else _read_as(env, wanted, database, entry, stored)
+        if hidden := masks.of_table(env, database, entry):
+            stored = dataclasses.replace(stored, masks=hidden)
+        found = stored if wanted is None else _read_as(env, wanted, database, entry, stored)
+        return row_filter.filtered(env, database, entry, found)
     key = (database.name, schema.casefold(), parts[2].casefold())
     if key not in env.views:
         env.manager.wait_for_ddl(database, lambda catalog: True)
@@ -106,8 +110,14 @@ def table_function(
     database = env.database_named(parts[0])
     found = changes.change_function(env, database, parts[1] or "sys", parts[2], arguments, late)
     if found is None:
+        if row_security.find_function(env.catalog(database), parts[1] or "dbo", parts[2]) is not None:
+            raise unsupported("calling a function other than by a security policy")
         raise _unknown(database, parts, parts[1] or "sys")
-    return env.arrow_relation(*found, changes.rows_of_function(*found))
+    read = env.arrow_relation(*found, changes.rows_of_function(*found))
+    instance = changes.instance_of_function(database.cdc, parts[2])
+    if instance is None:
+        return read
+    return dataclasses.replace(read, masks=masks.of_changes(env, database, instance, read.columns))
 
 
 def _unknown(database: Database, parts: tuple[str, str, str], schema: str) -> SqlError:

@@ -69,6 +69,7 @@ class Query:
     :param direct: its rows, where they can be read as they lie
     :param base: the table whose rows they are, where that is asked for; they carry its columns too
     :param sorted: it has an ORDER BY
+    :param masks: the mask of each column, where the columns' texts do not tell
     """
 
     sql: str
@@ -76,6 +77,7 @@ class Query:
     direct: Rows | None = None
     base: Relation | None = None
     sorted: bool = False
+    masks: list[str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Context:
     :param right: what it needs on the tables of its FROM clause
     :param most_recursions: OPTION (MAXRECURSION), 0 for any number
     :param late: takes the error that a function raises when its columns are sent; None where none are
+    :param masks: data masks of what the statement reads, by alias and column in DuckDB
     """
 
     env: Environment
@@ -113,6 +116,7 @@ class Context:
     most_recursions: int = 100
     late: list[SqlError] | None = None
     aliases: int = 0
+    masks: dict[str, str] = field(default_factory=dict)
 
     def alias(self) -> str:
         """A DuckDB alias that nothing else in this statement has."""

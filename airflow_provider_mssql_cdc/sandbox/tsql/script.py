@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -97,6 +98,8 @@ def read_batch(text: str) -> Block:
     :raises SqlError: 102, 105, 113; 50000 for statements that the sandbox does not have
     """
     cursor = Cursor(tokenize(text), text)
+    if _is_inline_function(cursor):
+        return Block((Statement("CREATE", tuple(cursor.tokens[:-1]), text),))  # it has its batch to itself
     _refuse_modules(cursor)
     body: list[Node] = []
     while cursor.token.kind != "end":
@@ -104,6 +107,11 @@ def read_batch(text: str) -> Block:
             body.append(_node(cursor, first=not body))
     _check_loops(Block(tuple(body)))
     return Block(tuple(body))
+
+
+def _is_inline_function(cursor: Cursor) -> bool:
+    words = [token.upper for token in cursor.tokens]
+    return words[:2] == ["CREATE", "FUNCTION"] and ("RETURNS", "TABLE") in itertools.pairwise(words)
 
 
 def _refuse_modules(cursor: Cursor) -> None:
@@ -203,7 +211,9 @@ def _block(cursor: Cursor, word: str = "") -> Block:
 
 _DEFINITIONS = frozenset({"CREATE", "ALTER"})
 _PERMISSIONS = frozenset({"GRANT", "REVOKE", "DENY"})
-_DROPPED = frozenset({"USER", "ROLE", "TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP"})
+_DROPPED = frozenset({
+    "USER", "ROLE", "TABLE", "INDEX", "SCHEMA", "DATABASE", "COLUMN", "CONSTRAINT", "DROP", "FUNCTION", "POLICY",
+})  # fmt: skip
 _ACTIONS = frozenset({"ADD", "ALTER", "DROP", "SET", "SWITCH", "MODIFY"})
 
 
@@ -243,6 +253,8 @@ def _continues(outer: list[str], word: str, following: Token) -> bool:
     if verb in _DEFINITIONS and word in ("DELETE", "UPDATE"):
         return last == "ON"
     if verb in _DEFINITIONS and word == "SET" and last in ("DELETE", "UPDATE"):
+        return True
+    if verb == "ALTER" and word == "DROP" and following.upper == "MASKED":
         return True
     if verb == "ALTER" and word in _ACTIONS:
         return not _ACTIONS & set(rest)

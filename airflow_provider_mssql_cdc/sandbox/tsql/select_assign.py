@@ -8,7 +8,7 @@ from sqlglot import exp
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
-from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.results import mixed, plain
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Query, Scope
 
@@ -28,7 +28,7 @@ def assign_rows(executor: Executor, tree: exp.Expr) -> int:
         return _accumulate(executor, tree)
     shaped = tree.copy()
     shaped.set("expressions", [exp.alias_(item.expression.copy(), f"v{n}") for n, item in enumerate(items)])
-    query = executor.reading(lambda: compile_query(executor.context(), Scope(), shaped))
+    query = executor.reading(lambda: compile_result(executor.context(), Scope(), shaped))
     rows = _read(executor, query)
     for position, (item, (_, expr)) in enumerate(zip(items, query.columns, strict=True)):
         if rows.num_rows:
@@ -57,7 +57,7 @@ def _accumulate(executor: Executor, tree: exp.Expr) -> int:
     shaped = tree.copy()
     picked = [exp.alias_(column.copy(), f"c{n}") for n, column in enumerate(columns.values())]
     shaped.set("expressions", picked or [exp.alias_(exp.Literal.number(1), "one")])
-    query = executor.reading(lambda: compile_query(executor.context(), Scope(), shaped))
+    query = executor.reading(lambda: compile_result(executor.context(), Scope(), shaped))
     rows = _read(executor, query)
     replaced = [
         (item.this.name, item.expression.transform(lambda node: _as_variable(node, names))) for item in tree.expressions

@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import ColumnSpec, TableSpec, check_columns
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
-from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
 from airflow_provider_mssql_cdc.sandbox.tsql.sources import table_parts
 
@@ -33,7 +33,7 @@ def select_into(executor: Executor, tree: exp.Expr) -> int:
     parts = table_parts(clause.this)
     clause.pop()
     env = executor.env
-    query = compile_query(executor.context(), Scope(), shaped)
+    query = compile_result(executor.context(), Scope(), shaped)
     if not all(name for name, _ in query.columns):
         raise SqlError.of(1038)
     if any(expr.type.name == "rowversion" for _, expr in query.columns):

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators, relations
+from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, relations
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
@@ -172,6 +172,7 @@ def _item(ctx: Context, scope: Scope, node: exp.Expr, bounds: Bounds, clause: Fr
     bound = bounds.ranges.get("__$start_lsn", bounds.ranges.get("start_lsn", EVERYTHING))
     wanted = None if scope.written else Wanted(node, hints)
     relation = relations.relation(ctx.env, parts, bound, ctx.right, wanted)
+    masks.note(ctx, alias, relation.masks)
     if node.args.get("sample"):
         relation = _sampled(ctx, relation, node.args["sample"])
     return _place(scope, node, relation, alias, name, clause)
@@ -185,7 +186,12 @@ def _sampled(ctx: Context, relation: Relation, sample: exp.Expr) -> Relation:
     seed = sample.args.get("seed")
     drawn = seed.name if seed is not None else str(ctx.env.mixing)
     chosen = f"hash({relation.hidden} // {_ROWS_OF_A_PAGE}, {drawn}) % 1000000 < {sample.args['percent'].name} * 10000"
-    return Relation(f"(SELECT * FROM {relation.source} WHERE {chosen})", relation.columns, parts=relation.parts)
+    return Relation(
+        f"(SELECT * FROM {relation.source} WHERE {chosen})",
+        relation.columns,
+        parts=relation.parts,
+        masks=relation.masks,
+    )
 
 
 def _place(scope: Scope, node: exp.Expr, relation: Relation, alias: str, name: str, clause: FromClause) -> str:
@@ -203,6 +209,7 @@ def _function(ctx: Context, scope: Scope, node: exp.Table, alias: str, clause: F
     arguments = [ctx.value(scalar(ctx, scope, argument), "a function argument") for argument in call.expressions]
     database, schema, _ = table_parts(node)
     relation = relations.table_function(ctx.env, (database, schema, call.name), arguments, ctx.late)
+    masks.note(ctx, alias, relation.masks)
     return _place(scope, node, relation, alias, node.alias or call.name, clause)
 
 
@@ -238,6 +245,7 @@ def _derived(ctx: Context, scope: Scope, node: exp.Expr, alias: str, inner: Quer
         )
         for i, (name, expr) in enumerate(inner.columns, 1)
     ]
+    masks.note_output(ctx, alias, inner)
     source = Source(node.alias or node.name, columns)
     _rename(source, node)
     for name, _ in source.columns:

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml
+from airflow_provider_mssql_cdc.sandbox.tsql import definitions, dml, row_security
 from airflow_provider_mssql_cdc.sandbox.tsql.assignment import assign
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
@@ -28,6 +28,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.insert_rows import default_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor
+from airflow_provider_mssql_cdc.sandbox.tsql.mask_functions import mask_of
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
@@ -291,6 +292,9 @@ def _drop(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
 def _alter_column(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
     database, _, entry = place
     name = cursor.name()
+    if cursor.at("ADD") or cursor.at("DROP"):
+        _change_mask(executor, place, cursor, name, text)
+        return
     type_ = data_type(cursor)
     if cursor.take("COLLATE"):
         raise unsupported("COLLATE in ALTER COLUMN", cursor.token.line)
@@ -308,6 +312,22 @@ def _alter_column(executor: Executor, place: Place, cursor: Cursor, text: str) -
     if kind(old.type) == kind(type_) == "bin" and sql:
         sql = f"ALTER COLUMN {stored} TYPE {duck(type_)} USING {checked}"
     _apply(executor, place, after, sql, text, "alter")
+
+
+def _change_mask(executor: Executor, place: Place, cursor: Cursor, name: str, text: str) -> None:
+    """ALTER COLUMN c ADD MASKED WITH (FUNCTION = '...') and DROP MASKED"""
+    _, _, entry = place
+    column = definitions.find_column(entry.table, name)
+    mask = None
+    if cursor.take("ADD"):
+        cursor.expect("MASKED")
+        mask = mask_of(cursor, None if column.computed is not None else column.type)
+    else:
+        cursor.expect("DROP", "MASKED")
+    cursor.end()
+    table = definitions.replace_column(entry.table, column, dataclasses.replace(column, mask=mask))
+    after = dataclasses.replace(entry, table=table, modified=executor.env.instance.storage.clock())
+    _apply(executor, place, after, "", text, "alter")
 
 
 def drop_table(executor: Executor, cursor: Cursor) -> None:
@@ -330,6 +350,7 @@ def drop_table(executor: Executor, cursor: Cursor) -> None:
             name = ".".join(filter(None, parts))
             raise SqlError.of(3701, "table", name)
         object_id = entry.table.object_id
+        row_security.check_drop(catalog, entry)
         database.cdc.check_ddl(entry.table, None, "drop")
         left = {key: value for key, value in catalog.tables.items() if key != object_id}
         rights = without_objects(catalog.rights, entry.table.schema, [entry.table.name])

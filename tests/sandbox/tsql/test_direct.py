@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
-from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Scope
 from tests.sandbox.tsql.conftest import Client
 
@@ -113,5 +113,5 @@ def test_nothing_in_range(client: Client, lsns: list[bytes], bounds: str) -> Non
 )
 def test_which_rows_are_read_as_they_lie(client: Client, lsns: list[bytes], sql: str, as_they_lie: bool) -> None:
     tree = parse(sql.format(number=_NUMBER, bounds=_bounds(lsns, 0, 3)))
-    compiled = compile_query(client.session._interpreter.context(), Scope(), tree)
+    compiled = compile_result(client.session._interpreter.context(), Scope(), tree)
     assert (compiled.direct is not None) == as_they_lie

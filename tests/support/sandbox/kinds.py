@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 from airflow_provider_mssql_cdc.sandbox.tsql import interpreter
-from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_query
+from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.scope import Context, Query, Scope
 
 TABLE = """
@@ -62,9 +62,9 @@ def compiled_queries() -> Iterator[list[tuple[str, Query]]]:
     found: list[tuple[str, Query]] = []
 
     def noted(context: Context, scope: Scope, tree: exp.Expr) -> Query:
-        query = compile_query(context, scope, tree)
+        query = compile_result(context, scope, tree)
         found.append((tree.sql(dialect="tsql"), query))
         return query
 
-    with mock.patch.object(interpreter, "compile_query", noted):
+    with mock.patch.object(interpreter, "compile_result", noted):
         yield found

@@ -60,6 +60,9 @@ class Draft:
         required = False
         for i, column in enumerate(self.columns):
             source = after.get(column.column_id)
+            if source is not None and source.mask != column.mask:
+                column = replace(column, mask=source.mask)
+                self.columns = (*self.columns[:i], column, *self.columns[i + 1 :])
             if source is None or change_table_type(source.type) == column.type:
                 continue
             required = True

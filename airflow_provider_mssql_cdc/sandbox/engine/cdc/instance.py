@@ -31,6 +31,7 @@ class CapturedColumn:
     :param type: of the column in the change table: rowversion is binary(8) there
     :param source_type: name of the source column's type
     :param case_sensitive: whether its collation tells upper from lower case
+    :param mask: function of its dynamic data mask
     """
 
     column_id: int
@@ -39,6 +40,7 @@ class CapturedColumn:
     source_type: str
     computed: bool = False
     case_sensitive: bool = False
+    mask: str | None = None
 
     @classmethod
     def of(cls, column: ColumnDef) -> CapturedColumn:
@@ -51,6 +53,7 @@ class CapturedColumn:
             system_type(column.type).name,
             column.computed is not None,
             "_CS_" in collation or "_BIN" in collation,
+            column.mask,
         )
 
 

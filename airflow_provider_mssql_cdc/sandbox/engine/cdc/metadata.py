@@ -37,7 +37,7 @@ def captured_columns(instances: Sequence[CaptureInstance]) -> Relation:
         "is_computed bit, masking_function nvarchar(4000)"
     )
     rows = [
-        (each.change_table_object_id, c.name, c.column_id, c.source_type, ordinal, c.computed, None)
+        (each.change_table_object_id, c.name, c.column_id, c.source_type, ordinal, c.computed, c.mask)
         for each in instances
         for ordinal, c in enumerate(each.columns, 1)
     ]

@@ -156,16 +156,17 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
         instances = [each for each in self.instances if each.source_object_id == before.object_id]
         ddl.check(instances, before, after, kind, stays=self.switches.tracked_tables_stay)
 
-    def plant_orphaned_ddl(self, source_object_id: int, command: str) -> int:
+    def plant_orphaned_ddl(self, source_object_id: int, command: str, *, required_column_update: bool = False) -> int:
         """Leave a row in cdc.ddl_history as of now whose capture instance is gone, as some servers do; for tests.
 
         :param source_object_id: of the table that the instance captured
         :param command: the statement
+        :param required_column_update: whether it changed the type of a captured column
         :returns: the object id of the change table that is no more
         """
         with self._lock:
             time = ddl.ddl_time(to_datetime(self._clock()), rounds=self.switches.ddl_time_rounds)
-            row = DdlRow(False, command, lsn.encode(self._log.commit()), time)
+            row = DdlRow(required_column_update, command, lsn.encode(self._log.commit()), time)
             gone = OrphanedDdl(source_object_id, self._new_object_id(), row)
             self._orphans = (*self._orphans, gone)
             return gone.object_id

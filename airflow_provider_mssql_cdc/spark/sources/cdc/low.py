@@ -17,7 +17,8 @@ SETTLED_SECONDS = 10
 """How old a commit is, by the server's clock, when all its rows can surely be seen.
 
 A commit has its LSN, and may be captured, before readers by row versions see its rows: these read what was committed
-when their statement began, and a transaction counts as committed a little after its record is in the log.
+when their statement began, and a transaction counts as committed a little after its record is in the log. A clock that
+is set forward in just that while makes a commit look older than it is; nothing that any login may read tells of that.
 """
 
 _POLL_SECONDS = 0.5

@@ -61,6 +61,8 @@ MESSAGES: dict[int, str] = {
     402: "The data types {} and {} are incompatible in the {} operator.",
     447: "Expression type {} is invalid for COLLATE clause.",
     428: "Insert bulk cannot be used in a multi-statement batch.",
+    448: "Invalid collation '{}'.",
+    468: 'Cannot resolve the collation conflict between "{}" and "{}" in the equal to operation.',
     512: "Subquery returned more than 1 value. This is not permitted when the subquery is used as an expression.",
     515: "Cannot insert the value NULL into column '{}', table '{}'; column does not allow nulls. {} fails.",
     529: "Explicit conversion from data type {} to {} is not allowed.",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT, named
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
@@ -190,9 +191,12 @@ class Sandbox:
         address = f"{self.host}:{self.port}/{urllib.parse.quote(name, safe='')}"
         return f"mssql://{user}:{password}@{address}?trustServerCertificate=true"
 
-    def create_database(self, name: str) -> None:
-        """Create an empty database, as CREATE DATABASE does."""
-        self.instance.create_database(name)
+    def create_database(self, name: str, collation: str = DEFAULT) -> None:
+        """Create an empty database, as CREATE DATABASE does.
+
+        :param collation: of its texts, where a column has none of its own; one of those that are simulated
+        """
+        self.instance.create_database(name, named(collation).name)
 
     def backup(self, database: str | None = None) -> Backup:
         """Keep a database as it is now: its rows, its log and all of CDC.

@@ -58,6 +58,7 @@ class SqlType:
     :param precision: digits of decimal
     :param scale: digits after the point of decimal; fractional second digits of time, datetime2, datetimeoffset
     :param declared: ``numeric`` where a decimal was declared so: the same type, shown by another name
+    :param collation: of a text; see ``collations.comparing``
     """
 
     name: str
@@ -65,6 +66,7 @@ class SqlType:
     precision: int = 0
     scale: int = 0
     declared: str = field(default="", compare=False)
+    collation: str = field(default="", compare=False)
 
     @property
     def arrow(self) -> pa.DataType:

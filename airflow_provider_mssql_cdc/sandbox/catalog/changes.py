@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_mssql_cdc.sandbox.catalog.objects import CLUSTERED_ORDER, METADATA
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.functions import all_columns, net_columns
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
@@ -37,13 +38,13 @@ def change_relation(
     :param hints: in lower case
     :raises SqlError: 208, 1222, 1205
     """
-    wanted = name.casefold()
+    wanted = fold(name)
     cdc = changes_of(env, database, wanted, hints)
     if not cdc.enabled:
         raise SqlError.of(208, full)
     if wanted in METADATA:
         return env.arrow_relation(*cdc.relation(wanted))
-    if wanted.endswith("_ct"):
+    if wanted.endswith(fold("_CT")):
         env.manager.check_metadata(database, "cdc", name[:-3])
     instance = change_table_instance(cdc, name)
     if instance is None:
@@ -83,7 +84,7 @@ def _key_places(columns: list[Column]) -> dict[str, int]:
 
 def change_table_instance(cdc: ChangeReader, name: str) -> CaptureInstance | None:
     """The capture instance whose change table has this name."""
-    return cdc.instance(name[:-3]) if name.casefold().endswith("_ct") else None
+    return cdc.instance(name[:-3]) if fold(name).endswith(fold("_CT")) else None
 
 
 def may_read_changes(env: Environment, database: Database, instance: CaptureInstance) -> bool:
@@ -109,11 +110,11 @@ def change_function(
     :param late: see ``Context.late``
     :raises SqlError: 313 for a bad range, 229 where the session may not read the instance
     """
-    lowered = name.casefold()
-    if schema.casefold() == "sys" and lowered == "fn_listextendedproperty":
+    lowered = fold(name)
+    if fold(schema) == "sys" and lowered == "fn_listextendedproperty":
         description = "objtype nvarchar(128), objname nvarchar(128), name nvarchar(128), value nvarchar(128)"
         return relation(description, [])
-    if schema.casefold() != "cdc" or not lowered.startswith((_ALL, _NET)):
+    if fold(schema) != "cdc" or not lowered.startswith((_ALL, _NET)):
         return None
     changes_of(env, database, "change_tables")
     cdc = changes_of(env, database, "lsn_time_mapping")

@@ -10,6 +10,8 @@ from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.cdc_functions import CDC_FUNCTIONS, texts_of, values_of
 from airflow_provider_mssql_cdc.sandbox.catalog.security import SECURITY_FUNCTIONS
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
@@ -89,7 +91,7 @@ def system_function(env: Environment, parts: tuple[str, ...], arguments: list[Ex
             return METADATA_FUNCTIONS[name](env, arguments)
         return None
     database = env.database_named(parts[0] if len(parts) == 3 else "")
-    schema = parts[-2].casefold()
+    schema, name = fold(parts[-2]), fold(parts[-1])
     if name == "fn_varbintohexstr" and (schema == "sys" or (schema, database.name) == ("dbo", "master")):
         return Expr(f"('0x' || lower(hex({arguments[0].sql})))", nvarchar(-1), constant=arguments[0].constant)
     function = CDC_FUNCTIONS.get(name) if schema == "sys" else None
@@ -139,7 +141,7 @@ def _schema_name(env: Environment, arguments: list[Expr]) -> Expr:
 
 def _schema_id(env: Environment, arguments: list[Expr]) -> Expr:
     wanted = values_of(env, arguments, "SCHEMA_ID")[0] if arguments else "dbo"
-    found = [n for name, n in objects.schemas(env, env.current).items() if name.casefold() == str(wanted).casefold()]
+    found = [n for name, n in objects.schemas(env, env.current).items() if fold(name) == fold(str(wanted))]
     return constant(found[0] if found else None, INT)
 
 
@@ -158,8 +160,8 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
 def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
     table, column = texts_of(env, arguments, "COL_LENGTH")
     found = objects.find(env, table)
-    lengths = {c.name.casefold(): system_types.max_length(c.type) for c in (found.columns if found else ())}
-    return constant(lengths.get(str(column).casefold()), SqlType("smallint"))
+    lengths = {fold(c.name): system_types.max_length(c.type) for c in (found.columns if found else ())}
+    return constant(lengths.get(fold(str(column))), SqlType("smallint"))
 
 
 _SERVER: dict[str, tuple[Any, SqlType]] = {
@@ -169,7 +171,7 @@ _SERVER: dict[str, tuple[Any, SqlType]] = {
     "servername": (SERVER_NAME, _NAME),
     "machinename": (SERVER_NAME, _NAME),
     "instancename": (None, _NAME),
-    "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
+    "collation": (DEFAULT, _NAME),
     "isclustered": (0, INT),
     "ishadrenabled": (0, INT),
     "isintegratedsecurityonly": (0, INT),
@@ -201,7 +203,7 @@ def _database_property(env: Environment, arguments: list[Expr]) -> Expr:
         "updateability": ("READ_WRITE", _NAME),
         "useraccess": ("SINGLE_USER" if database.single_user else "MULTI_USER", _NAME),
         "recovery": (database.recovery_model, _NAME),
-        "collation": ("SQL_Latin1_General_CP1_CI_AS", _NAME),
+        "collation": (database.collation, _NAME),
         "version": (957, INT),
     }
     return constant(*known.get(str(wanted).casefold(), (None, _NAME)))

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
-from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import object_id_of
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
@@ -42,7 +44,7 @@ _TYPE_NAMES = {
 
 def collation(type_: SqlType, given: str | None = None) -> str | None:
     """The collation of a column of this type."""
-    return (given or COLLATION) if kind(type_) == "str" and type_.name != "xml" else None
+    return (given or comparing.DATABASE.get()) if kind(type_) == "str" and type_.name != "xml" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,6 @@ def find(env: Environment, name: str) -> DbObject | None:
         local = env.manager.temporary.get(wanted.casefold()) if database.name == "tempdb" else None
         return None if local is None else _table(local.entry)
     for each in all_objects(env, database):
-        if (each.schema.casefold(), each.name.casefold()) == (schema.casefold(), wanted.casefold()):
+        if (fold(each.schema), fold(each.name)) == (fold(schema), fold(wanted)):
             return each
     return None

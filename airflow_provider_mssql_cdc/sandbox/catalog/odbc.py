@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound
 from airflow_provider_mssql_cdc.sandbox.catalog.views import index_rows
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -56,7 +57,7 @@ def _matches(pattern: str | None, name: str) -> bool:
 
 
 def _same(wanted: str | None, name: str) -> bool:
-    return wanted is None or wanted.casefold() == name.casefold()
+    return wanted is None or fold(wanted) == fold(name)
 
 
 def sp_tables(env: Environment, database: Database, given: Bound) -> Relation:

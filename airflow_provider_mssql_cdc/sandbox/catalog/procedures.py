@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from airflow_provider_mssql_cdc.sandbox.catalog import cdc_procedures, odbc, space, type_info
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Argument, Bound, Procedure, Result, bind
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
@@ -22,8 +23,8 @@ def call(executor: Executor, parts: tuple[str, ...], arguments: list[Argument]) 
 
     :raises SqlError: 2812 where there is none of that name; of the system's own nobody here knows that
     """
-    name = parts[-1].casefold()
-    schema = parts[-2].casefold() if len(parts) > 1 else "sys"
+    name = fold(parts[-1])
+    schema = fold(parts[-2]) if len(parts) > 1 else "sys"
     known = _PROCEDURES.get(name)
     if known is None and name.startswith(("sp_", "xp_")) and name not in _ABSENT:
         raise unsupported(f"the procedure {name}")

@@ -11,7 +11,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, rel
 from airflow_provider_mssql_cdc.sandbox.engine.instance import OPTIONS
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -37,7 +36,7 @@ def _databases(env: Environment, database: Database) -> Relation:
         on = each.snapshot_isolation
         data.append(
             [
-                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, COLLATION,
+                each.name, each.database_id, None, b"\x01", each.created.replace(microsecond=0), level, each.collation,
                 *((1, "SINGLE_USER") if each.single_user else (0, "MULTI_USER")),
                 False, False, 0, "ONLINE", False, int(on), "ON" if on else "OFF", each.read_committed_snapshot,
                 _RECOVERY_MODELS.index(each.recovery_model) + 1, each.recovery_model,

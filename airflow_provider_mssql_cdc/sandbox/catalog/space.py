@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_provider_mssql_cdc.sandbox.catalog import objects
 from airflow_provider_mssql_cdc.sandbox.catalog.arguments import Bound
 from airflow_provider_mssql_cdc.sandbox.catalog.views import partition_pages
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -27,11 +28,11 @@ def sp_spaceused(executor: Executor, database: Database, given: Bound) -> Relati
         raise unsupported(f"sp_spaceused of {name}")
     if parts[0] and parts[0].casefold() != database.name.casefold():
         raise SqlError.of(15250)
-    wanted = ((parts[1] or "dbo").casefold(), parts[2].casefold())
+    wanted = (fold(parts[1] or "dbo"), fold(parts[2]))
     pages = [
         (number, used, count, each.name)
         for each, number, used, count in partition_pages(executor.env, database)
-        if (each.schema.casefold(), each.name.casefold()) == wanted
+        if (fold(each.schema), fold(each.name)) == wanted
     ]
     if not pages:
         raise SqlError.of(15009, name, database.name)

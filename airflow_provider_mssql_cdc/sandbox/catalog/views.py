@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox import system_types
 from airflow_provider_mssql_cdc.sandbox.catalog import information_schema, objects, policies, server_views
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import system
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation, relation
 from airflow_provider_mssql_cdc.sandbox.engine.rights import FIXED_ROLES
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Database
-from airflow_provider_mssql_cdc.sandbox.tsql.definitions import COLLATION, object_id_of
+from airflow_provider_mssql_cdc.sandbox.tsql.definitions import object_id_of
 
 if TYPE_CHECKING:
     from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def find(env: Environment, database: Database, schema: str, name: str) -> Relation | None:
     """A catalogue view's rows; None where there is none of that name."""
-    key = (schema.casefold(), name.casefold())
+    key = system(schema, name)
     if database.name.casefold() == "msdb" and key[0] == "dbo":
         return server_views.msdb(env, key[1])
     view = _VIEWS.get(key)
@@ -144,7 +146,7 @@ def _types(env: Environment, database: Database) -> Relation:
     data = [
         [
             t.name, t.system_type_id, t.user_type_id, 4, None, t.max_length, t.precision, t.scale,
-            COLLATION if t.name in text else None, t.name not in ("timestamp", "sysname"), False,
+            comparing.DATABASE.get() if t.name in text else None, t.name not in ("timestamp", "sysname"), False,
             False, 0, 0, False,
         ]
         for t in system_types.SYSTEM_TYPES

@@ -28,6 +28,7 @@ class Backup:
     counters: Counters
     snapshot_isolation: bool
     read_committed_snapshot: bool
+    collation: str
     cdc: CdcBackup
 
 
@@ -50,6 +51,7 @@ def backup(storage: Storage, database: Database) -> Backup:
             database.counters,
             database.snapshot_isolation,
             database.read_committed_snapshot,
+            database.collation,
             database.cdc.backup(),
         )
     finally:
@@ -74,6 +76,7 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
         database.counters = kept.counters
         database.snapshot_isolation = kept.snapshot_isolation
         database.read_committed_snapshot = kept.read_committed_snapshot
+        database.collation = kept.collation
         database.recovery_fork_guid = str(uuid.uuid4()).upper()
         same = database.name.casefold() == kept.name.casefold()
         database.cdc.restore(kept.cdc, keep=same or keep_cdc)

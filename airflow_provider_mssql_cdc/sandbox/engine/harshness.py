@@ -22,6 +22,7 @@ class Point(Enum):
     OVERLAP = "the first rows of a transaction lie in the log before commits that came before its own"
     SEQVAL = "the insert of a key update lies in the log before its delete"
     CLEANUP = "a run of the cleanup job is still at work when who started it goes on"
+    EQUAL_KEYS = "a key that changes in case, width or blanks at the end is captured as an update, in some databases"
     CLOCK = "commits that follow each other have equal times, or slightly earlier ones"
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.builds import BUILDS, Version
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
@@ -104,9 +105,9 @@ class Instance:
         for database in self.storage.databases.values():
             self.agent.attach(database.cdc)
 
-    def create_database(self, name: str) -> Database:
+    def create_database(self, name: str, collation: str = DEFAULT) -> Database:
         """Create a database whose CDC jobs the Agent runs."""
-        database = self.storage.create_database(name)
+        database = self.storage.create_database(name, collation)
         self.agent.attach(database.cdc)
         return database
 

@@ -21,8 +21,6 @@ _HYPHENS = r"^(\s*\d{4})-(\d{1,2})-(\d{1,2})(\s|$)"
 _ISO_OFFSET = r"(Z|[+-]\d{2}:\d{2})\s*$"
 
 _MACROS = {
-    # comparison under SQL_Latin1_General_CP1_CI_AS: case does not count, trailing spaces do not count
-    "t_key(s)": "lower(rtrim(s, ' '))",
     # zero-padding comparison of binary values of unequal length
     "t_binkey(b)": "regexp_replace(hex(b), '(00)+$', '')",
     # uniqueidentifier sorts by its last six bytes first, then by the groups from right to left
@@ -57,6 +55,10 @@ _MACROS = {
     "t_left16(s, n)": (
         "CASE WHEN s IS NULL OR strlen(s) <= n OR t_u16(s) <= n THEN s WHEN t_u16(s) = length(s) THEN left(s, n) "
         "ELSE t_error(50000, 'not supported by the sandbox: cutting a string with supplementary characters') END"
+    ),
+    "t_left8(s, n)": (
+        "CASE WHEN strlen(s) > n THEN t_error(50000, 'not supported by the sandbox: cutting a text in UTF-8') "
+        "ELSE s END"
     ),
     "t_cp1252(s)": (
         r"CASE WHEN strlen(s) = length(s) THEN s ELSE regexp_replace(regexp_replace(s, '[\x{10000}-\x{10FFFF}]', "
@@ -122,5 +124,7 @@ _MACROS = {
 
 def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the macros in a DuckDB instance; every connection to it sees them."""
-    for signature, body in _MACROS.items():
+    # the same for collations in which case counts
+    sensitive = {"t_like_exact(p, e)": _MACROS["t_like(p, e)"].replace("(?is)", "(?s)")}
+    for signature, body in {**_MACROS, **sensitive}.items():
         connection.execute(f"CREATE MACRO {signature} AS ({body})")

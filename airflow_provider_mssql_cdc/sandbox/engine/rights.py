@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 
 # docs: the fixed roles of a database with their principal_id
@@ -48,7 +49,7 @@ class Right:
 
 def without_objects(rights: frozenset[Right], schema: str, names: Collection[str]) -> frozenset[Right]:
     """What is left of rights when objects of a schema are dropped: what was granted on them goes with them."""
-    gone = {(schema.casefold(), name.casefold()) for name in names}
+    gone = {(fold(schema), fold(name)) for name in names}
     return frozenset(right for right in rights if (right.schema, right.name) not in gone)
 
 
@@ -57,14 +58,14 @@ def following(rights: frozenset[Right], before: TableDef, after: TableDef) -> fr
 
     docs: ALTER SCHEMA drops the permissions of what it moves.
     """
-    place = (before.schema.casefold(), before.name.casefold())
-    ids = {column.column_id: column.name.casefold() for column in after.columns}
-    names = {column.name.casefold(): ids.get(column.column_id, "") for column in before.columns}
+    place = (fold(before.schema), fold(before.name))
+    ids = {column.column_id: fold(column.name) for column in after.columns}
+    names = {fold(column.name): ids.get(column.column_id, "") for column in before.columns}
     mine = frozenset(right for right in rights if (right.schema, right.name) == place)
     if before.schema != after.schema:
         return rights - mine
     return (rights - mine) | {
-        replace(right, name=after.name.casefold(), column=names.get(right.column, "")) for right in mine
+        replace(right, name=fold(after.name), column=names.get(right.column, "")) for right in mine
     }
 
 
@@ -93,7 +94,7 @@ def permitted(
     if "db_owner" in mine:
         return True
     wanted = {permission, "CONTROL", *_COVERING.get(permission, ())}
-    place = (schema.casefold(), name.casefold(), column.casefold())
+    place = (fold(schema), fold(name), fold(column))
     held = [
         right
         for right in rights

@@ -9,6 +9,7 @@ from xml.parsers import expat
 import duckdb
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.ddl import check_lob_size
 from airflow_provider_mssql_cdc.sandbox.engine.log import RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
@@ -172,7 +173,8 @@ class RowWriter:
             raise self._duplicate(index, tuple(values))
 
     def _key(self, name: str) -> str:
-        return "t_key({})" if self._table.named(name).type.name in _STRINGS else "{}"
+        type_ = self._table.named(name).type
+        return comparing.equal("{}", type_) if type_.name in _STRINGS else "{}"
 
     def _duplicate(self, index: IndexDef, values: tuple[Any, ...]) -> SqlError:
         shown = ", ".join(_shown(value) for value in values)

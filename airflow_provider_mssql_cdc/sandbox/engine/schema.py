@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
 
@@ -57,8 +58,8 @@ class TableDef:
         return next((index for index in self.indexes if index.primary_key), None)
 
     def column(self, name: str) -> ColumnDef | None:
-        """A column by name, whatever its case."""
-        return next((column for column in self.columns if column.name.casefold() == name.casefold()), None)
+        """A column by name."""
+        return next((column for column in self.columns if fold(column.name) == fold(name)), None)
 
     def named(self, name: str) -> ColumnDef:
         """A column that is there, by the name that an index or statement checked before gives it."""

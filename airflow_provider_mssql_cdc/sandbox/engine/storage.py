@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
+from airflow_provider_mssql_cdc.sandbox.collations.macros import create_collations
+from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS, DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.database import CdcDatabase
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
@@ -73,15 +76,13 @@ class Catalog:
     policies: tuple[SecurityPolicy, ...] = ()
 
     def find(self, schema: str, name: str) -> TableEntry | None:
-        """A user table by name; names compare without case."""
-        wanted = (schema.casefold(), name.casefold())
-        return next(
-            (e for e in self.tables.values() if (e.table.schema.casefold(), e.table.name.casefold()) == wanted), None
-        )
+        """A user table by name; names compare as the current database does it."""
+        wanted = (fold(schema), fold(name))
+        return next((e for e in self.tables.values() if (fold(e.table.schema), fold(e.table.name)) == wanted), None)
 
     def schema_name(self, name: str) -> str | None:
         """A schema's name as it was created."""
-        return next((known for known in self.schemas if known.casefold() == name.casefold()), None)
+        return next((known for known in self.schemas if fold(known) == fold(name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ class Database:
     :ivar version: how many transactions have written to it
     """
 
-    def __init__(self, name: str, database_id: int, storage: Storage) -> None:
-        self.name, self.database_id = name, database_id
+    def __init__(self, name: str, database_id: int, storage: Storage, collation: str = DEFAULT) -> None:
+        self.name, self.database_id, self.collation = name, database_id, collation
         self.duck = f"db{database_id}"
         self.created = storage.clock()
         self.catalog = Catalog()
@@ -123,6 +124,7 @@ class Database:
             new_object_id=storage.new_object_id,
             switches=storage.switches,
             harshness=storage.harshness,
+            case_sensitive=COLLATIONS[collation].case_sensitive,
         )
         self._last_rowversion = 2000
         self._row_id = 0
@@ -206,6 +208,7 @@ class Storage:
         # each session has a thread of its own; for small statements, waiting for workers costs more than the work
         self._connection = duckdb.connect(config={"threads": 1})
         create_macros(self._connection)
+        create_collations(self._connection)
         self._object_ids = itertools.count(901578250, 16)
         self._lock = threading.Lock()
         self._transactions = itertools.count(1000)
@@ -225,16 +228,17 @@ class Storage:
         """A connection of its own to the DuckDB instance."""
         return self._connection.cursor()
 
-    def create_database(self, name: str) -> Database:
+    def create_database(self, name: str, collation: str = DEFAULT) -> Database:
         """Create a database.
 
+        :param collation: of its texts, where they have none of their own
         :raises SqlError: 1801 if there is one of that name
         """
         with self._lock:
             if name.casefold() in self.databases:
                 raise SqlError.of(1801, name)
             used = {database.database_id for database in self.databases.values()}
-            database = Database(name, next(i for i in itertools.count(1) if i not in used), self)
+            database = Database(name, next(i for i in itertools.count(1) if i not in used), self, collation)
             self._connection.cursor().execute(f"ATTACH ':memory:' AS {database.duck}")
             self.databases = {**self.databases, name.casefold(): database}
             return database

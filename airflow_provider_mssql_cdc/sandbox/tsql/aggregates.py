@@ -68,7 +68,7 @@ def string_agg(value: Expr, separator: Expr, order: str) -> Expr:
     if kind(value.type) == "str":
         longest = 4000 if is_unicode(value.type) else 8000
         name = "nvarchar" if is_unicode(value.type) else "varchar"
-        type_ = SqlType(name, MAX if value.type.length == MAX else longest)
+        type_ = SqlType(name, MAX if value.type.length == MAX else longest, collation=value.type.collation)
     return Expr(f"string_agg({value.to(type_)}, {separator.sql}{order and f' ORDER BY {order}'})", type_, True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fit_binary
@@ -49,15 +50,23 @@ def _fitted(expr: Expr, column: ColumnDef, table: str) -> str:
         shown = "''"
         raw = expr.sql
     else:
-        if kind(expr.type) == "str" and expr.type.name == target.name and 0 < expr.type.length <= target.length:
+        utf8 = comparing.is_utf8(target)
+        if (
+            kind(expr.type) == "str"
+            and expr.type.name == target.name
+            and not utf8
+            and 0 < expr.type.length <= target.length
+        ):
             return convert(expr.sql, expr.type, target)
         if isinstance(known, str) and known.isascii() and len(known) <= target.length and target.name[-7:] == "varchar":
             return expr.sql
         wide = SqlType(
-            "nvarchar" if is_unicode(target) else "varchar", MAX if kind(expr.type) == "str" else target.length
+            "nvarchar" if is_unicode(target) else "varchar",
+            MAX if kind(expr.type) == "str" else target.length,
+            collation=target.collation,
         )
         raw = convert(expr.sql, expr.type, wide)
-        measure = "t_u16" if is_unicode(target) else "length"
+        measure = "t_u16" if is_unicode(target) else "strlen" if utf8 else "length"
         # trailing blanks that do not fit are dropped without an error
         size = f"{measure}(rtrim({raw}, ' '))"
         fitted = convert(raw, dataclasses.replace(wide, length=MAX), target)

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import BulkColumn, BulkLoad, Outcome, RowCount, SqlError
@@ -131,16 +132,16 @@ def _order_of(order: list[str], table: TableDef, targets: tuple[ColumnDef, ...])
 
     docs (BULK INSERT): it counts where it is the one of the clustered index
     """
-    names = [name.casefold() for name in order]
+    names = [fold(name) for name in order]
     for name in order:
         if table.column(name) is None:
             raise SqlError.of(4817, name)
-        if names.count(name.casefold()) > 1:
+        if names.count(fold(name)) > 1:
             raise SqlError.of(4818, name)
-    key = next(([name.casefold() for name in index.columns] for index in table.indexes if index.clustered), [])
+    key = next(([fold(name) for name in index.columns] for index in table.indexes if index.clustered), [])
     if not names or names[:1] != key[:1]:
         return ()
-    listed = [target.name.casefold() for target in targets]
+    listed = [fold(target.name) for target in targets]
     if names != key or not set(key) <= set(listed) or any(kind(table.named(n).type) in _NOT_ORDERED for n in key):
         raise unsupported("this ORDER of INSERT BULK")
     return tuple(listed.index(name) for name in key)

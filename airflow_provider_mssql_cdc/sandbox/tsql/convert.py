@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import binary_to_int, bytes_guid, guid_bytes, int_to_binary
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
@@ -160,10 +161,11 @@ def _from_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
             fail = _fail(8114, text(f"Error converting data type {display(source)} to varbinary."), sql)
             data = f"CASE WHEN {shaped} THEN unhex({digits}) ELSE {fail} END"
         elif is_unicode(source):
-            raise unsupported("conversion of nvarchar to binary without a hexadecimal style")
+            data = f"t_bytes_utf16({sql})"
+        elif comparing.is_utf8(source):
+            data = f"encode({sql})"
         else:
-            message = text("not supported by the sandbox: conversion of non-ASCII text to binary")
-            data = f"CASE WHEN strlen({sql}) = length({sql}) THEN encode({sql}) ELSE {_fail(50000, message, sql)} END"
+            data = f"CASE WHEN strlen({sql}) = length({sql}) THEN encode({sql}) ELSE t_bytes_cp1252({sql}) END"
         return fit_binary(data, SqlType("varbinary", MAX), target)
     raise unsupported(f"conversion from {display(source)} to {display(target)}")
 
@@ -209,11 +211,19 @@ _SHOWN = {"date": 10, "time": 16, "datetime": 23, "smalldatetime": 23, "datetime
 
 def _fit(sql: str, source: SqlType, target: SqlType) -> str:
     """Text in a target's character set and length; what is too long is cut."""
-    if not is_unicode(target) and (kind(source) != "str" or is_unicode(source)) and kind(source) == "str":
+    utf8 = comparing.is_utf8(target)
+    if (
+        kind(source) == "str"
+        and not is_unicode(target)
+        and not utf8
+        and (is_unicode(source) or comparing.is_utf8(source))
+    ):
         sql = f"t_cp1252({sql})"
     if target.length == MAX or target.name in ("text", "ntext", "xml"):
         return sql
     longest = source.length if kind(source) == "str" else _SHOWN.get(source.name, MAX)
+    if utf8 and kind(source) == "str" and (is_unicode(source) or not 0 < longest <= target.length):
+        return f"t_left8({sql}, {target.length})"
     if not 0 < longest <= target.length:
         sql = f"t_left16({sql}, {target.length})" if is_unicode(target) else f"left({sql}, {target.length})"
     if target.name == "char":

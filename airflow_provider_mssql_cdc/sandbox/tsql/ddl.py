@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
+from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS, Collation
+from airflow_provider_mssql_cdc.sandbox.collations.names import named as known
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -174,6 +178,15 @@ def _computed(cursor: Cursor) -> str:
     return text if cursor.tokens[start].text == "(" and end == cursor.position else f"({text})"
 
 
+def collation_of(cursor: Cursor) -> Collation:
+    """The collation that a COLLATE clause names.
+
+    :raises SqlError: 50000 for one that is not simulated, 448 for a name that is none
+    """
+    line, name = cursor.token.line, cursor.name()
+    return COLLATIONS[comparing.DATABASE.get()] if name.lower() == "database_default" else known(name, line)
+
+
 def _column(cursor: Cursor, spec: TableSpec) -> None:
     column = ColumnSpec(cursor.name(), None)
     if cursor.take("AS"):
@@ -207,9 +220,7 @@ def _column_constraint(cursor: Cursor, column: ColumnSpec, spec: TableSpec) -> N
     elif cursor.at("PRIMARY", "KEY") or cursor.at("UNIQUE"):
         spec.keys.append(_key(cursor, name, column.name))
     elif cursor.take("COLLATE"):
-        column.collation = cursor.name()
-        if "_ci_as" not in column.collation.lower() or "utf8" in column.collation.lower():
-            raise unsupported(f"the column collation {column.collation}", cursor.token.line)
+        column.collation = collation_of(cursor).name
     elif cursor.take("MASKED"):
         column.mask = mask_of(cursor, column.type)
     elif cursor.take("ROWGUIDCOL"):
@@ -277,9 +288,12 @@ def check_columns(columns: list[ColumnSpec], table: str) -> None:
         fixed = column.nullable is False or column.identity is not None or column.default is not None
         if column.sparse and (fixed or column.type is None or column.type.name in _NEVER_SPARSE):
             raise SqlError.of(1731, column.name, table)
-    seen = set()
+    seen: dict[str, str] = {}
     for column in columns:
-        if column.name.casefold() in seen:
+        known_as = seen.get(column.name.casefold(), "")
+        if known_as and fold(known_as) != fold(column.name):
+            raise unsupported(f"columns whose names differ in case alone, {known_as} and {column.name}")
+        if known_as:
             raise SqlError.of(2705, column.name, table)
-        seen.add(column.name.casefold())
+        seen[column.name.casefold()] = column.name
     check_single(columns, table)

@@ -7,11 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import indexes, policies, principals, renaming, tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.ddl import data_type, elements
+from airflow_provider_mssql_cdc.sandbox.tsql.ddl import collation_of, data_type, elements
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor
 from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, sub_cursor, syntax_error
 from airflow_provider_mssql_cdc.sandbox.tsql.script import Statement
@@ -88,10 +89,11 @@ def _require_no_transaction(executor: Executor, what: str) -> None:
 
 def _create_database(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
+    collation = collation_of(cursor).name if cursor.take("COLLATE") else DEFAULT
     cursor.end()
     _require_no_transaction(executor, "CREATE DATABASE")
     _require_sysadmin(executor, "CREATE DATABASE", "master")
-    executor.env.instance.create_database(name)
+    executor.env.instance.create_database(name, collation)
 
 
 def _require_sysadmin(executor: Executor, what: str, database: str) -> None:

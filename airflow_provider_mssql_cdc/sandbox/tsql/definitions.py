@@ -7,16 +7,17 @@ import datetime
 import zlib
 from collections.abc import Callable, Mapping
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.ddl import ColumnSpec, DefaultSpec, KeySpec, TableSpec
 from airflow_provider_mssql_cdc.sandbox.tsql.default_texts import decoded
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import duck, kind
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
 
-COLLATION = "SQL_Latin1_General_CP1_CI_AS"
 ComputedType = Callable[[str, list[ColumnDef]], tuple[SqlType, bool]]
 
 
@@ -49,21 +50,34 @@ def _column(spec: ColumnSpec, column_id: int, before: list[ColumnDef], computed_
     # docs: sysname is NOT NULL by default
     stated = spec.nullable if spec.nullable is not None else spec.type.name != "sysname"
     nullable = stated and spec.identity is None and spec.type.name != "rowversion"
-    collation = spec.collation or (COLLATION if kind(spec.type) == "str" and spec.type.name != "xml" else None)
+    type_ = collated(spec.type, spec.collation or comparing.DATABASE.get())
     identity = spec.identity is not None
     return ColumnDef(
         column_id,
         spec.name,
-        spec.type,
+        type_,
         nullable,
         identity,
         None,
         None if spec.default is None else decoded(spec.default),
-        collation,
+        type_.collation or None,
         spec.sparse,
         spec.column_set,
         spec.mask,
     )
+
+
+def collated(type_: SqlType, name: str) -> SqlType:
+    """The type of a column with a collation.
+
+    :raises SqlError: 50000 for char with UTF-8, whose blanks are counted in bytes
+    """
+    if kind(type_) != "str" or type_.name == "xml":
+        return type_
+    result = dataclasses.replace(type_, collation=name)
+    if comparing.is_utf8(result) and type_.name != "varchar":
+        raise unsupported(f"{type_.name} with the collation {name}")
+    return result
 
 
 def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
@@ -73,7 +87,7 @@ def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
             raise SqlError.of(1779, table.name)
         names = []
         for wanted in key.columns:
-            found = next((c for c in columns if c.name.casefold() == wanted.casefold()), None)
+            found = next((c for c in columns if fold(c.name) == fold(wanted)), None)
             if found is None:
                 raise SqlError.of(1911, wanted)
             names.append(found.name)
@@ -219,10 +233,10 @@ def alter_column(
         word = "COMPUTED" if column.computed else "timestamp"
         raise SqlError.of(4928, column.name, word)
     users = [index.name for index in entry.table.indexes if column.name in index.columns]
-    if users and type_ != column.type:
+    if users and (type_ != column.type or type_.collation != (column.collation or "")):
         raise SqlError.of(5074, users[0], column.name)
     physical = f"c{column.column_id}"
-    new = dataclasses.replace(column, type=type_, nullable=nullable)
+    new = dataclasses.replace(column, type=type_, nullable=nullable, collation=type_.collation or None)
     table = replace_column(entry.table, column, new)
     sql = f"ALTER COLUMN {physical} TYPE {duck(type_)} USING {convert(physical, column.type, type_)}"
     return dataclasses.replace(entry, table=table, modified=now), sql if type_ != column.type else ""

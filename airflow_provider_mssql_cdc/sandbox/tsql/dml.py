@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -230,18 +231,16 @@ def _modified(ctx: Context, node: exp.Expr, right: str) -> tuple[Scope, str, Rel
     """
     name = node.this
     ctx.right = "SELECT" if _reads(node) else right
-    wanted = ctx.target = name.alias_or_name.casefold()
+    wanted = ctx.target = fold(name.alias_or_name)
     source = node.args["from_"].this if node.args.get("from_") else name
     scope = Scope()
     query.declare_ctes(ctx, scope, node)
     clause = from_clause(ctx, scope, source, [], node.args.get("where"), Bounds())
     for alias, label in clause.labels.items():
-        if label.casefold() == wanted:
+        if fold(label) == wanted:
             return scope, clause.sql, clause.relations[alias], alias
     parts = table_parts(name)
-    named = [
-        alias for alias, each in clause.relations.items() if each.hidden and each.name.casefold() == parts[2].casefold()
-    ]
+    named = [alias for alias, each in clause.relations.items() if each.hidden and fold(each.name) == fold(parts[2])]
     if len(named) == 1:
         return scope, clause.sql, clause.relations[named[0]], named[0]
     if len(named) > 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import system
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.reading import ChangeReader
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance, Principal, SessionInfo
@@ -147,7 +148,7 @@ class Environment(StatementRows):
         local = self.local(parts[2])
         if local is not None:
             return self.instance.storage.database("tempdb"), local.entry
-        if parts[1].casefold() in ("sys", "information_schema", "cdc"):
+        if system(*parts[1:])[0] in ("sys", "information_schema", "cdc"):
             raise SqlError.of(259)
         found, alone = self.table(parts), bool(self.trancount) and self.isolation is IsolationLevel.SNAPSHOT
         while found is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, Outcome, RowCount, SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql import masks
 from airflow_provider_mssql_cdc.sandbox.tsql.batch_errors import (
@@ -63,6 +64,7 @@ class Executor(abc.ABC):
 
         :param late: see ``Context.late``
         """
+        comparing.DATABASE.set(self.env.current.collation)
         return Context(self.env, compile_query, late=late)
 
     def failed(self, error: SqlError | duckdb.Error, line: int) -> Iterator[Outcome]:

@@ -26,7 +26,6 @@ class Expr:
     :param untyped: a bare NULL, which takes any type
     :param computed: a computed column
     :param literal: written as a number: in decimal arithmetic an integer then counts by its own digits
-    :param binary_collation: compared by code point, not by the default collation
     :param numbering: of a ROW_NUMBER in ascending order, the DuckDB text of what it is partitioned and ordered by
     """
 
@@ -39,7 +38,6 @@ class Expr:
     identity: bool = False
     computed: bool = False
     literal: bool = False
-    binary_collation: bool = False
     numbering: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     @property

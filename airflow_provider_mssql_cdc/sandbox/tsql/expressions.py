@@ -10,6 +10,8 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.catalog.functions import global_variable
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.names import named
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
@@ -155,6 +157,7 @@ def _converted(source: Expr, target: Any, style: int, safe: bool) -> Expr:
         return constant(None, target)
     if isinstance(source.value, bytes) and kind(target) == "bin":
         return constant(fitted(source.value, target), target)
+    target = comparing.taken_from(target, [source.type])
     sql = convert(source.sql, source.type, target, style=style, safe=safe)
     return Expr(sql, target, source.nullable or safe, constant=source.constant)
 
@@ -207,7 +210,7 @@ def _dotted(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _window(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     only(node, "this", "partition_by", "order", "spec", "over")
-    partition = [operators.sort_key(scalar(ctx, scope, part)) for part in node.args.get("partition_by") or []]
+    partition = [operators.group_key(scalar(ctx, scope, part)) for part in node.args.get("partition_by") or []]
     order = node.args.get("order")
     ordering = [ordered(scalar(ctx, scope, item.this), item) for item in order.expressions] if order else []
     clauses = [f"PARTITION BY {', '.join(partition)}"] if partition else []
@@ -275,14 +278,15 @@ def ordered(expr: Expr, item: exp.Expr) -> str:
 
 def _collate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     inner = scalar(ctx, scope, node.this)
-    name = node.expression.name.lower()
+    name = node.expression.name
     if kind(inner.type) != "str":
         raise SqlError.of(447, inner.type.name)
-    if name.endswith(("_bin", "_bin2")):
-        return dataclasses.replace(inner, binary_collation=True)
-    if name in ("database_default", "catalog_default") or "_ci_as" in name:
-        return inner
-    raise unsupported(f"the collation {node.expression.name}")
+    is_default = name.lower() in ("database_default", "catalog_default")
+    chosen = comparing.DATABASE.get() if is_default else named(name).name
+    type_ = comparing.of_clause(inner.type, chosen)
+    if comparing.is_utf8(type_) != comparing.is_utf8(inner.type):
+        raise unsupported("COLLATE from one code page to another")
+    return dataclasses.replace(inner, type=type_)
 
 
 _SCALARS: dict[type, Callable[[Context, Scope, Any], Expr]] = {
@@ -361,7 +365,8 @@ def _against_query(ctx: Context, scope: Scope, value: Expr, operator: str, node:
         raise SqlError.of(116)
     alias = ctx.alias()
     _, column = inner.columns[0]
-    one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"))
+    is_ordered = not operator.startswith(("=", "<>", "IN"))
+    one, other = operators.sides(value, dataclasses.replace(column, sql=f"{alias}.k1"), ordered=is_ordered)
     return f"({one} {operator} (SELECT {other} FROM ({inner.sql}) AS {alias}))"
 
 
@@ -385,5 +390,6 @@ def _like(ctx: Context, scope: Scope, node: exp.Expr, escape: exp.Expr | None) -
     mark = ctx.value(scalar(ctx, scope, escape), "an ESCAPE character") if escape is not None else None
     value = scalar(ctx, scope, node.this)
     if pattern.constant:
-        return operators.like(value, ctx.value(pattern, "a LIKE pattern"), mark)
+        type_ = pattern.type if kind(pattern.type) == "str" else value.type
+        return operators.like(value, ctx.value(pattern, "a LIKE pattern"), mark, type_)
     return operators.like_pattern(value, pattern, mark)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.catalog.functions import system_function
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, arity, operators
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -48,7 +50,9 @@ def call(
         low, high, function = SCALAR_FUNCTIONS[name]
         if not low <= len(arguments) <= high:
             arity.refuse(name, low, high)
-        return function(arguments)
+        made = function(arguments)
+        type_ = comparing.taken_from(made.type, [argument.type for argument in arguments])
+        return made if type_ is made.type else dataclasses.replace(made, type=type_)
     found = system_function(ctx.env, parts, arguments)
     if found is not None:
         return found

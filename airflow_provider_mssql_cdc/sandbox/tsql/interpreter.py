@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
     Column,
@@ -129,6 +130,7 @@ class Interpreter(Executor):
         """Run one statement; its errors are messages, or go to a CATCH block."""
         if self.env.cancelled.is_set():
             raise BatchAborted
+        comparing.DATABASE.set(self.env.current.collation)
         if self.settings.implicit_transactions and not self.env.trancount and _starts_implicitly(statement):
             yield from self.transactions.begin()
         handler = self._handlers.get(statement.verb)

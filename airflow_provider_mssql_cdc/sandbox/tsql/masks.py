@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import Column
@@ -118,7 +119,7 @@ def check_output(env: Environment, database: Database, entry: TableEntry, clause
     masks = of_table(env, database, entry) if clause is not None else {}
     if clause is None or not masks:
         return
-    names = {c.name.casefold() for c in entry.table.columns if f"c{c.column_id}" in masks}
-    named = {column.name.casefold() for column in clause.find_all(exp.Column)}
+    names = {fold(c.name) for c in entry.table.columns if f"c{c.column_id}" in masks}
+    named = {fold(column.name) for column in clause.find_all(exp.Column)}
     if names & named or any(True for _ in clause.find_all(exp.Star)):
         raise unsupported("OUTPUT of masked columns")

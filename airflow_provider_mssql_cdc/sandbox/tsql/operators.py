@@ -6,11 +6,21 @@ import re
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, to_money, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import blob, text
-from airflow_provider_mssql_cdc.sandbox.tsql.typing import MONEY, arithmetic, as_decimal, common, display, duck, kind
+from airflow_provider_mssql_cdc.sandbox.tsql.typing import (
+    MONEY,
+    arithmetic,
+    as_decimal,
+    common,
+    display,
+    duck,
+    is_unicode,
+    kind,
+)
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
 
@@ -39,12 +49,15 @@ def choice(branches: list[tuple[str, Expr]], default: Expr, is_constant: bool) -
     return Expr(f"CASE {whens} ELSE {default.to(target)} END", target, nullable, constant=is_constant)
 
 
-def key(sql: str, type_: SqlType, *, binary_collation: bool = False) -> str:
-    """What stands for a value in equality, grouping, DISTINCT and ORDER BY."""
+def key(sql: str, type_: SqlType, *, ordered: bool = False) -> str:
+    """What stands for a value in equality, grouping and DISTINCT.
+
+    :param ordered: in ORDER BY and other comparisons, too
+    """
     if kind(type_) == "str":
         if type_.name in ("text", "ntext", "xml"):
             raise SqlError.of(306)
-        return f"rtrim({sql}, ' ')" if binary_collation else f"t_key({sql})"
+        return comparing.ordered(sql, type_) if ordered else comparing.equal(sql, type_)
     if type_.name in ("datetimeoffset",):
         return f"({sql}).utc_ticks"
     return sql
@@ -56,7 +69,12 @@ def sort_key(expr: Expr) -> str:
         return f"t_guidkey({expr.sql})"
     if kind(expr.type) == "bin" and expr.type.name not in ("binary", "rowversion"):
         return f"t_binkey({expr.sql})"
-    return key(expr.sql, expr.type, binary_collation=expr.binary_collation)
+    return key(expr.sql, expr.type, ordered=True)
+
+
+def group_key(expr: Expr) -> str:
+    """What PARTITION BY groups by."""
+    return key(expr.sql, expr.type) if kind(expr.type) == "str" else sort_key(expr)
 
 
 def _binary_sides(left: Expr, right: Expr) -> tuple[str, str]:
@@ -74,8 +92,11 @@ def _binary_sides(left: Expr, right: Expr) -> tuple[str, str]:
     return f"t_binkey({left.sql})", f"t_binkey({right.sql})"
 
 
-def sides(left: Expr, right: Expr) -> tuple[str, str]:
-    """Two expressions as DuckDB SQL that compares as SQL Server compares them."""
+def sides(left: Expr, right: Expr, *, ordered: bool = False) -> tuple[str, str]:
+    """Two expressions as DuckDB SQL that compares as SQL Server compares them.
+
+    :param ordered: by < and the like, not by = alone
+    """
     if left.untyped or right.untyped:
         return left.sql, right.sql
     if kind(left.type) == "bin" and kind(right.type) == "bin":
@@ -83,11 +104,11 @@ def sides(left: Expr, right: Expr) -> tuple[str, str]:
     target = common(left.type, right.type)
     if kind(target) == "str":
         # no conversion: a longer text must not be cut to compare it
-        raw = left.binary_collation or right.binary_collation
-        return tuple(  # type: ignore[return-value]
-            key(side.sql if kind(side.type) == "str" else side.to(target), target, binary_collation=raw)
+        one, other = (
+            key(side.sql if kind(side.type) == "str" else side.to(target), target, ordered=ordered)
             for side in (left, right)
         )
+        return one, other
     pair = [convert(side.sql, side.type, target) for side in (left, right)]
     if target.name == "uniqueidentifier":
         return f"t_guidkey({pair[0]})", f"t_guidkey({pair[1]})"
@@ -96,7 +117,7 @@ def sides(left: Expr, right: Expr) -> tuple[str, str]:
 
 def compare(operator: str, left: Expr, right: Expr) -> str:
     """A comparison as a DuckDB predicate."""
-    one, other = sides(left, right)
+    one, other = sides(left, right, ordered=operator not in ("=", "<>"))
     return f"({one} {operator} {other})"
 
 
@@ -113,11 +134,11 @@ def _concatenate(left: Expr, right: Expr) -> Expr:
         raise SqlError.of(402, wide.name, wide.name, "add")
     lengths = [128 if side.type.name == "sysname" else side.type.length for side in (left, right)]
     length = MAX if MAX in lengths else min(sum(lengths), _STRING_CAPS[name])
-    result = SqlType(name, length)
+    result = SqlType(name, length, collation=wide.collation)
     nullable = left.nullable or right.nullable
     sql = f"({left.sql} || {right.sql})"
     if length != MAX and sum(lengths) > length:
-        sql = convert(sql, SqlType(name, MAX), result)
+        sql = convert(sql, SqlType(name, MAX, collation=wide.collation), result)
     return Expr(sql, result, nullable, constant=left.constant and right.constant)
 
 
@@ -222,11 +243,17 @@ def bitwise(operator: str, left: Expr, right: Expr) -> Expr:
     return Expr(f"CAST({sql} AS {duck(result)})", result, left.nullable or right.nullable)
 
 
-def like(value: Expr, pattern: str | None, escape: str | None) -> str:
-    """LIKE with a known pattern, as a regular expression (docs: LIKE: %, _, [], [^])."""
+def like(value: Expr, pattern: str | None, escape: str | None, type_: SqlType) -> str:
+    """LIKE with a known pattern, as a regular expression (docs: LIKE: %, _, [], [^]).
+
+    :param type_: of the pattern; a varchar has what its code page lacks as question marks
+    """
     if pattern is None:
         return "CAST(NULL AS BOOLEAN)"
+    if not is_unicode(type_) and not comparing.is_utf8(type_):
+        pattern = pattern.encode("cp1252", "replace").decode("cp1252")
     parts, position = [], 0
+    ranges: list[str] = []
     while position < len(pattern):
         char = pattern[position]
         if escape and char == escape and position + 1 < len(pattern):
@@ -241,19 +268,25 @@ def like(value: Expr, pattern: str | None, escape: str | None) -> str:
             inner = pattern[position + 1 : end]
             negate = inner.startswith("^")
             body = re.sub(r"([\\\[\]^])", r"\\\1", inner[1:] if negate else inner)
+            ranges.extend(re.findall(".-.", inner[1:] if negate else inner))
             parts.append(f"[{'^' if negate else ''}{body}]")
             position = end
         else:
             parts.append(re.escape(char))
         position += 1
-    flags = "" if value.binary_collation else "(?i)"
     if kind(value.type) != "str":
         value = Expr(value.to(SqlType("varchar", 8000)), SqlType("varchar", 8000))
-    return f"regexp_full_match({value.sql}, {text(flags + ''.join(parts))})"
+    compared = comparing.taken_from(common(value.type, type_), [value.type])
+    is_sensitive = comparing.collation(compared).case_sensitive
+    matched = f"regexp_full_match({value.sql}, {text(('' if is_sensitive else '(?i)') + ''.join(parts))})"
+    return comparing.like(matched, value.sql, compared, pattern, ranges)
 
 
 def like_pattern(value: Expr, pattern: Expr, escape: str | None) -> str:
     """LIKE with a pattern that comes from a row."""
-    if kind(value.type) != "str" or kind(pattern.type) != "str" or value.binary_collation:
+    if kind(value.type) != "str" or kind(pattern.type) != "str":
         raise unsupported("this LIKE with a pattern that is not a constant")
-    return f"regexp_full_match({value.sql}, t_like({pattern.sql}, {text(escape or '')}))"
+    compared = common(value.type, pattern.type)
+    function = "t_like_exact" if comparing.collation(compared).case_sensitive else "t_like"
+    matched = f"regexp_full_match({value.sql}, {function}({pattern.sql}, {text(escape or '')}))"
+    return comparing.like(comparing.like(matched, value.sql, compared, "", []), pattern.sql, compared, "", [])

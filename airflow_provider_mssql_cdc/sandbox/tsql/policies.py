@@ -6,6 +6,7 @@ import dataclasses
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.row_security import PredicateFunction, SecurityPolicy, SecurityPredicate
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog
@@ -42,9 +43,7 @@ def _place(catalog: Catalog, cursor: Cursor) -> tuple[str, str]:
     known = catalog.schema_name(schema or "dbo")
     if known is None:
         raise SqlError.of(2760, schema)
-    taken = any(
-        (p.schema.casefold(), p.name.casefold()) == (known.casefold(), name.casefold()) for p in catalog.policies
-    )
+    taken = any((fold(p.schema), fold(p.name)) == (fold(known), fold(name)) for p in catalog.policies)
     if taken or row_security.find_function(catalog, known, name) is not None or catalog.find(known, name) is not None:
         raise SqlError.of(2714, name)
     return known, name
@@ -153,9 +152,9 @@ def drop_policy(executor: Executor, cursor: Cursor) -> None:
 
 
 def _existing(catalog: Catalog, parts: tuple[str, str, str]) -> SecurityPolicy:
-    wanted = ((parts[1] or "dbo").casefold(), parts[2].casefold())
+    wanted = (fold(parts[1] or "dbo"), fold(parts[2]))
     for each in catalog.policies:
-        if (each.schema.casefold(), each.name.casefold()) == wanted:
+        if (fold(each.schema), fold(each.name)) == wanted:
             return each
     raise SqlError.of(15151, "find", "security policy", parts[2])
 

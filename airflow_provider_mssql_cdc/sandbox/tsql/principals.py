@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Principal
 from airflow_provider_mssql_cdc.sandbox.engine.rights import (
     DATABASE_PERMISSIONS,
@@ -199,7 +200,7 @@ def grant(executor: Executor, cursor: Cursor) -> None:
                 continue
             _check_grantee(executor, grantee)
             for column in columns or listed or [""]:
-                place = (schema.casefold(), name.casefold(), column.casefold())
+                place = (fold(schema), fold(name), fold(column))
                 _change_right(executor, Right(grantee.casefold(), permission, *place), verb)
 
 

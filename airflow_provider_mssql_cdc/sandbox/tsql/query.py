@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, recursion
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -50,7 +51,7 @@ def declare_ctes(ctx: Context, scope: Scope, node: exp.Expr) -> None:
     if clause is None:
         return
     for cte in clause.expressions:
-        name = cte.alias.lower()
+        name = fold(cte.alias)
         seen = dict(scope.ctes)
 
         def compiled(bounds: Bounds, cte: Any = cte, seen: Any = seen, name: str = name) -> Query:
@@ -197,8 +198,8 @@ def projections(ctx: Context, scope: Scope, node: exp.Expr) -> list[tuple[str, E
     columns: list[tuple[str, Expr]] = []
     for item in node.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-            wanted = item.args["table"].name.lower() if item.args.get("table") else ""
-            sources = [source for source in scope.sources if not wanted or source.alias.lower() == wanted]
+            wanted = fold(item.args["table"].name) if item.args.get("table") else ""
+            sources = [source for source in scope.sources if not wanted or fold(source.alias) == wanted]
             if not sources:
                 raise SqlError(263 if not wanted else 107, "Must specify table to select from.")
             columns += [column for source in sources for column in source.columns]
@@ -226,7 +227,7 @@ def _order_item(ctx: Context, scope: Scope, item: exp.Expr, columns: list[tuple[
             raise SqlError.of(108, position)
         return columns[position - 1][1]
     if isinstance(target, exp.Column) and not target.args.get("table"):
-        named = [expr for name, expr in columns if name.lower() == target.name.lower()]
+        named = [expr for name, expr in columns if fold(name) == fold(target.name)]
         if named and len({expr.sql for expr in named}) > 1:
             raise SqlError.of(209, target.name)
         if named:
@@ -238,11 +239,11 @@ def _order_by_output(node: exp.Expr, columns: list[tuple[str, Expr]]) -> str:
     """ORDER BY of a DISTINCT query or a set operation: only its output columns may be named."""
     parts = []
     for item in node.args["order"].expressions:
-        name = item.this.name.lower()
+        name = fold(item.this.name)
         if isinstance(item.this, exp.Literal):
             index = int(name)
         else:
-            matches = [i for i, (label, _) in enumerate(columns, 1) if label.lower() == name]
+            matches = [i for i, (label, _) in enumerate(columns, 1) if fold(label) == name]
             if not matches or not isinstance(item.this, exp.Column):
                 raise SqlError.of(145)
             index = matches[0]

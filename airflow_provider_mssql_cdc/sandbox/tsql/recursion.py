@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
@@ -21,7 +22,7 @@ def refers(node: exp.Expr, name: str) -> bool:
 
     :param name: in lower case
     """
-    return any(table.name.lower() == name and not table.db for table in node.find_all(exp.Table))
+    return any(fold(table.name) == name and not table.db for table in node.find_all(exp.Table))
 
 
 def compile_recursive(

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from airflow_provider_mssql_cdc.sandbox.catalog import changes, views
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold, system
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import stored_name
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, IsolationLevel, SqlError
@@ -31,15 +32,15 @@ def relation(
     local = env.local(parts[2])
     if local is not None:
         return _stored(env.register(local.rows), local.entry, "tempdb")
-    if schema.casefold() not in ("sys", "information_schema"):
+    if system(schema, "")[0] not in ("sys", "information_schema"):
         env.see_snapshot(database)
-    if schema.casefold() == "cdc":
+    if fold(schema) == "cdc":
         hints = frozenset() if wanted is None else wanted.hints
         if how(env.isolation, database, hints) is not Reads.VERSIONS:
             scan_meanwhile(env, database)
         found = changes.change_relation(env, database, parts[2], bounds, full, hints)
         if env.trancount and env.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
-            env.manager.keep_locked(database, parts[2].casefold())
+            env.manager.keep_locked(database, fold(parts[2]))
         if not env.may_select(database, "cdc", parts[2]):
             raise denied("SELECT", parts[2], database, "cdc")
         return found
@@ -62,7 +63,7 @@ def relation(
             stored = dataclasses.replace(stored, masks=hidden)
         found = stored if wanted is None else _read_as(env, wanted, database, entry, stored)
         return row_filter.filtered(env, database, entry, found)
-    key = (database.name, schema.casefold(), parts[2].casefold())
+    key = (database.name, *system(schema, parts[2]))
     if key not in env.views:
         env.manager.wait_for_ddl(database, lambda catalog: True)
         view = views.find(env, database, schema, parts[2])
@@ -124,5 +125,5 @@ def _unknown(database: Database, parts: tuple[str, str, str], schema: str) -> Sq
     """What is raised for an object that is not there: whether a server has one of the system's is not known."""
     full = ".".join(filter(None, parts))
     of_msdb = database.name == "msdb" and parts[2].casefold().startswith("sys")
-    of_system = of_msdb or schema.casefold() in ("sys", "information_schema")
+    of_system = of_msdb or system(schema, "")[0] in ("sys", "information_schema")
     return unsupported(full) if of_system else SqlError.of(208, full)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 
@@ -87,7 +88,10 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None, offset: int = 
 
 def result_columns(columns: list[tuple[str, Expr]]) -> list[Column]:
     """A compiled query's columns as the wire describes them."""
-    return [Column(name, expr.type, expr.nullable, expr.identity, expr.computed) for name, expr in columns]
+    return [
+        Column(name, comparing.resolved(expr.type), expr.nullable, expr.identity, expr.computed)
+        for name, expr in columns
+    ]
 
 
 def typed(batch: pa.RecordBatch, columns: list[Column]) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ A policy counts for everybody, the owner and the sysadmin too.
 
 from __future__ import annotations
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.row_security import PredicateFunction, SecurityPolicy, SecurityPredicate
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, TableEntry
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -13,8 +14,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 
 def find_function(catalog: Catalog, schema: str, name: str) -> PredicateFunction | None:
     """A function by name."""
-    wanted = (schema.casefold(), name.casefold())
-    return next((f for f in catalog.functions.values() if (f.schema.casefold(), f.name.casefold()) == wanted), None)
+    wanted = (fold(schema), fold(name))
+    return next((f for f in catalog.functions.values() if (fold(f.schema), fold(f.name)) == wanted), None)
 
 
 def predicates_of(catalog: Catalog, table: int) -> list[tuple[SecurityPolicy, SecurityPredicate]]:

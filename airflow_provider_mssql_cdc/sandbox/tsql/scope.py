@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
@@ -43,9 +44,9 @@ class Scope:
 
         :raises SqlError: 207 unknown column, 209 ambiguous column, 4104 unknown qualifier
         """
-        wanted, prefix = name.lower(), qualifier.lower()
-        sources = [source for source in self.sources if not prefix or source.alias.lower() == prefix]
-        found = [expr for source in sources for label, expr in source.columns if label.lower() == wanted]
+        wanted, prefix = fold(name), fold(qualifier)
+        sources = [source for source in self.sources if not prefix or fold(source.alias) == prefix]
+        found = [expr for source in sources for label, expr in source.columns if fold(label) == wanted]
         if len(found) > 1:
             raise SqlError.of(209, name)
         if found:
@@ -59,7 +60,7 @@ class Scope:
 
     def cte(self, name: str) -> Callable[[Bounds], Query] | None:
         """The common table expression of that name, here or in an enclosing query."""
-        return self.ctes.get(name.lower()) or (self.parent.cte(name) if self.parent else None)
+        return self.ctes.get(fold(name)) or (self.parent.cte(name) if self.parent else None)
 
 
 @dataclass(slots=True)

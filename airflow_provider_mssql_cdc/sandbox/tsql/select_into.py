@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import tables
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
@@ -40,7 +41,13 @@ def select_into(executor: Executor, tree: exp.Expr) -> int:
         raise unsupported("rowversion in SELECT INTO")
     spec = TableSpec(
         [
-            ColumnSpec(name, expr.type, expr.nullable, identity=(1, 1) if expr.identity else None)
+            ColumnSpec(
+                name,
+                expr.type,
+                expr.nullable,
+                identity=(1, 1) if expr.identity else None,
+                collation=comparing.collation(expr.type).name,
+            )
             for name, expr in query.columns
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
@@ -80,7 +81,9 @@ def _datalength(arguments: list[Expr]) -> Expr:
     if kind(value.type) == "bin":
         sql = f"octet_length({value.sql})"
     elif kind(value.type) == "str":
-        sql = f"2 * (t_u16({value.sql}))" if is_unicode(value.type) else f"length({value.sql})"
+        sql = f"2 * (t_u16({value.sql}))" if is_unicode(value.type) else f"strlen({value.sql})"
+        if not is_unicode(value.type) and not comparing.is_utf8(value.type):
+            sql = f"length({value.sql})"
     elif value.type.name in _FIXED_BYTES:
         sql = f"CASE WHEN {value.sql} IS NOT NULL THEN {_FIXED_BYTES[value.type.name]} END"
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
@@ -21,6 +23,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.ddl import (
     check_columns,
     check_number,
     check_single,
+    collation_of,
     data_type,
     elements,
 )
@@ -143,7 +146,13 @@ def _defined(executor: Executor, schema: str, name: str, spec: TableSpec) -> Tab
 
 
 def local_table(executor: Executor, name: str, spec: TableSpec) -> LocalTable:
-    """A temporary table or table variable, as yet without rows."""
+    """A temporary table or table variable, as yet without rows.
+
+    Its texts have the collation of tempdb, those of a variable that of the current database (docs: COLLATE, tempdb).
+    """
+    if name.startswith("#"):
+        for column in spec.columns:
+            column.collation = column.collation or DEFAULT
     check_columns(spec.columns, name)
     return LocalTable.empty(_defined(executor, "dbo", name, spec), executor.env.procedure_depth)
 
@@ -257,7 +266,7 @@ def check_unique(executor: Executor, database: Database, entry: TableEntry, inde
     known = {column.name: column for column in entry.table.columns}
     for name in index.columns:
         stored = physical(entry.table, name)
-        keys.append(f"t_key({stored})" if known[name].type.name in _STRINGS else stored)
+        keys.append(comparing.equal(stored, known[name].type) if known[name].type.name in _STRINGS else stored)
     sql = f"SELECT 1 FROM {stored_name(database, entry)} GROUP BY {', '.join(keys)} HAVING count(*) > 1 LIMIT 1"
     if executor.env.fetchall(sql):
         full = f"{entry.table.schema}.{entry.table.name}"
@@ -296,12 +305,14 @@ def _alter_column(executor: Executor, place: Place, cursor: Cursor, text: str) -
         _change_mask(executor, place, cursor, name, text)
         return
     type_ = data_type(cursor)
-    if cursor.take("COLLATE"):
-        raise unsupported("COLLATE in ALTER COLUMN", cursor.token.line)
+    # docs: without COLLATE the column takes the collation of the database
+    chosen = collation_of(cursor).name if cursor.take("COLLATE") else comparing.DATABASE.get()
     nullable = not cursor.take("NOT", "NULL")
     cursor.take("NULL")
     cursor.end()
-    after, sql = definitions.alter_column(entry, name, type_, nullable, executor.env.instance.storage.clock())
+    after, sql = definitions.alter_column(
+        entry, name, definitions.collated(type_, chosen), nullable, executor.env.instance.storage.clock()
+    )
     old = entry.table.named(name)
     new = next(c for c in after.table.columns if c.column_id == old.column_id)
     stored, full = f"c{old.column_id}", f"{database.name}.{entry.table.schema}.{entry.table.name}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 
@@ -110,6 +113,13 @@ def _longer(left: int, right: int) -> int:
 
 def common(left: SqlType, right: SqlType) -> SqlType:
     """The type both sides take in a comparison, CASE, COALESCE or UNION (docs: precedence, precision and length)."""
+    result = _common(left, right)
+    if kind(result) == "str" and (left.collation or right.collation):
+        return dataclasses.replace(result, collation=comparing.meeting(left, right))
+    return result
+
+
+def _common(left: SqlType, right: SqlType) -> SqlType:
     high, low = (left, right) if _RANK[left.name] <= _RANK[right.name] else (right, left)
     if high == low:
         return high

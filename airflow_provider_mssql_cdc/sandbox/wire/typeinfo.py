@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import struct
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS, DEFAULT, Collation
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.reader import Reader
 
-COLLATION = bytes.fromhex("0904d00034")
-"""SQL_Latin1_General_CP1_CI_AS: LCID 0x409, ignoring case, kana and width, sort order 52; code page 1252."""
+COLLATION = COLLATIONS[DEFAULT].wire
+"""The server's."""
 
 TIMESTAMP_USER_TYPE = 80
 
@@ -62,6 +64,11 @@ _BINARY = {"binary": 0xAD, "varbinary": 0xA5}
 _OLD_LARGE = {"text": (0x23, 0x7FFFFFFF), "ntext": (0x63, 0x7FFFFFFE), "image": (0x22, 0x7FFFFFFF)}
 
 
+def named_in(sql: SqlType) -> Collation:
+    """The collation that a column's type names; the server's where it names none."""
+    return COLLATIONS[sql.collation.rstrip("!").partition("|")[0] or DEFAULT]
+
+
 def decimal_size(precision: int) -> int:
     """Bytes of a decimal value with its sign (docs: decimal and numeric, storage bytes)."""
     return 5 if precision <= 9 else 9 if precision <= 19 else 13 if precision <= 28 else 17
@@ -98,18 +105,18 @@ def wire_type(sql: SqlType, *, nullable: bool) -> WireType:
         return WireType(b"\x24\x10", Prefix.BYTE, 16)
     if name in _OLD_LARGE:
         token, limit = _OLD_LARGE[name]
-        collation = b"" if name == "image" else COLLATION
+        collation = b"" if name == "image" else named_in(sql).wire
         return WireType(struct.pack("<BI", token, limit) + collation, Prefix.TEXT_POINTER, 0)
     if name == "xml":
         return WireType(b"\xf1\x00", Prefix.PLP, 0)
     if name == "rowversion":
         return WireType(b"\xad\x08\x00", Prefix.USHORT, 8, TIMESTAMP_USER_TYPE)
     if name == "sysname":
-        return wire_type(SqlType("nvarchar", 128), nullable=nullable)
+        return wire_type(dataclasses.replace(sql, name="nvarchar", length=128), nullable=nullable)
     if name not in _CHARACTER and name not in _BINARY:
         raise TypeError(f"the sandbox does not send values of type {name}")
     token, unit = _CHARACTER[name] if name in _CHARACTER else (_BINARY[name], 1)
-    collation = COLLATION if name in _CHARACTER else b""
+    collation = named_in(sql).wire if name in _CHARACTER else b""
     if sql.length == MAX:
         return WireType(bytes([token, 0xFF, 0xFF]) + collation, Prefix.PLP, 0)
     size = max(sql.length, 1) * unit

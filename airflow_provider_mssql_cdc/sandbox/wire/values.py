@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mssql_cdc.sandbox.types import TICKS_PER_SECOND, SqlType
 from airflow_provider_mssql_cdc.sandbox.wire.text import Bytes, Offsets, binary_parts, encode_cp1252, encode_utf16
-from airflow_provider_mssql_cdc.sandbox.wire.typeinfo import decimal_size, time_size
+from airflow_provider_mssql_cdc.sandbox.wire.typeinfo import decimal_size, named_in, time_size
 
 _TICKS_PER_DAY = 86400 * TICKS_PER_SECOND
 _TICKS_PER_MINUTE = 60 * TICKS_PER_SECOND
@@ -59,7 +59,9 @@ def variable_values(sql: SqlType, array: pa.Array) -> tuple[Offsets, Bytes]:
     """
     if not pa.types.is_string(array.type):
         return binary_parts(array)
-    return encode_cp1252(array) if sql.name in _CODE_PAGE_TYPES else encode_utf16(array)
+    if sql.name not in _CODE_PAGE_TYPES:
+        return encode_utf16(array)
+    return binary_parts(array) if named_in(sql).utf8 else encode_cp1252(array)
 
 
 def fixed_values(sql: SqlType, array: pa.Array) -> Bytes:

@@ -98,7 +98,7 @@ CASES: list[tuple[str, Any, SqlType]] = [
     ("CASE WHEN 'abc' LIKE '[a-c]B%' THEN 1 ELSE 0 END", 1, _INT),
     ("CASE WHEN 'a_c' LIKE 'a!_c' ESCAPE '!' THEN 1 ELSE 0 END", 1, _INT),
     ("CASE WHEN 'axc' LIKE 'a!_c' ESCAPE '!' THEN 1 ELSE 0 END", 0, _INT),
-    ("CASE WHEN 'a' COLLATE Latin1_General_BIN = 'A' THEN 1 ELSE 0 END", 0, _INT),
+    ("CASE WHEN 'a' COLLATE Latin1_General_BIN2 = 'A' THEN 1 ELSE 0 END", 0, _INT),
     ("CAST('2024-01-05' AS date)", datetime.date(2024, 1, 5), SqlType("date")),
     ("CAST('20240105' AS datetime)", datetime.datetime(2024, 1, 5), SqlType("datetime")),
     (

@@ -40,12 +40,13 @@ class Source:
     """One database of a server, whose capture job does not run: ``scan`` captures what was committed.
 
     :param server: address and administrator
+    :param collation: of the database; the server's if ''
     """
 
-    def __init__(self, server: Mapping[str, Any], name: str) -> None:
+    def __init__(self, server: Mapping[str, Any], name: str, collation: str = "") -> None:
         self.server, self.name = dict(server), name
         self._connection = self._connect("")
-        self.sql(f"CREATE DATABASE [{name}]")
+        self.sql(f"CREATE DATABASE [{name}]" + (f" COLLATE {collation}" if collation else ""))
         self.sql(f"USE [{name}]")
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:

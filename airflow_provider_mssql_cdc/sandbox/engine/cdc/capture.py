@@ -310,7 +310,7 @@ def _update_masks(segment: Segment, captured: list[int | None], rows: OrderedRow
         update = rows.update[paired]
         bits = np.zeros((len(update), width), np.uint8)
         for i, source in enumerate(captured):
-            changed = None if source is None else segment.changed_column(source)
+            changed = None if source is None else segment.masked_column(source)
             if changed is not None:
                 bits[:, width - 1 - i // 8] |= changed[update].astype(np.uint8) << (i % 8)
         masks[paired] = bits

@@ -39,6 +39,7 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
     :param new_object_id: object ids for change tables
     :param switches: the behaviours that are not known for certain
     :param harshness: what is drawn for it; a kind server's if None
+    :param case_sensitive: whether names differ in case
     """
 
     # Enabling and disabling
@@ -84,7 +85,7 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
             position = self._log.commit()
             self._holes.clear()
             first = not self._instances
-            self._instances[planned.capture_instance.casefold()] = CaptureInstance(
+            self._instances[self.key_of(planned.capture_instance)] = CaptureInstance(
                 planned.capture_instance,
                 table,
                 self._new_object_id(),
@@ -123,7 +124,7 @@ class CdcDatabase(ChangeReader, LogWriter, Cleaner):
             present = [key for key, each in self._instances.items() if each.source_object_id == table.object_id]
             if not present:
                 raise SqlError.of(22985, table.schema, table.name, procedure=procedure)
-            wanted = capture_instance.casefold()
+            wanted = self.key_of(capture_instance)
             if wanted != "all" and wanted not in present:
                 raise SqlError.of(22960, capture_instance, table.schema, table.name, procedure=procedure)
             dropped = self._remove([key for key in present if wanted in ("all", key)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import (
     MOST_COLUMNS,
     RESERVED_NAMES,
@@ -81,7 +82,7 @@ def _instance_name(table: TableDef, request: Request, present: tuple[CaptureInst
         raise SqlError.of(22932, name, procedure=PROCEDURE)
     if len(name) > _LONGEST_NAME:
         raise SqlError.of(22927, name, procedure=PROCEDURE)
-    if any(each.capture_instance.casefold() == name.casefold() for each in present):
+    if any(fold(each.capture_instance) == fold(name) for each in present):
         raise SqlError.of(22926, name, procedure=PROCEDURE)
     if sum(each.source_object_id == table.object_id for each in present) >= _MOST_INSTANCES:
         raise SqlError.of(22962, table.schema, table.name, procedure=PROCEDURE)

@@ -30,7 +30,7 @@ class CapturedColumn:
     :param column_id: of the source column, kept after that is dropped
     :param type: of the column in the change table: rowversion is binary(8) there
     :param source_type: name of the source column's type
-    :param case_sensitive: whether its collation tells upper from lower case
+    :param collation: of the source column's texts, by which keys are equal; '' is the server's
     :param mask: function of its dynamic data mask
     """
 
@@ -39,20 +39,19 @@ class CapturedColumn:
     type: SqlType
     source_type: str
     computed: bool = False
-    case_sensitive: bool = False
+    collation: str = ""
     mask: str | None = None
 
     @classmethod
     def of(cls, column: ColumnDef) -> CapturedColumn:
         """How a column of a table is captured."""
-        collation = (column.collation or "").upper()
         return cls(
             column.column_id,
             column.name,
             change_table_type(column.type),
             system_type(column.type).name,
             column.computed is not None,
-            "_CS_" in collation or "_BIN" in collation,
+            column.collation or "",
             column.mask,
         )
 

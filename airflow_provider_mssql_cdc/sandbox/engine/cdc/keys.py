@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
+from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 
@@ -16,12 +19,15 @@ Keys = frozenset[tuple[Hashable, ...]]
 
 
 def comparable(column: CapturedColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Key values so that equal ones are equal in SQL Server: trailing blanks, and case in its default collation, do
-    not count."""
-    if column.type.name in _CHARACTERS and not column.case_sensitive:
-        return pc.utf8_lower(pc.utf8_rtrim(values, characters=" "))
+    """Key values so that equal ones are equal in SQL Server: by the column's collation."""
     if column.type.name in _CHARACTERS:
-        return pc.utf8_rtrim(values, characters=" ")
+        found = comparing.table(dataclasses.replace(column.type, collation=column.collation or DEFAULT))
+        if found == "iso_1":
+            return pc.utf8_lower(pc.utf8_rtrim(values, characters=" "))
+        if found == "bin2":
+            return pc.utf8_rtrim(values, characters=" ")
+        keys = [None if text is None else comparing.equality_key(text, found) for text in values.to_pylist()]
+        return pa.chunked_array([pa.array(keys, pa.string())])
     if pa.types.is_struct(values.type):
         return pc.struct_field(values, [0])  # two datetimeoffset values are equal if their instants are
     return values

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import functions, jobs, lsn, metadata
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.changes import ChangeRows
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn, CaptureInstance
@@ -277,4 +278,4 @@ class ChangeReader(CdcState):
 
 
 def _is_named(table: TableDef, schema: str, name: str) -> bool:
-    return (table.schema.casefold(), table.name.casefold()) == (schema.casefold(), name.casefold())
+    return (fold(table.schema), fold(table.name)) == (fold(schema), fold(name))

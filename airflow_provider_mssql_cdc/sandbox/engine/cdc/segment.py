@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.keys import key_columns, keys_of
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CapturedColumn
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.keys import comparable, key_columns, keys_of
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
 from airflow_provider_mssql_cdc.sandbox.engine.log import LogRecord, RowImages
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
@@ -127,6 +128,11 @@ class Segment:
         updates = self._updates
         self._logged = self.changed(range(len(self.table.columns)))
         self._deferred = self.changed(self._key_columns())
+        if self.switches.equal_keys_are_captured != "as delete and insert" and self._deferred.any():
+            unequal = np.zeros(updates.rows, np.bool_)
+            for flags in map(self._unequal, self._key_columns()):
+                unequal |= False if flags is None else flags
+            self._deferred &= unequal
         if self.switches.trace_flag_8207:
             self._deferred &= updates.counts[updates.owner] > 1
 
@@ -149,6 +155,22 @@ class Segment:
             rows, pool = self._updates.rows, self.pool(index)
             self._changed[index] = _differences(pool.slice(0, rows), pool.slice(rows, rows))
         return self._changed[index]
+
+    def masked_column(self, index: int) -> Flags | None:
+        """Per updated row, whether a column's bit is in the mask; None where it is in no row's."""
+        if self.switches.equal_keys_are_captured == "unmasked" and index in self._key_columns():
+            return self._unequal(index)
+        return self.changed_column(index)
+
+    def _unequal(self, index: int) -> Flags | None:
+        """Per updated row, whether a column's values differ for SQL Server; None where they do in no row."""
+        if self.changed_column(index) is None:
+            return None
+        rows, pool, column = self._updates.rows, self.pool(index), CapturedColumn.of(self.table.columns[index])
+        old, new = (
+            comparable(column, pa.chunked_array([pool.slice(begin, rows)])).combine_chunks() for begin in (0, rows)
+        )
+        return _differences(old, new)
 
     def changed(self, indexes: range | list[int]) -> Flags:
         """Per updated row, whether any of some columns changed, or is a key that counts as changed once assigned."""

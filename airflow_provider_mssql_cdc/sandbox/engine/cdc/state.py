@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, get_args
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.holes import Holes
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance, OrphanedDdl
@@ -24,7 +24,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import Log
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping, MappingRow
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.relation import Relation
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.scans import ScanSessions
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import Switches
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.switches import EqualKeys, Switches
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Turn, Unfinished
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.log import LoggedTransaction
@@ -99,12 +99,17 @@ class CdcState:
         new_object_id: Callable[[], int],
         switches: Switches | None = None,
         harshness: Harshness | None = None,
+        case_sensitive: bool = False,
     ) -> None:
         self.name, self.database_id = name, database_id
+        self.case_sensitive = case_sensitive
         self.harshness = Harshness() if harshness is None else harshness
         chosen = Switches() if switches is None else switches
         if self.harshness.strikes(Point.QUIET):
             chosen = replace(chosen, min_lsn_null_until_captured=True)
+        drawn = self.harshness.drawn(Point.EQUAL_KEYS)
+        if drawn is not None:
+            chosen = replace(chosen, equal_keys_are_captured=drawn.choice(get_args(EqualKeys)))
         self.switches = chosen
         self.runner: JobRunner | None = None
         self.enabled = False
@@ -209,7 +214,7 @@ class CdcState:
             self.enabled = keep and kept.enabled
             if self.enabled:
                 self._jobs = jobs
-                self._instances = {each.capture_instance.casefold(): replace(each) for each in kept.instances}
+                self._instances = {self.key_of(each.capture_instance): replace(each) for each in kept.instances}
                 self._fit_change_tables()
                 self._pending.extend(kept.pending)
                 self._mapping.extend(kept.mapping)
@@ -238,9 +243,13 @@ class CdcState:
             return tuple(self._instances.values())
 
     def instance(self, capture_instance: str | None) -> CaptureInstance | None:
-        """A capture instance by name, whatever its case."""
+        """A capture instance by name."""
         with self._lock:
-            return self._instances.get((capture_instance or "").casefold())
+            return self._instances.get(self.key_of(capture_instance or ""))
+
+    def key_of(self, capture_instance: str) -> str:
+        """What is the same of names of capture instances that are the same in this database."""
+        return capture_instance if self.case_sensitive else capture_instance.casefold()
 
     def is_tracked(self, object_id: int) -> bool:
         """sys.tables.is_tracked_by_cdc"""

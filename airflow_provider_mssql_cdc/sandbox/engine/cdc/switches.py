@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TimeToLsn = Literal["nearest", "first", "extreme"]
+EqualKeys = Literal["as delete and insert", "as update", "unmasked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,9 @@ class Switches:
         next, as it does from one instance of a table to the other (measured), or begins anew for each
     :param unchanged_keys_are_captured: whether an update that assigns a key its own value is captured as 1 and 2, as
         one that changes it is, or only for what other columns changed
+    :param equal_keys_are_captured: how an update is captured that changes a key to an equal text: in case, width or
+        blanks at the end alone. ``as delete and insert``, as other key updates; ``as update``, with the key's bit in
+        the mask; ``unmasked``, as an update without it
     :param trace_flag_8207: whether a key update of a single row is captured as 3 and 4 (documented trace flag)
     :param after_images_leave_lobs_out: whether a LOB that an update did not change is NULL in the after image, too,
         and not in the before image alone (docs)
@@ -55,6 +59,7 @@ class Switches:
     has_command_ids: bool = True
     command_ids_count_across_tables: bool = True
     unchanged_keys_are_captured: bool = False
+    equal_keys_are_captured: EqualKeys = "as delete and insert"
     trace_flag_8207: bool = False
     after_images_leave_lobs_out: bool = False
     cleanup_unknown_instance_error: int = 22956

@@ -1,0 +1,1 @@
+"""How texts compare: collations, their weights, and what DuckDB compares in their place."""

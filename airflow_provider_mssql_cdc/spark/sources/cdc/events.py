@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, images_of_update, with_salt
+from airflow_provider_mssql_cdc.spark.sources.cdc.query import KEY_MOVED
 from airflow_provider_mssql_cdc.spark.staging import Staged, staged
 
 _CHUNK_BITS = 56
@@ -71,7 +72,7 @@ def _events(
             F.col("command_id").alias("_command_id"),
             _text("seqval").alias("_seqval"),
             F.col("seq").alias("_seq"),
-            _key_changed(schema).alias("_key_changed"),
+            _key_changed(schema, moved=KEY_MOVED in raw.columns).alias("_key_changed"),
             _changed(mappings, selection).alias("_changed"),
             _unknown(mappings, selection).alias("_unknown"),
         ]
@@ -110,10 +111,14 @@ def _bit(column: SourceColumn) -> str:
     return f"getbit(mask_{chunk}, {bit})"
 
 
-def _key_changed(schema: TableSchema) -> Column:
-    """Whether an update changed the key: then its images belong to two keys."""
-    bits = [f"{_bit(schema.column(name))} = 1" for name in schema.key]
-    return F.expr(f"operation IN (3, 4) AND ({' OR '.join(['update_mask IS NULL', *bits])})")
+def _key_changed(schema: TableSchema, *, moved: bool) -> Column:
+    """Whether an update changed the key: then its images belong to two keys.
+
+    :param moved: the rows say of texts whether their values differ
+    """
+    tests = ["update_mask IS NULL", *(f"{_bit(schema.column(name))} = 1" for name in schema.key)]
+    tests += [f"{KEY_MOVED} = 1"] if moved else []
+    return F.expr(f"operation IN (3, 4) AND ({' OR '.join(tests)})")
 
 
 def _changed(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:

@@ -360,7 +360,8 @@ _PYTHON: dict[str, list[Any]] = {
     "bigint": [True, 255, -(2**63), None],
     "decimal(20,5)": [Decimal("-12345.67800")],
     "float": [1.5],
-    "nvarchar(20)": ["é漢😀'", ""],
+    # what is compared has known weights
+    "nvarchar(20)": ["é€ß'", ""],
     "date": [datetime.date(2024, 2, 29)],
     "datetime": [_day(2024, 2, 29, 12, 34, 56, 7000)],
 }

@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,11 @@ class _Told:
     def __init__(self) -> None:
         self.passed: list[str] = []
         self.failed: list[str] = []
-        self._say: Callable[[str], object] = print
+        self._config: pytest.Config | None = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Write where pytest does, since it keeps what is printed."""
-        self._say = config.get_terminal_writer().line
+        """Keep what knows where pytest writes: what is printed it keeps for itself."""
+        self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what became of a batch."""
@@ -36,7 +35,8 @@ class _Told:
             return
         seed = report.nodeid.rpartition("[")[2].rstrip("]")
         (self.failed if report.failed else self.passed).append(seed)
-        self._say(f" seed {seed}: {report.outcome} after {report.duration:.0f} s")
+        assert self._config is not None
+        self._config.get_terminal_writer().line(f" seed {seed}: {report.outcome} after {report.duration:.0f} s")
 
 
 def main() -> int:

@@ -103,6 +103,13 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=int,
         help="of what --harsh draws (default: a new one, printed with the address)",
     )
+    sandbox.add_argument(
+        "--clock-rate",
+        metavar="N",
+        type=_seconds,
+        default=1.0,
+        help="seconds of its clock in one second, and of all that waits by that clock (default: 1)",
+    )
     sandbox.add_argument("--seed", choices=["shop"], help="create and fill the tables of the demo, with CDC enabled")
     sandbox.add_argument("--rows", type=_positive, default=100_000, help="rows of --seed (default: 100000)")
 

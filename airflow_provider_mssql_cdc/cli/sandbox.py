@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         capture_interval=arguments.capture_interval,
         harsh=arguments.harsh,
         seed=arguments.harsh_seed,
+        clock_rate=arguments.clock_rate,
     ) as sandbox:
         if arguments.seed == "shop":
             from airflow_provider_mssql_cdc.cli.demo import shop

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import signal
 import socket
@@ -103,6 +104,12 @@ def test_the_seeded_shop_has_its_rows_and_captures_changes():
 def test_the_capture_job_polls_as_its_settings_say_unless_told_otherwise():
     assert parser().parse_args(["sandbox"]).capture_interval is None
     assert parser().parse_args(["sandbox", "--capture-interval", "0.5"]).capture_interval == 0.5
+
+
+def test_the_clock_may_run_fast():
+    with sandbox("--clock-rate", "3600") as (_, said):
+        (((first,),), ((second,),)) = (rows(said, "SELECT GETDATE()") for _ in range(2))
+    assert second - first >= datetime.timedelta(seconds=1)
 
 
 def test_a_port_in_use_is_one_line():

@@ -21,7 +21,7 @@ _COMMANDS = {
 }
 
 
-_SANDBOX_EXTRA = frozenset({"cryptography", "duckdb", "numpy", "psutil", "pyarrow", "sqlglot"})
+_SANDBOX_EXTRA = frozenset({"duckdb", "numpy", "psutil", "pyarrow", "sqlglot", "trustme"})
 
 
 def parser() -> argparse.ArgumentParser:

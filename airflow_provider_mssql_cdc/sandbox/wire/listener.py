@@ -14,7 +14,7 @@ from typing import Literal
 
 from airflow_provider_mssql_cdc.sandbox.protocol import Backend
 from airflow_provider_mssql_cdc.sandbox.wire.connection import Connection, Settings
-from airflow_provider_mssql_cdc.sandbox.wire.tls import make_credentials, server_context
+from airflow_provider_mssql_cdc.sandbox.wire.tls import make_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -83,10 +83,10 @@ class TdsServer:
         if self._thread is not None:
             raise RuntimeError("the server is running already")
         listening = self._listen()
-        credentials = make_credentials(self.host)
+        authority, context = make_credentials(self.host)
         self._folder = tempfile.TemporaryDirectory(prefix="mssql-cdc-sandbox-")
-        self.authority_path.write_bytes(credentials.authority)
-        settings = Settings(self._backend, server_context(credentials), self._encryption == "on", self._login_timeout)
+        self.authority_path.write_bytes(authority)
+        settings = Settings(self._backend, context, self._encryption == "on", self._login_timeout)
         self._stopping.clear()
         self._thread = threading.Thread(
             target=self._accept, args=(listening, settings), name=f"tds-{self.port}", daemon=True

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.conformance.client import literal
 from tests.support.conformance.database import Database
+from tests.support.conformance.not_built import right_or_refused
 from tests.support.conformance.servers import Server
 
 
@@ -134,7 +135,8 @@ def test_a3_12_rows_that_cannot_be_deleted_stay_below_the_mark(server: Server, f
 
 def test_a3_12_rollback_of_a_cleanup(four: Database) -> None:
     before = four.changes(), four.min_lsn(), four.mapping()
-    four.run(f"BEGIN TRAN {_cleanup(four, four.commits()[3])}, 1 ROLLBACK")
+    right_or_refused(four, f"BEGIN TRAN {_cleanup(four, four.commits()[3])}, 1 SELECT @@TRANCOUNT", 1)
+    four.run("ROLLBACK")
     assert (four.changes(), four.min_lsn(), four.mapping()) == before
 
 

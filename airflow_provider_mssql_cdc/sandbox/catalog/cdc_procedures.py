@@ -46,30 +46,20 @@ def _with_lock(executor: Executor, database: Database, action: Callable[[], Any]
     return messages
 
 
-def _with_metadata(executor: Executor, database: Database, action: Callable[[], tuple[_T, Callable[[], None]]]) -> _T:
-    """Run a change of jobs or of low-water marks, which waits for no writer; a rollback takes it back.
+def _with_metadata(executor: Executor, database: Database, action: Callable[[], _T]) -> _T:
+    """Run a change of jobs or of low-water marks, which waits for no writer.
 
-    :param action: returns what it found, and what takes it back
+    :raises SqlError: in a transaction, whose rollback could not take it back
     """
+    if executor.env.trancount or executor.settings.implicit_transactions:
+        raise unsupported("a change of CDC jobs, or a cleanup, in a transaction")
 
     def run() -> _T:
-        manager = executor.env.manager
-        manager.enter(database, _METADATA)
-        result, undo = action()
-        manager.apply(Operation("", on_undo=undo))
-        return result
+        executor.env.manager.enter(database, _METADATA)
+        return action()
 
     result: _T = executor.atomically(run)
     return result
-
-
-def _job_change(executor: Executor, database: Database, action: Callable[[], Any]) -> None:
-    def change() -> tuple[None, Callable[[], None]]:
-        before = database.cdc.keep()
-        action()
-        return None, lambda: database.cdc.put_back(before)
-
-    _with_metadata(executor, database, change)
 
 
 def _enable_db(executor: Executor, database: Database, given: Bound) -> Result:
@@ -204,7 +194,7 @@ def _settings(given: Bound) -> Settings:
 
 
 def _add_job(executor: Executor, database: Database, given: Bound) -> Result:
-    _job_change(executor, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
+    _with_metadata(executor, database, lambda: database.cdc.add_job(given.text("@job_type"), _settings(given)))
     executor.env.instance.agent.cdc_used = True
     if given.flag("@start_job") is False or str(given.text("@job_type")).strip().casefold() != "capture":
         return None
@@ -213,12 +203,12 @@ def _add_job(executor: Executor, database: Database, given: Bound) -> Result:
 
 def _change_job(executor: Executor, database: Database, given: Bound) -> Result:
     job_type = given.text("@job_type") or "capture"
-    _job_change(executor, database, lambda: database.cdc.change_job(job_type, _settings(given)))
+    _with_metadata(executor, database, lambda: database.cdc.change_job(job_type, _settings(given)))
     return None
 
 
 def _drop_job(executor: Executor, database: Database, given: Bound) -> Result:
-    _job_change(executor, database, lambda: database.cdc.drop_job(given.text("@job_type")))
+    _with_metadata(executor, database, lambda: database.cdc.drop_job(given.text("@job_type")))
     return None
 
 
@@ -242,12 +232,7 @@ def _scan(executor: Executor, database: Database, given: Bound) -> Result:
 def _cleanup(executor: Executor, database: Database, given: Bound) -> Iterator[Outcome]:
     mark = changes.lsn_argument(given.value("@low_water_mark"))
     name, threshold = given.text("@capture_instance") or "", given.number("@threshold")
-
-    def clean() -> tuple[Message | None, Callable[[], None]]:
-        cleaned = database.cdc.cleanup(name, mark, threshold)
-        return cleaned.failed, cleaned.take_back
-
-    failed = _with_metadata(executor, database, clean)
+    failed = _with_metadata(executor, database, lambda: database.cdc.cleanup(name, mark, threshold))
     if failed is not None:
         yield failed
     if "@fcleanupfailed" in given.positions:

@@ -39,7 +39,7 @@ def change_relation(
     :raises SqlError: 208, 1222, 1205
     """
     wanted = fold(name)
-    cdc = changes_of(env, database, wanted, hints)
+    cdc = changes_of(env, database, name.casefold(), hints)
     if not cdc.enabled:
         raise SqlError.of(208, full)
     if wanted in METADATA:

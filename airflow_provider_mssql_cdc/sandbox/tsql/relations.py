@@ -40,7 +40,7 @@ def relation(
             scan_meanwhile(env, database)
         found = changes.change_relation(env, database, parts[2], bounds, full, hints)
         if env.trancount and env.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
-            env.manager.keep_locked(database, fold(parts[2]))
+            env.manager.keep_locked(database, parts[2].casefold())
         if not env.may_select(database, "cdc", parts[2]):
             raise denied("SELECT", parts[2], database, "cdc")
         return found

@@ -309,58 +309,37 @@ def test_a_rollback_takes_disabling_back(golden: Client, sandbox: Sandbox) -> No
     assert len(known()[0]) == len(before[0]) + 1
 
 
-def test_a_rollback_takes_cleanup_back(golden: Client, sandbox: Sandbox) -> None:
-    def known() -> list[list[tuple[Any, ...]]]:
-        return golden.sets(
-            "SELECT * FROM cdc.dbo_t_CT SELECT * FROM cdc.lsn_time_mapping SELECT * FROM cdc.change_tables"
-            " SELECT sys.fn_cdc_map_time_to_lsn('smallest greater than', '2000-01-01')"
-        )
-
-    before = known()
-    clean = "EXEC sys.sp_cdc_cleanup_change_table 'dbo_t', @mark"
-    golden.run(
-        f"DECLARE @mark binary(10) = (SELECT MAX(__$start_lsn) FROM cdc.dbo_t_CT) BEGIN TRAN {clean}"
-        " UPDATE dbo.t SET b = b + 1 WHERE id = 9"
-    )
-    assert [len(rows) < len(old) for rows, old in zip(known()[:2], before, strict=False)] == [True, True]
-    golden.run("ROLLBACK")
-    assert known() == before
-    golden.run(f"BEGIN TRAN {clean.replace('@mark', 'NULL')}")
-    writer = Client(sandbox.instance, sandbox.user, sandbox.password, "golden")
-    writer.run("SET LOCK_TIMEOUT 0 INSERT INTO dbo.t VALUES (10, 'x', 1)")
-    writer.session.close()
-    sandbox.step("golden")
-    golden.run("ROLLBACK")
-    after = known()
-    assert [rows[: len(old)] for rows, old in zip(after[:2], before, strict=False)] == before[:2]
-    assert [len(rows) - len(old) for rows, old in zip(after, before, strict=True)] == [1, 1, 0, 0]
-    assert golden.run("SELECT DISTINCT b FROM dbo.t WHERE id = 9") == golden.run(
-        "SELECT TOP 1 b FROM cdc.dbo_t_CT WHERE id = 9 ORDER BY __$start_lsn DESC"
-    )
-
-
-def test_a_rollback_takes_changes_of_jobs_back(golden: Client, sandbox: Sandbox) -> None:
+def test_a_rollback_of_disabling_starts_the_capture_job_again(golden: Client, sandbox: Sandbox) -> None:
     jobs = "EXEC sys.sp_cdc_help_jobs"
-    before = golden.run(jobs)
-    for change in (
-        "EXEC sys.sp_cdc_change_job 'capture', @maxtrans = 7",
-        "EXEC sys.sp_cdc_drop_job 'cleanup'",
-        "EXEC sys.sp_cdc_drop_job 'capture' EXEC sys.sp_cdc_add_job 'capture', @start_job = 0, @maxscans = 3",
-    ):
-        assert golden.run(f"BEGIN TRAN {change} {jobs}") != before
-        golden.run("ROLLBACK")
-        assert golden.run(jobs) == before
-    golden.run("EXEC sys.sp_cdc_drop_job 'cleanup'")
     kept = golden.run(jobs)
     sandbox.capture.start()
     try:
-        golden.run("BEGIN TRAN EXEC sys.sp_cdc_drop_job 'capture'")
+        golden.run("BEGIN TRAN EXEC sys.sp_cdc_disable_db")
         assert sandbox.capture.capture_session(sandbox.cdc("golden")) is None
-        golden.run("EXEC sys.sp_cdc_add_job 'cleanup' ROLLBACK")
+        golden.run("ROLLBACK")
         assert golden.run(jobs) == kept
         assert sandbox.capture.capture_session(sandbox.cdc("golden")) is not None
     finally:
         sandbox.capture.stop()
+
+
+@pytest.mark.parametrize("begin", ["BEGIN TRAN", "SET IMPLICIT_TRANSACTIONS ON"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "EXEC sys.sp_cdc_change_job 'capture', @maxtrans = 7",
+        "EXEC sys.sp_cdc_drop_job 'cleanup'",
+        "EXEC sys.sp_cdc_add_job 'capture', @start_job = 0, @maxscans = 3",
+        "DECLARE @lsn binary(10) = sys.fn_cdc_get_max_lsn() EXEC sys.sp_cdc_cleanup_change_table 'dbo_t', @lsn",
+    ],
+)
+def test_what_no_rollback_could_take_back_is_refused_in_a_transaction(golden: Client, begin: str, change: str) -> None:
+    known = "EXEC sys.sp_cdc_help_jobs SELECT * FROM cdc.change_tables SELECT * FROM cdc.dbo_t_CT"
+    before = golden.sets(known)
+    with pytest.raises(SqlError, match="a change of CDC jobs, or a cleanup, in a transaction"):
+        golden.run(f"{begin} {change}")
+    golden.run("IF @@TRANCOUNT > 0 ROLLBACK SET IMPLICIT_TRANSACTIONS OFF")
+    assert golden.sets(known) == before
 
 
 def test_a_transaction_is_captured_from_where_it_enables_the_table(golden: Client, sandbox: Sandbox) -> None:

@@ -74,12 +74,6 @@ class ChangeRows:
         """The first rows alone."""
         return ChangeRows(tuple(map(Chunk.of, self.first(count))))
 
-    def preceded(self, rows: list[pa.RecordBatch]) -> ChangeRows:
-        """These rows and older ones before them, whose columns take the present types."""
-        schema = self.chunks[0].rows.schema if self.chunks else None
-        older = (batch if schema is None else batch.cast(schema) for batch in rows)
-        return ChangeRows((*map(Chunk.of, older), *self.chunks))
-
     def between(self, low: bytes | None, high: bytes | None) -> list[pa.RecordBatch]:
         """The rows from one commit LSN to another, both included; None leaves an end open."""
         first = 0 if low is None else bisect_left(self.chunks, low, key=lambda chunk: chunk.high)

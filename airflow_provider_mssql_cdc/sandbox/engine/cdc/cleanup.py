@@ -6,32 +6,18 @@ import datetime
 import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-
-import pyarrow as pa
+from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.sandbox.engine.cdc import jobs
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.instance import CaptureInstance
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.lsn import ZERO_LSN, to_hex
-from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping, MappingRow
+from airflow_provider_mssql_cdc.sandbox.engine.cdc.mapping import LsnTimeMapping
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcState
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.unfinished import Unfinished, View, Write
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 PROCEDURE = "sp_cdc_cleanup_change_table"
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """What a run of sys.sp_cdc_cleanup_change_table did.
-
-    :param failed: why rows stayed that should go; None where all went well
-    :param take_back: undoes it; change rows that were captured meanwhile stay
-    """
-
-    failed: Message | None
-    take_back: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +39,13 @@ class _Step:
 
 @dataclass(slots=True)
 class _Run:
-    """One run, and what it has done so far.
+    """One run.
 
     :param threshold: how many rows a step deletes at most
-    :param raised: the marks that it left
     """
 
     instances: Sequence[CaptureInstance]
     threshold: int
-    raised: list[bytes] = field(default_factory=list)
-    deleted: list[pa.RecordBatch] = field(default_factory=list)
-    trimmed: tuple[MappingRow, ...] = ()
     finished: bool = False
 
     def marks(self, mark: bytes | None) -> _Step:
@@ -73,7 +55,6 @@ class _Run:
         def commit() -> None:
             for instance in self.instances:
                 instance.start_lsn = raised[instance.capture_instance]
-            self.raised = [*raised.values()]
 
         shown = Write("change_tables", lambda view: view.show_marks(raised))
         return _Step("UPDATE cdc.change_tables SET start_lsn = @p1", [shown], commit)
@@ -85,7 +66,6 @@ class _Run:
         count = min(below, self.threshold)
 
         def commit() -> None:
-            self.deleted += changes.first(count)
             instance.changes = changes.from_lsn(instance.start_lsn) if count == below else changes.after(count)
 
         def show(gone: int, view: View) -> None:
@@ -98,11 +78,10 @@ class _Run:
 
     def trimming(self, mapping: LsnTimeMapping, instances: Sequence[CaptureInstance]) -> _Step:
         """Remove the mapping rows that no instance needs any more."""
-        before, lowest = mapping.rows(), min((each.start_lsn for each in instances), default=ZERO_LSN)
+        lowest = min((each.start_lsn for each in instances), default=ZERO_LSN)
 
         def commit() -> None:
             mapping.trim(lowest)
-            self.trimmed = before[: len(before) - len(mapping.rows())]
             self.finished = True
 
         shown = Write("lsn_time_mapping", lambda view: view.show_trimmed(lowest))
@@ -124,12 +103,13 @@ class Cleaner(CdcState):
         threshold: int | None = None,
         *,
         between: Callable[[], None] = lambda: None,
-    ) -> Cleaned:
+    ) -> Message | None:
         """sys.sp_cdc_cleanup_change_table: raise an instance's low-water mark and delete the rows below it.
 
         :param low_water_mark: a start_lsn of lsn_time_mapping; None keeps the present mark
         :param threshold: rows per DELETE
         :param between: called between two steps
+        :returns: what is said of rows that could not be deleted
         :raises SqlError: 22910, 22963, 22850, 22956 or 22920; 22964 where the mark is not a mapped LSN, 22957 where it
             is outside [min LSN, max LSN]; 22851 where the mark cannot be raised
         """
@@ -143,18 +123,8 @@ class Cleaner(CdcState):
             if instance is None:
                 number = self.switches.cleanup_unknown_instance_error
                 raise SqlError.of(number, capture_instance, self.name, procedure=PROCEDURE)
-            start = instance.start_lsn
         run = _Run((instance,), self.switches.default_threshold if threshold is None else threshold)
-        failed = self._run(run, lambda: _checked(instance, low_water_mark, self._mapping), between)
-
-        def take_back() -> None:
-            with self._scanning, self._lock:
-                # what another run has raised meanwhile stays so, and its rows are gone
-                if [instance.start_lsn] == run.raised:
-                    instance.start_lsn, instance.changes = start, instance.changes.preceded(run.deleted)
-                    self._mapping.precede(run.trimmed)
-
-        return Cleaned(failed, take_back)
+        return self._run(run, lambda: _checked(instance, low_water_mark, self._mapping), between)
 
     def cleanup_retention(
         self, *, between: Callable[[], None] = lambda: None, within: Callable[[str], None] | None = None

@@ -89,10 +89,6 @@ class LsnTimeMapping:
             self._size += 1
             insort(self._by_time, (row.tran_end_time, row.start_lsn))
 
-    def precede(self, rows: Iterable[MappingRow]) -> None:
-        """Add rows, in LSN order, below those that are here."""
-        self._replace([*rows, *self._rows])
-
     def trim(self, mark: bytes) -> None:
         """Remove the rows below an LSN."""
         cut = bisect_left(self._rows, mark, key=lambda row: row.start_lsn)

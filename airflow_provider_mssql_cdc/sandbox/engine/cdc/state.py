@@ -62,7 +62,7 @@ class CdcBackup:
 
 
 class Kept(NamedTuple):
-    """What a rollback of enabling, disabling or a change of jobs goes back to.
+    """What a rollback of enabling or disabling goes back to.
 
     :param capture_runs: whether the capture job ran
     """
@@ -187,7 +187,7 @@ class CdcState:
             return Kept(self.enabled, instances, self._pending, self._mapping, self._scans, jobs, runs)
 
     def put_back(self, kept: Kept) -> None:
-        """Undo the enabling or disabling of the database or of a table, or a change of its jobs.
+        """Undo the enabling or disabling of the database or of a table.
 
         The capture job is started again if it ran.
         """

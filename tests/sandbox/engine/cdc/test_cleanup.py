@@ -272,10 +272,10 @@ def test_marks_that_cannot_be_raised(five: tuple[World, list[bytes]]) -> None:
 def test_null_deletes_what_a_failed_run_has_left(five: tuple[World, list[bytes]]) -> None:
     world, commits = five
     world.db.cleanup_fault = lambda number: number == 3
-    assert world.db.cleanup("dbo_t", commits[2], 3).failed is not None
+    assert world.db.cleanup("dbo_t", commits[2], 3) is not None
     assert ids(world, "dbo_t") == list(range(3, 20))
     world.db.cleanup_fault = lambda number: False
-    assert world.db.cleanup("dbo_t", None, 3).failed is None
+    assert world.db.cleanup("dbo_t", None, 3) is None
     assert ids(world, "dbo_t") == list(range(8, 20))
 
 
@@ -291,30 +291,6 @@ def test_what_is_captured_between_two_steps_stays(five: tuple[World, list[bytes]
 
     world.db.cleanup("dbo_t", commits[3], 3, between=write)
     assert ids(world, "dbo_t") == [*range(12, 20), *([100] if step < 6 else [])]
-
-
-@pytest.mark.parametrize("failing", range(2, 8))
-def test_a_rollback_takes_back_all_steps_that_were_done(five: tuple[World, list[bytes]], failing: int) -> None:
-    world, commits = five
-    world.db.cleanup("dbo_u", commits[3])
-    marks, rows, mapping = state(world)
-    world.db.cleanup_fault = lambda number: number == failing
-    cleaned = world.db.cleanup("dbo_t", commits[3], 3)
-    added = world.commit(insert(T, (100,)))
-    world.db.scan()
-    cleaned.take_back()
-    assert state(world) == (marks, {**rows, "dbo_t": [*rows["dbo_t"], 100]}, [*mapping, added])
-
-
-def test_a_rollback_does_not_take_back_a_later_run(five: tuple[World, list[bytes]]) -> None:
-    world, commits = five
-    cleaned = world.db.cleanup("dbo_t", commits[1], 3)
-    expire(world)
-    world.db.cleanup_retention()
-    after = state(world)
-    assert after[0] == dict.fromkeys(["dbo_t", "dbo_u"], commits[4])
-    cleaned.take_back()
-    assert state(world) == after
 
 
 def test_a_harsh_run_of_the_job_may_stop_on_its_way() -> None:

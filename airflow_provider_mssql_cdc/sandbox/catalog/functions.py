@@ -16,7 +16,6 @@ from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant
-from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import BIGINT, DATETIME, INT, decimal, nvarchar, varbinary
 from airflow_provider_mssql_cdc.sandbox.types import SqlType
@@ -157,13 +156,6 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
     return _lookup({d.database_id: d.name for d in env.instance.storage.databases.values()}, arguments[0])
 
 
-def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
-    table, column = texts_of(env, arguments, "COL_LENGTH")
-    found = objects.find(env, table)
-    lengths = {fold(c.name): system_types.max_length(c.type) for c in (found.columns if found else ())}
-    return constant(lengths.get(fold(str(column))), SqlType("smallint"))
-
-
 _SERVER: dict[str, tuple[Any, SqlType]] = {
     "edition": ("Developer Edition (64-bit)", _NAME),
     "engineedition": (3, INT),
@@ -225,37 +217,6 @@ def _user_name(env: Environment, arguments: list[Expr]) -> Expr:
     return constant(env.user_name(env.current), _NAME)
 
 
-def _has_access(env: Environment, arguments: list[Expr]) -> Expr:
-    (name,) = texts_of(env, arguments, "HAS_DBACCESS")
-    database = env.instance.storage.databases.get((name or "").casefold())
-    return constant(None if database is None else int(env.instance.may_use(env.principal, database)), INT)
-
-
-def _identity(attribute: int | None) -> Callable[[Any, list[Expr]], Expr]:
-    """IDENT_SEED, IDENT_INCR and IDENT_CURRENT."""
-
-    def function(env: Environment, arguments: list[Expr]) -> Expr:
-        found = objects.find(env, str(values_of(env, arguments, "IDENT_CURRENT")[0]))
-        entry = found.entry if found else None
-        if entry is None or not any(column.identity for column in entry.table.columns):
-            return constant(None, decimal(38, 0))
-        last = env.current.last_identity(entry.table.object_id)
-        value = entry.identity[0] if attribute is None and last is None else last
-        return constant(value if attribute is None else entry.identity[attribute], decimal(38, 0))
-
-    return function
-
-
-def _part_of_name(env: Environment, arguments: list[Expr]) -> Expr:
-    """PARSENAME: parts are counted from the right."""
-    (name,) = texts_of(env, arguments[:1], "PARSENAME")
-    (part,) = values_of(env, [Expr(arguments[1].to(INT), INT, constant=arguments[1].constant)], "PARSENAME")
-    cursor = Cursor(tokenize(name or ""), name or "")
-    parts = cursor.dotted() if cursor.token.is_name else ()
-    known = 1 <= (part or 0) <= len(parts) <= 4 and cursor.token.kind == "end"
-    return constant(parts[-part] or None if known else None, _NAME)
-
-
 def _caught(attribute: str, type_: SqlType) -> Callable[[Any, list[Expr]], Expr]:
     """An ERROR_ function: NULL outside a CATCH block, and for the procedure of a batch."""
 
@@ -275,10 +236,8 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "schema_id": _schema_id,
     "db_id": _db_id,
     "db_name": _db_name,
-    "col_length": _col_length,
     "serverproperty": _server_property,
     "databasepropertyex": _database_property,
-    "has_dbaccess": _has_access,
     "suser_sname": _login_name,
     "suser_name": _login_name,
     "original_login": lambda env, arguments: constant(env.info.login.user, _NAME),
@@ -286,10 +245,6 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "user_name": _user_name,
     "type_name": _type_name,
     "scope_identity": lambda env, arguments: constant(env.scope_identity, decimal(38, 0)),
-    "ident_seed": _identity(0),
-    "ident_incr": _identity(1),
-    "ident_current": _identity(None),
-    "parsename": _part_of_name,
     "xact_state": lambda env, arguments: constant(-1 if env.doomed else int(env.trancount > 0), SqlType("smallint")),
     "error_number": _caught("number", INT),
     "error_message": _caught("text", nvarchar(4000)),

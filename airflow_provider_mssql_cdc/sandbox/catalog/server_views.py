@@ -163,7 +163,6 @@ VIEWS: dict[tuple[str, str], Callable[[Any, Database], Relation]] = {
     ),
     ("sys", "foreign_keys"): _empty("name sysname!, object_id int!, schema_id int!, parent_object_id int!"),
     ("sys", "views"): _empty("name sysname!, object_id int!, schema_id int!, is_ms_shipped bit!"),
-    ("sys", "synonyms"): _empty("name sysname!, object_id int!, schema_id int!, base_object_name nvarchar(1035)"),
     ("sys", "change_tracking_databases"): _empty(
         "database_id int!, is_auto_cleanup_on bit, retention_period int, retention_period_units_desc nvarchar(60), "
         "retention_period_units tinyint, max_cleanup_version bigint"

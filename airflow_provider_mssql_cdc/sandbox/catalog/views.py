@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.sandbox import system_types
@@ -335,17 +335,6 @@ def _role_members(env: Environment, database: Database) -> Relation:
     return relation("role_principal_id int!, member_principal_id int!", data)
 
 
-def _system_views(env: Environment, database: Database) -> Relation:
-    data: list[Sequence[Any]] = []
-    for schema, name in _VIEWS:
-        number = -object_id_of(0, f"{schema}.{name}")
-        schema_id = 3 if schema == "information_schema" else 4
-        data.append(
-            [name, number, None, schema_id, 0, "V ", "VIEW", database.created, database.created, True, False, False]
-        )
-    return relation(_OBJECT_COLUMNS, data)
-
-
 def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relation]]:
     return {
         ("sys", "objects"): _objects,
@@ -369,7 +358,6 @@ def _database_views() -> dict[tuple[str, str], Callable[[Any, Database], Relatio
         ("sys", "allocation_units"): _allocation_units,
         ("sys", "database_principals"): _principals,
         ("sys", "database_role_members"): _role_members,
-        ("sys", "system_views"): _system_views,
     }
 
 

@@ -181,7 +181,7 @@ class Database:
                 self._identities[entry.table.object_id] = value
 
     def last_identity(self, object_id: int) -> int | None:
-        """The last identity value a table gave out (IDENT_CURRENT)."""
+        """The last identity value a table gave out."""
         with self._counters:
             return self._identities.get(object_id)
 

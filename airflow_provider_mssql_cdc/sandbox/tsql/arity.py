@@ -12,13 +12,12 @@ _NUMBERS: dict[str, tuple[int, int]] = {
         "error_state error_line error_procedure app_name host_name row_number rank dense_rank percent_rank cume_dist "
         "fn_cdc_get_max_lsn",
         (0, 1): "schema_name schema_id db_id db_name suser_sname suser_name user_name",
-        (1, 1): "year month day serverproperty type_name ident_seed ident_incr ident_current "
-        "has_dbaccess ntile first_value last_value fn_cdc_get_min_lsn fn_cdc_increment_lsn fn_cdc_decrement_lsn "
-        "fn_cdc_map_lsn_to_time fn_varbintohexstr",
+        (1, 1): "year month day serverproperty type_name ntile first_value last_value "
+        "fn_cdc_get_min_lsn fn_cdc_increment_lsn fn_cdc_decrement_lsn fn_cdc_map_lsn_to_time fn_varbintohexstr",
         (1, 2): "eomonth object_name object_schema_name object_id is_srvrolemember is_member is_rolemember",
         (1, 3): "lag lead",
-        (2, 2): "isnull nullif datepart datename switchoffset todatetimeoffset col_length databasepropertyex "
-        "parsename string_agg fn_cdc_map_time_to_lsn fn_cdc_get_column_ordinal fn_cdc_is_bit_set",
+        (2, 2): "isnull nullif datepart datename switchoffset todatetimeoffset databasepropertyex "
+        "string_agg fn_cdc_map_time_to_lsn fn_cdc_get_column_ordinal fn_cdc_is_bit_set",
         (2, 255): "coalesce choose",
         (3, 3): "iif dateadd datediff datediff_big fn_cdc_has_column_changed",
         (3, 5): "has_perms_by_name",

@@ -1,6 +1,7 @@
 """The servers of the Spark tests."""
 
 import uuid
+from contextlib import closing
 
 import pytest
 
@@ -85,10 +86,12 @@ def delta_catalog(spark, namespace):
 @pytest.fixture
 def origin(spark, sandbox, tmp_path, namespace):
     """A database whose capture runs only when the test says so."""
-    return Origin(spark, sandbox, tmp_path, namespace)
+    with closing(Origin(spark, sandbox, tmp_path, namespace)) as found:
+        yield found
 
 
 @pytest.fixture
 def live(spark, sandbox, tmp_path, namespace):
     """A database whose capture job runs."""
-    return Origin(spark, sandbox, tmp_path, namespace, live=True)
+    with closing(Origin(spark, sandbox, tmp_path, namespace, live=True)) as found:
+        yield found

@@ -116,6 +116,7 @@ def wired(spark, sandbox, tmp_path, namespace):
     """A database behind such a process."""
     origin = Origin(spark, Wire(sandbox), tmp_path, namespace, live=True)
     yield origin
+    origin.close()
     origin.sandbox.kill()
 
 

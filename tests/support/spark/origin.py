@@ -41,6 +41,13 @@ class Origin:
         tables = self.sandbox.execute(text, self.database)
         return tables[-1].to_pylist() if tables else []
 
+    def close(self) -> None:
+        """Drop the database: while it is there, its capture job scans, and snapshots look at it."""
+        self.sandbox.execute(
+            f"ALTER DATABASE {self.database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE DROP DATABASE {self.database}",
+            "master",
+        )
+
     def enable(self, name: str, **options) -> None:
         schema, table = name.split(".")
         given = "".join(f", @{key} = {value}" for key, value in {"supports_net_changes": 0, **options}.items())

@@ -24,7 +24,7 @@ from tests.support.faults.source import TABLES, events_of, number
 from tests.support.faults.targets import SALTS, TargetTable, check
 from tests.support.faults.world import CHOICES, SHAPES, Broken, Failures, Killed, World
 
-HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "1000"))
+HISTORIES = int(os.environ.get("MSSQL_CDC_TEST_HISTORIES", "400"))
 MORE = "MSSQL_CDC_TEST_HISTORIES" in os.environ
 
 pytestmark = [pytest.mark.timeout(7200)] if MORE else []

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from airflow_provider_mssql_cdc.cli.demo import command, lake, play, postgres, r
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
+PAUSE = threading.Event()
+"""Between two looks at all processes, which would else take a core from those that are looked for."""
 
 
 def start_demo(*words, **variables):
@@ -196,6 +199,7 @@ def test_an_interrupt_during_the_load_leaves_no_process_and_no_file_behind(tmp_p
     process, mark = start_demo("--rows", "200", TMPDIR=str(tmp_path))
     while not any("org.apache.spark.deploy.SparkSubmit" in words for words in left_over(mark)):
         assert process.poll() is None, process.communicate()
+        PAUSE.wait(0.2)
     assert list(tmp_path.rglob("*.properties")), "the file with the password, for as long as Spark runs"
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
@@ -223,7 +227,7 @@ def test_what_a_killed_demo_has_started_ends_by_itself(tmp_path):
     process.kill()
     process.communicate()
     while left_over(mark):
-        pass
+        PAUSE.wait(0.2)
 
 
 def test_missing_java_is_one_line(tmp_path):

@@ -156,6 +156,13 @@ def _db_name(env: Environment, arguments: list[Expr]) -> Expr:
     return _lookup({d.database_id: d.name for d in env.instance.storage.databases.values()}, arguments[0])
 
 
+def _col_length(env: Environment, arguments: list[Expr]) -> Expr:
+    table, column = texts_of(env, arguments, "COL_LENGTH")
+    found = objects.find(env, table)
+    lengths = {fold(c.name): system_types.max_length(c.type) for c in (found.columns if found else ())}
+    return constant(lengths.get(fold(str(column))), SqlType("smallint"))
+
+
 _SERVER: dict[str, tuple[Any, SqlType]] = {
     "edition": ("Developer Edition (64-bit)", _NAME),
     "engineedition": (3, INT),
@@ -237,6 +244,7 @@ METADATA_FUNCTIONS: dict[str, Callable[[Any, list[Expr]], Expr]] = {
     "db_id": _db_id,
     "db_name": _db_name,
     "serverproperty": _server_property,
+    "col_length": _col_length,
     "databasepropertyex": _database_property,
     "suser_sname": _login_name,
     "suser_name": _login_name,

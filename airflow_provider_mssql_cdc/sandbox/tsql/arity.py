@@ -16,7 +16,7 @@ _NUMBERS: dict[str, tuple[int, int]] = {
         "fn_cdc_get_min_lsn fn_cdc_increment_lsn fn_cdc_decrement_lsn fn_cdc_map_lsn_to_time fn_varbintohexstr",
         (1, 2): "eomonth object_name object_schema_name object_id is_srvrolemember is_member is_rolemember",
         (1, 3): "lag lead",
-        (2, 2): "isnull nullif datepart datename switchoffset todatetimeoffset databasepropertyex "
+        (2, 2): "isnull nullif datepart datename switchoffset todatetimeoffset col_length databasepropertyex "
         "string_agg fn_cdc_map_time_to_lsn fn_cdc_get_column_ordinal fn_cdc_is_bit_set",
         (2, 255): "coalesce choose",
         (3, 3): "iif dateadd datediff datediff_big fn_cdc_has_column_changed",

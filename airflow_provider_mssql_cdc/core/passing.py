@@ -103,5 +103,5 @@ class CopyEnd:
             self.is_doubted = True
             if self._peak is not None and seen.latest > self._peak:
                 self._peak = None  # it went back once more
-        if self.is_doubted and seen.max_time is not None and seen.max_time < seen.latest - _FALL:
+        if self.is_doubted and seen.max_time is not None and seen.max_time < seen.latest - SLIGHTLY:
             self._peak = seen.latest

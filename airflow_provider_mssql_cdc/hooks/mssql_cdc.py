@@ -190,12 +190,14 @@ class MsSqlCdcHook(ReadingHook):
                 repeatable=False,
             )
         except SqlServerError as error:
-            if error.number != _LOCK_TIMEOUT:
+            # the procedure may hand it on within an error of its own
+            if error.number != _LOCK_TIMEOUT and f"{_LOCK_TIMEOUT}:" not in str(error):
                 raise
             raise SqlServerError(
-                f"{table} is not enabled for CDC: who has used it did not end the transaction in {lock_timeout:g} s.",
+                f"{table} was not enabled for CDC: a transaction that uses it did not end within {lock_timeout:g} s.",
                 number=_LOCK_TIMEOUT,
-                advice="Run it again when no long transaction uses the table; all that comes after waits meanwhile.",
+                advice="Run it again when no long transaction uses the table: while enabling waits, all other sessions"
+                " that use the table wait behind it.",
             ) from None
         return _wait(lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen.")
 

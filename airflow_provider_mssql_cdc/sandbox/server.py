@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT, named
 from airflow_provider_mssql_cdc.sandbox.engine.backup import Backup, backup, restore
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
@@ -287,6 +288,7 @@ class Sandbox:
         :raises ValueError: for a table or column that is not there
         """
         found = self._database(database)
+        comparing.DATABASE.set(found.collation)
         schema, _, name = table.partition(".")
         entry = found.catalog.find(schema, name)
         if entry is None:

@@ -133,6 +133,10 @@ def test_a6_what_leaves_a_query_is_masked(people: Database, statement: str, seen
         "SELECT STRING_AGG(mail, ',') FROM dbo.people",
         "SELECT CASE WHEN 1 = 1 THEN mail END FROM dbo.people WHERE id = 1",
         "SELECT MAX(mail) OVER (PARTITION BY id) FROM dbo.people WHERE id = 1",
+        "SELECT v.x FROM dbo.people AS p CROSS APPLY (VALUES (p.mail)) AS v (x) WHERE p.id = 1",
+        "SELECT x FROM (VALUES ((SELECT mail FROM dbo.people WHERE id = 1))) AS v (x)",
+        "CREATE TABLE #t (m varchar(40)) INSERT INTO #t VALUES ((SELECT mail FROM dbo.people WHERE id = 1))"
+        " SELECT m FROM #t DROP TABLE #t",
     ],
 )
 def test_a6_no_way_leads_around_a_mask(people: Database, statement: str) -> None:

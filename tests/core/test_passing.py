@@ -88,9 +88,18 @@ def test_a_clock_that_went_back_where_no_scan_proves_anything() -> None:
     end = CopyEnd(progress(10, -60, now=-30), progress(10, -5), 30)
     assert not end.is_passed(progress(11, 300, now=4))
     assert not end.is_passed(progress(12, 320, now=305))
-    assert not end.is_passed(progress(13, 310, now=312, latest=320))
+    assert not end.is_passed(progress(13, 309, now=312, latest=320))
     assert not end.is_passed(progress(14, 330, now=332))
     assert end.is_passed(progress(15, 331, now=332))
+    assert end.is_doubted
+
+
+def test_times_that_fall_by_less_than_clocks_allow_do_not_tell_the_latest_of_before() -> None:
+    """It went back by 40 s before the copy, and commits of then are still to be captured."""
+    end = CopyEnd(progress(10, -60, now=-30), progress(10, -5), 30)
+    assert not end.is_passed(progress(11, 15, now=5))
+    assert not end.is_passed(progress(12, 12, now=6, latest=15))
+    assert not end.is_passed(progress(13, 28, now=27))
     assert end.is_doubted
 
 

@@ -138,6 +138,11 @@ def change_function(
     batches: Iterable[pa.RecordBatch] = ()
     try:
         rows_of = rows_of_functions(env, database, cdc)
+        written = rows_of.instance(instance.capture_instance)
+        if written is not None and written.columns != instance.columns:
+            # who alters a change table lets nobody read it meanwhile
+            database.cdc.finish()
+            cdc = rows_of = changes_of(env, database, "lsn_time_mapping")
         columns, batches = read(instance.capture_instance, low, high, arguments[2], rows_of)
     except SqlError as error:
         if late is None or error.number != 313 or not cdc.switches.columns_before_range_error:

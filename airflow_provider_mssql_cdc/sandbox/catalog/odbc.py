@@ -42,7 +42,7 @@ _TDS = {
 def _matches(pattern: str | None, name: str) -> bool:
     if pattern is None or pattern == "%":
         return True
-    parts = re.split(r"(\[.\]|%|_)", pattern)
+    parts = re.split(r"(\[.\]|%|_)", fold(pattern))
     regex = "".join(
         ".*"
         if part == "%"
@@ -53,7 +53,7 @@ def _matches(pattern: str | None, name: str) -> bool:
         else re.escape(part)
         for part in parts
     )
-    return re.fullmatch(regex, name, re.IGNORECASE | re.DOTALL) is not None
+    return re.fullmatch(regex, fold(name), re.DOTALL) is not None
 
 
 def _same(wanted: str | None, name: str) -> bool:

@@ -6,6 +6,7 @@ import itertools
 import uuid
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.sandbox.collations.names import COLLATIONS
 from airflow_provider_mssql_cdc.sandbox.engine.cdc.state import CdcBackup
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog, Counters, Database, Storage
 
@@ -77,6 +78,7 @@ def restore(storage: Storage, database: Database, kept: Backup, *, keep_cdc: boo
         database.snapshot_isolation = kept.snapshot_isolation
         database.read_committed_snapshot = kept.read_committed_snapshot
         database.collation = kept.collation
+        database.cdc.case_sensitive = COLLATIONS[kept.collation].case_sensitive
         database.recovery_fork_guid = str(uuid.uuid4()).upper()
         same = database.name.casefold() == kept.name.casefold()
         database.cdc.restore(kept.cdc, keep=same or keep_cdc)

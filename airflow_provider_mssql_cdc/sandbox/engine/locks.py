@@ -194,7 +194,7 @@ class Locks:
                     self._tables[table] = owner
                 if alone:
                     self._wait(owner, lambda: self._readers - {owner}, deadline, cancelled)
-            except SqlError:
+            except BaseException:
                 if self._whole is owner and not had_whole:
                     self._whole = None
                 if changes is not None and is_new:
@@ -219,10 +219,12 @@ class Locks:
             found.update(self._kept_rows)
         else:
             found.add(self._tables.get(table))
-            found |= self._before(owner, table)
+            before = self._before(owner, table)
+            # who waits for the whole database waits for every lock in it
+            found |= before - self._wait_for_whole if self._has_locks(owner) else before
             if changes is not None:
                 found.update(each for each, rows in self._kept_rows.items() if changes in rows)
-            if owner not in self._readers and owner not in self._tables.values():
+            if owner not in self._readers and not self._has_locks(owner):
                 found |= self._wait_for_whole  # who has nothing yet comes after them, or they might wait for ever
         return found - {None, owner}
 

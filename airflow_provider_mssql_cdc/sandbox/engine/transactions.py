@@ -267,7 +267,7 @@ class TransactionManager(LockHolder):
                 transaction.tables = {*left.written, *([None] if left.whole else [])}
                 if not transaction.tables:
                     # whoever changes the catalogue need not wait any more
-                    transaction.database = transaction.catalog = None
+                    transaction.database = transaction.catalog = transaction.begin = None
 
     def commit(self) -> None:
         """Write the commit to the log, and make everything visible, at once or some time later."""

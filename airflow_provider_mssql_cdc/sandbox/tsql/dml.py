@@ -347,6 +347,8 @@ def _output(
     if clause is None:
         return None
     only(clause, "expressions", "into")
+    if clause.find(exp.Query) is not None:
+        raise unsupported("a query in OUTPUT")
     scope, arrays, names = Scope(), [], []
     for label, prefix, rows in (("deleted", "d", before), ("inserted", "i", after)):
         if rows is not None:

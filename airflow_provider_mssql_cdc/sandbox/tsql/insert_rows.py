@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql import operators, query
+from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, query
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import NOT_CONSTANT, Expr, null
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.known_values import known_value
@@ -78,7 +78,7 @@ def value_row(ctx: Context, row: exp.Expr, columns: list[ColumnDef]) -> list[Exp
     return [
         default_of(ctx, column)
         if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT"
-        else scalar(ctx, Scope(), cell)
+        else masks.masked_value(ctx, scalar(ctx, Scope(), cell))
         for cell, column in zip(cells, columns, strict=True)
     ]
 

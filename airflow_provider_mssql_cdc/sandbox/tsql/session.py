@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.engine.instance import Instance
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import (
@@ -113,6 +114,7 @@ class SqlSession:
 
         :raises SqlError: 208, 207, 273, 515, 2627, and what ``seeding.stored`` raises
         """
+        comparing.DATABASE.set(self._env.current.collation)
         cursor = Cursor(tokenize(name), name)
         database_name, schema, table_name = ("", "", *cursor.dotted())[-3:]
 
@@ -149,6 +151,7 @@ class SqlSession:
             self._env.forget()
 
     def _guarded(self, run: Callable[[], Iterator[Outcome]]) -> Iterator[Outcome]:
+        comparing.DATABASE.set(self._env.current.collation)
         self._env.cancelled.clear()
         try:
             if self._interpreter.bulk is not None:

@@ -7,12 +7,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.protocol import Column, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import masks, operators, relations
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.expressions import predicate, scalar
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import Wanted
+from airflow_provider_mssql_cdc.sandbox.tsql.mask_functions import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.tsql.ranges import ranges
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import EVERYTHING, Range, Relation, tighter
 from airflow_provider_mssql_cdc.sandbox.tsql.results import table
@@ -52,10 +54,10 @@ def table_parts(node: exp.Table) -> tuple[str, str, str]:
 
 
 def _lsn_ranges(ctx: Context, where: exp.Expr | None) -> dict[tuple[str, str], Range]:
-    """Ranges that the WHERE clause asks of columns, by (qualifier, column) in lower case."""
+    """Ranges that the WHERE clause asks of columns, by (folded qualifier, column in lower case)."""
 
     def key(column: exp.Column) -> tuple[str, str]:
-        return (column.args["table"].name.lower() if column.args.get("table") else "", column.name.lower())
+        return (fold(column.args["table"].name) if column.args.get("table") else "", column.name.lower())
 
     return {} if where is None else ranges(ctx, where, key)[0]
 
@@ -96,7 +98,7 @@ def from_clause(
         return Bounds(result)
 
     def item(part: exp.Expr, *, preserved: bool) -> str:
-        alias = part.alias_or_name.lower() if not isinstance(part, exp.Paren) else ""
+        alias = fold(part.alias_or_name) if not isinstance(part, exp.Paren) else ""
         nested = list(part.args.get("joins") or [])
         text = _item(ctx, scope, part, wanted(alias, preserved=preserved), clause)
         for join in nested:
@@ -279,4 +281,7 @@ def values(ctx: Context, scope: Scope, node: exp.Values) -> Query:
         for row in rows
     ]
     names = ", ".join(f"k{i}" for i in range(1, len(columns) + 1))
-    return Query(f"SELECT * FROM (VALUES {', '.join(lines)}) AS v({names})", columns)
+    uses = (any(masks.uses(ctx, item.sql) for item in column) for column in zip(*rows, strict=True))
+    hidden = [DEFAULT if masked else None for masked in uses]
+    sql = f"SELECT * FROM (VALUES {', '.join(lines)}) AS v({names})"
+    return Query(sql, columns, masks=hidden if any(hidden) else None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pymssql
 import pytest
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -94,3 +96,27 @@ def test_columns_that_differ_in_case_alone_are_refused(server: Sandbox) -> None:
     with pytest.raises(SqlError) as raised:
         server.execute("CREATE TABLE dbo.two (a int, a int)")
     assert raised.value.number == 2705
+
+
+def test_a_procedure_that_is_called_by_name_tells_case_too(server: Sandbox) -> None:
+    """Also where nothing else has run on the connection."""
+    with pymssql.connect(
+        server=server.host, port=str(server.port), user=server.user, password=server.password, database="Strict"
+    ) as connection:
+        for name, note in (("orders", "Note"), ("Orders", "note")):
+            with connection.cursor() as cursor:
+                cursor.callproc("sp_columns", (name,))
+                assert [(row[2], row[3]) for row in cursor] == [(name, "id"), (name, note)]
+
+
+def test_a_database_made_of_a_backup_tells_case_as_that_did(server: Sandbox) -> None:
+    before = rows(server, "SELECT capture_instance FROM cdc.change_tables ORDER BY capture_instance")
+    server.restore(
+        f"copy_{server.execute('SELECT DB_ID() AS n')[0].to_pylist()[0]['n']}", server.backup(), keep_cdc=True
+    )
+    (name,) = {each for each in server.instance.storage.databases if each.startswith("copy_")}
+    copied = server.execute("SELECT capture_instance FROM cdc.change_tables ORDER BY capture_instance", name)
+    assert [tuple(row.values()) for row in copied[-1].to_pylist()] == before
+    assert {("dbo_orders",), ("dbo_Orders",)} <= set(before)
+    assert server.seed(name, "dbo.Orders", pa.table({"id": [7]})) == 1
+    assert [row["id"] for row in server.execute("SELECT id FROM dbo.orders", name)[0].to_pylist()] == [1]

@@ -28,6 +28,9 @@ def comparable(column: CapturedColumn, values: pa.ChunkedArray) -> pa.ChunkedArr
             return pc.utf8_rtrim(values, characters=" ")
         keys = [None if text is None else comparing.equality_key(text, found) for text in values.to_pylist()]
         return pa.chunked_array([pa.array(keys, pa.string())])
+    if column.type.name == "varbinary":
+        keys = [None if value is None else value.rstrip(b"\0") for value in values.to_pylist()]
+        return pa.chunked_array([pa.array(keys, pa.binary())])
     if pa.types.is_struct(values.type):
         return pc.struct_field(values, [0])  # two datetimeoffset values are equal if their instants are
     return values

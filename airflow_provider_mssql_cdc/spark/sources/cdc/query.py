@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
-from airflow_provider_mssql_cdc.core.conditions import pushed_filter
+from airflow_provider_mssql_cdc.core.conditions import TEXTS, pushed_filter
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
@@ -38,23 +38,24 @@ RAW_COLUMNS = {
 """What a raw change row holds beside the captured columns (``c<ordinal>``)."""
 
 KEY_MOVED = "key_moved"
-"""Of tables with a text in the key, and behind the captured columns: 1 for an image of an update whose other image has
-another value in the key, whatever the mask says. Which updates CDC takes for those of a key is not documented where the
-values are equal by the collation: ``A`` and ``a``, or ``a`` and ``a`` with a blank behind it."""
+"""Of tables with a text or varbinary in the key, and behind the captured columns: 1 for an image of an update whose
+other image has another value in the key, whatever the mask says. Which updates CDC takes for those of a key is not
+documented where the values are equal to the server: ``A`` and ``a``, or ``a`` and ``a`` with a blank behind it."""
 
-_TEXTS = frozenset(("char", "varchar", "nchar", "nvarchar"))
+# the server takes texts for equal by their collation, and binaries that differ in zeros at the end
+_LOOSE = TEXTS | {"varbinary"}
 
 # renamed, since a captured column may have these names too
 _MAPPING = "(SELECT start_lsn AS [__$lsn], tran_end_time AS [__$time], tran_id AS [__$tran] FROM cdc.lsn_time_mapping)"
 
 
-def raw_schema(mappings: Iterable[ColumnMapping], *, text_key: bool = False) -> str:
+def raw_schema(mappings: Iterable[ColumnMapping], *, loose_key: bool = False) -> str:
     """The Spark DDL of raw change rows.
 
-    :param text_key: a column of the key is a text
+    :param loose_key: values of a column of the key may differ and be equal to the server
     """
     columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.select}}
-    columns |= {KEY_MOVED: "INT"} if text_key else {}
+    columns |= {KEY_MOVED: "INT"} if loose_key else {}
     return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
 
 
@@ -73,14 +74,14 @@ def read_window(
     """The window's change rows, one partition per slice, in LSN order of the slices.
 
     :param history: read all rows of operation 3 and the commit times; otherwise only those rows whose mask has a key
-        column, or one that the row filter judges, or whose key's text changed all the same, and no times
+        column, or one that the row filter judges, or where such a value changed all the same, and no times
     :param selection: has the row filter: inserts and deletes of rows that cannot fulfil it are not read
     """
     slices = read_slices(jdbc, instance, window, slice_rows, connections)
     frames = [
         jdbc.frame(
             slice_sql(instance, schema, mappings, part, history=history, selection=selection),
-            raw_schema(mappings, text_key=bool(_text_key(schema))),
+            raw_schema(mappings, loose_key=bool(_loose(schema, schema.key))),
         )
         for part in slices
     ]
@@ -136,10 +137,15 @@ def slice_sql(
     read = [mapping for mapping in mappings if mapping.select]
     names += [quote(mapping.column.name) for mapping in read]
     selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
-    texts = _text_key(schema)
-    if texts:
-        names.append(f"{_moved(texts, f'PARTITION BY [__$start_lsn] ORDER BY {order}')} AS [__$moved]")
+    neighbours = f"PARTITION BY [__$start_lsn] ORDER BY {order}"
+    moved = ""
+    if key := _loose(schema, schema.key):
+        names.append(f"{_differs(schema, key, neighbours)} AS [__$moved]")
         selected += f", [__$moved] AS {KEY_MOVED}"
+        moved = " OR [__$moved] = 1"
+    if judged := _loose(schema, sorted(selection.filtered - set(schema.key))):
+        names.append(f"{_differs(schema, judged, neighbours)} AS [__$judged]")
+        moved += " OR [__$judged] = 1"
     rows = f"(SELECT {', '.join(names)}, {number} AS [__$seq] FROM {instance.change_table} WHERE {bounds}) w"
     wanted = []
     if history:
@@ -147,7 +153,6 @@ def slice_sql(
         rows += f" LEFT JOIN {_MAPPING} m ON m.[__$lsn] = [__$start_lsn]"
     else:
         time, transaction = "CAST(NULL AS varchar(23))", "CAST(NULL AS varbinary(10))"
-        moved = " OR [__$moved] = 1" if texts else ""
         wanted.append(f"[__$operation] <> 3 OR {_in_mask(schema, (*schema.key, *sorted(selection.filtered)))}{moved}")
     if passing := pushed_filter(schema, selection.conditions):
         wanted.append(f"[__$operation] IN (3, 4) OR ({passing})")
@@ -159,16 +164,18 @@ def slice_sql(
     )
 
 
-def _text_key(schema: TableSchema) -> list[str]:
-    return [name for name in schema.key if schema.column(name).type in _TEXTS]
+def _loose(schema: TableSchema, names: Iterable[str]) -> list[str]:
+    columns = map(schema.column, names)
+    return [each.name for each in columns if each.type in _LOOSE and not each.is_lob and not each.encrypted]
 
 
-def _moved(texts: Iterable[str], window: str) -> str:
+def _differs(schema: TableSchema, names: Iterable[str], window: str) -> str:
     """T-SQL for: of an image of an update, whether one of some columns has another value in the other image."""
     equal: dict[str, list[str]] = {"LEAD": [], "LAG": []}
-    for name in map(quote, texts):
+    for column in map(schema.column, names):
+        name = quote(column.name)
         # bytes compare without collation; what stands behind them keeps zeros at the end from being ignored
-        value = f"CONVERT(varbinary(8000), {name}) + 0x01"
+        value = f"CONVERT(varbinary({column.length}), {name}) + 0x01"
         for function, tests in equal.items():
             other = f"{function}({value}) OVER ({window})"
             tests.append(f"({other} = {value} OR ({other} IS NULL AND {name} IS NULL))")

@@ -42,7 +42,7 @@ def read_state(
         # a cleanup may have removed it after the smallest one was read
         row = _state(jdbc, instance, lsns, sees_fork=sees_fork)
         lineage = _lineage(row, lsns)
-    now = dataclasses.replace(instance, has_command_id=row["command_id"] is not None)
+    now = dataclasses.replace(instance, has_command_id=instance.has_command_id or row["command_id"] is not None)
     return SourceState(readable_from(_lsn(row["min_lsn"])), lineage), now
 
 
@@ -68,8 +68,7 @@ def _state(jdbc: Jdbc, instance: CaptureInstance, lsns: Sequence[Lsn], *, sees_f
         " LEFT JOIN (SELECT TOP (1) start_lsn, tran_end_time FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC) n"
         f" ON 1 = 1 WHERE t.capture_instance = {literal(instance.name)}",
         "object_id INT, create_date STRING, fork STRING, command_id INT, min_lsn BINARY, max_lsn BINARY,"
-        " max_time STRING,"
-        " min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
+        " max_time STRING, min_mapped BINARY" + "".join(f", time_{n} STRING" for n in range(len(lsns))),
     )
     if len(rows) != 1 or not _same_instance(instance, rows[0]):
         raise InstanceChangedError(

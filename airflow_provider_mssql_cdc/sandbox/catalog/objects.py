@@ -1,4 +1,4 @@
-"""The objects of a database as the catalogue counts them: user tables, constraints, and what CDC made."""
+"""The objects of a database as the catalogue counts them: user tables, constraints, functions and policies, and what CDC made."""
 
 from __future__ import annotations
 

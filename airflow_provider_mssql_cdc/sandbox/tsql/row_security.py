@@ -1,7 +1,4 @@
-"""Which rows a session meets of a table that a security policy protects (docs: row-level security).
-
-A policy counts for everybody, the owner and the sysadmin too.
-"""
+"""Functions and predicates of security policies, and what they hinder (docs: row-level security)."""
 
 from __future__ import annotations
 

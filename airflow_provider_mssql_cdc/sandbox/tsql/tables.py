@@ -1,4 +1,4 @@
-"""CREATE, ALTER, DROP and TRUNCATE TABLE, indexes, and sp_rename, on the engine's definitions."""
+"""CREATE, ALTER, DROP and TRUNCATE TABLE, on the engine's definitions."""
 
 from __future__ import annotations
 

@@ -239,3 +239,12 @@ def test_g_services_need_the_state_permission_memory(t: Database) -> None:
 
 def test_a6_database_options_need_a_right_memory(t: Database) -> None:
     assert t.user().number("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON") == 5011
+
+
+def test_rights_on_a_schema_end_with_it(plain: Database) -> None:
+    plain.run("CREATE SCHEMA s")
+    user = plain.user("GRANT SELECT ON SCHEMA::s TO {user}")
+    plain.run("DROP SCHEMA s")
+    plain.run("CREATE SCHEMA s")
+    plain.run("CREATE TABLE s.u (id int)")
+    assert user.number("SELECT id FROM s.u") == 229

@@ -75,6 +75,21 @@ def test_a6_unmask_on_less_than_the_database(people: Database, grants: tuple[str
     assert reader.run(one.format("cdc.dbo_people_CT")) == [of_changes]
 
 
+def test_a6_a_right_on_a_column_ends_with_it(plain: Database) -> None:
+    if plain.major() < 16:
+        pytest.skip("a right of 2022")
+    added = "ALTER TABLE dbo.u ADD a varchar(9) MASKED WITH (FUNCTION = 'default()') NULL"
+    plain.run("CREATE TABLE dbo.u (id int)")
+    plain.run(added)
+    plain.run("INSERT dbo.u VALUES (1, 'clear')")
+    reader = plain.user("GRANT SELECT ON dbo.u TO {user}", "GRANT UNMASK ON dbo.u (a) TO {user}")
+    assert reader.value("SELECT a FROM dbo.u") == "clear"
+    plain.run("ALTER TABLE dbo.u DROP COLUMN a")
+    plain.run(added)
+    plain.run("UPDATE dbo.u SET a = 'clear'")
+    assert reader.value("SELECT a FROM dbo.u") == "xxxx"
+
+
 @pytest.mark.parametrize("source", ["cdc.dbo_people_CT", "all", "net"])
 def test_d_masked_columns_keep_their_masks_in_the_change_table(people: Database, source: str) -> None:
     reader = _reader(people)

@@ -1,4 +1,4 @@
-"""The objects of a database as the catalogue counts them: user tables, constraints, functions and policies, and what CDC made."""
+"""The objects of a database as the catalogue counts them: tables, constraints, functions, policies, and CDC's own."""
 
 from __future__ import annotations
 

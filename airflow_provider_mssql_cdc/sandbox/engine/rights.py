@@ -54,7 +54,8 @@ def without_objects(rights: frozenset[Right], schema: str, names: Collection[str
 
 
 def following(rights: frozenset[Right], before: TableDef, after: TableDef) -> frozenset[Right]:
-    """The rights when a table or its columns get other names; a table in another schema leaves them behind.
+    """The rights when a table or its columns get other names; a table in another schema leaves them behind, and those
+    on a column end with it.
 
     docs: ALTER SCHEMA drops the permissions of what it moves.
     """
@@ -65,7 +66,9 @@ def following(rights: frozenset[Right], before: TableDef, after: TableDef) -> fr
     if before.schema != after.schema:
         return rights - mine
     return (rights - mine) | {
-        replace(right, name=fold(after.name), column=names.get(right.column, "")) for right in mine
+        replace(right, name=fold(after.name), column=names.get(right.column, ""))
+        for right in mine
+        if not right.column or names.get(right.column)
     }
 
 

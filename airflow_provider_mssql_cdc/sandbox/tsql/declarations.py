@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
 from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import DatabaseChanged, Outcome, RowCount, SqlError
@@ -217,11 +218,15 @@ def _drop_schema(executor: Executor, cursor: Cursor) -> None:
         if lenient:
             return
         raise SqlError.of(15151, "drop", "schema", name)
-    used = [entry for entry in catalog.tables.values() if entry.table.schema == known]
+    held = [(entry.table.schema, entry.table.name) for entry in catalog.tables.values()]
+    held += [(function.schema, function.name) for function in catalog.functions.values()]
+    held += [(policy.schema, policy.name) for policy in catalog.policies]
+    used = [object_name for schema, object_name in held if schema == known]
     if used:
-        raise SqlError.of(3729, name, used[0].table.name)
+        raise SqlError.of(3729, name, used[0])
     schemas = {key: value for key, value in catalog.schemas.items() if key != known}
-    tables.define(executor, dataclasses.replace(catalog, schemas=schemas))
+    rights = frozenset(right for right in catalog.rights if right.schema != fold(known))
+    tables.define(executor, dataclasses.replace(catalog, schemas=schemas, rights=rights))
 
 
 Action = Callable[[Executor, Cursor], None]

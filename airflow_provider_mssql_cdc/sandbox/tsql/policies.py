@@ -7,6 +7,7 @@ import dataclasses
 from sqlglot import exp
 
 from airflow_provider_mssql_cdc.sandbox.collations.identifiers import fold
+from airflow_provider_mssql_cdc.sandbox.engine.rights import without_objects
 from airflow_provider_mssql_cdc.sandbox.engine.row_security import PredicateFunction, SecurityPolicy, SecurityPredicate
 from airflow_provider_mssql_cdc.sandbox.engine.schema import TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Catalog
@@ -114,7 +115,8 @@ def drop_function(executor: Executor, cursor: Cursor) -> None:
             text = f"Cannot DROP FUNCTION '{name}' because it is being referenced by object '{policy.name}'."
             raise SqlError(3729, text)
     left = {number: each for number, each in catalog.functions.items() if each is not found}
-    define(executor, dataclasses.replace(catalog, functions=left))
+    rights = without_objects(catalog.rights, found.schema, [found.name])
+    define(executor, dataclasses.replace(catalog, functions=left, rights=rights))
 
 
 def create_policy(executor: Executor, cursor: Cursor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 
 import duckdb
@@ -32,6 +33,8 @@ from airflow_provider_mssql_cdc.sandbox.tsql.lexer import Cursor, tokenize
 from airflow_provider_mssql_cdc.sandbox.tsql.options import Settings
 from airflow_provider_mssql_cdc.sandbox.tsql.prepared import Prepared
 from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
+
+log = logging.getLogger(__name__)
 
 
 class SqlSession:
@@ -162,6 +165,11 @@ class SqlSession:
             yield from self._interpreter.transactions.batch_ended()
         except (SqlError, duckdb.Error, RecursionError) as error:
             yield _message(self._instance.version.says(error) if isinstance(error, SqlError) else error)
+            yield RowCount()
+        except Exception as error:
+            # whoever sends what nobody thought of keeps the connection
+            log.exception("a statement that the sandbox did not understand")
+            yield _message(unsupported(f"a statement that ends in {type(error).__name__}"))
             yield RowCount()
         finally:
             self._env.forget()

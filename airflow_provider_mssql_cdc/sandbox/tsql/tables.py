@@ -10,7 +10,7 @@ from airflow_provider_mssql_cdc.sandbox.collations.names import DEFAULT
 from airflow_provider_mssql_cdc.sandbox.engine.local_tables import LocalTable
 from airflow_provider_mssql_cdc.sandbox.engine.log import TableAltered
 from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import Operation
-from airflow_provider_mssql_cdc.sandbox.engine.rights import without_objects
+from airflow_provider_mssql_cdc.sandbox.engine.rights import following, without_objects
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef, IndexDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Catalog, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
@@ -295,6 +295,7 @@ def _drop(executor: Executor, place: Place, cursor: Cursor, text: str) -> None:
             break
     cursor.end()
     joined = f";\nALTER TABLE {stored_name(database, entry)} ".join(sqls)
+    catalog = dataclasses.replace(catalog, rights=following(catalog.rights, entry.table, after.table))
     _apply(executor, (database, catalog, entry), after, joined, text, "drop")
 
 

@@ -261,3 +261,10 @@ def test_what_is_nested_too_deeply_is_refused(client: Client) -> None:
     assert client.error("SELECT " + "(" * 900 + "1" + ")" * 900) == 50000
     assert client.value("@@TRANCOUNT") == 1
     client.run("ROLLBACK")
+
+
+@pytest.mark.parametrize("sql", ["SET LOCK_TIMEOUT 1.5", "DECLARE @n int SET LOCK_TIMEOUT @n"])
+def test_a_statement_that_nobody_thought_of_keeps_the_connection(client: Client, sql: str) -> None:
+    assert client.error(sql) == 50000
+    assert "not supported by the sandbox" in client.messages[-1].text
+    assert client.run("SELECT 1") == [(1,)]

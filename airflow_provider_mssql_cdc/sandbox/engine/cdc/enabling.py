@@ -95,7 +95,7 @@ def _identifying_index(table: TableDef, index_name: str | None) -> IndexDef | No
         if index is not None and index.disabled:
             raise SqlError.of(22980, index.name, table.schema, table.name, procedure=PROCEDURE)
         return index
-    index = next((each for each in table.indexes if each.name.casefold() == index_name.casefold()), None)
+    index = next((each for each in table.indexes if fold(each.name) == fold(index_name)), None)
     if index is None:
         raise SqlError.of(22928, index_name, table.schema, table.name, procedure=PROCEDURE)
     if not (index.unique or index.primary_key):
@@ -111,8 +111,8 @@ def _identifying_index(table: TableDef, index_name: str | None) -> IndexDef | No
 def _captured_columns(table: TableDef, listed: str | None) -> tuple[CapturedColumn, ...]:
     columns = table.columns
     if listed is not None:
-        wanted = {name.casefold() for name in parse_column_list(listed)}
-        columns = tuple(column for column in table.columns if column.name.casefold() in wanted)
+        wanted = {fold(name) for name in parse_column_list(listed)}
+        columns = tuple(column for column in table.columns if fold(column.name) in wanted)
         if not wanted or len(columns) != len(wanted):
             raise SqlError.of(22942, table.schema, table.name, procedure=PROCEDURE)
     if len(columns) > MOST_COLUMNS:

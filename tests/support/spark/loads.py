@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -165,7 +165,7 @@ def check(loads: Loads, models: list[histories.Model]) -> None:
         if "history" in loads.shapes:
             found = loads.history(table)
             events = by_history(models, found, lambda event: event[3][0])
-            numbers = captured_since(loads, table, {lsn for op, lsn, _, _ in found if op == "R"})
+            numbers = captured_since(loads, table, found)
             for model in models:
                 with told(model):
                     check_history(table, model, events[model.h], numbers.get(model.h, 0), unordered=loads.unordered)
@@ -232,22 +232,33 @@ def check_versions(loads: Loads, table: str, models: list[histories.Model]) -> N
 
 def check_transactions(loads: Loads, table: str) -> None:
     """Compare the transactions with the source's change table, from where the copy of the history was begun."""
-    low = min(lsn for op, lsn, _, _ in loads.history(table) if op == "R")
     captured = loads.origin.sql(
         f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, [__$operation] AS operation FROM cdc.lab_{table}_CT"
+        f" WHERE {behind_low(loads.history(table))}"
     )
     kinds: dict[str, list[int]] = {}
     for row in captured:
-        if row["lsn"] > low:
-            kinds.setdefault(row["lsn"], []).append(row["operation"])
+        kinds.setdefault(row["lsn"], []).append(row["operation"])
     expected = [(lsn, of.count(2), of.count(4), of.count(1)) for lsn, of in sorted(kinds.items())]
     assert loads.transactions(table) == expected
 
 
-def captured_since(loads: Loads, table: str, copied: set[str]) -> Counter[int]:
-    """Count, by history, what the source captured after the position before the copy."""
+def behind_low(found: Iterable[tuple]) -> str:
+    """T-SQL for: a change lies behind the position before the copy, by the rows of a history.
+
+    Where all rows changed while they were copied none counts as copied, and the first event is the first one behind it.
+    """
+    rows = list(found)
+    copied = {lsn for op, lsn, _, _ in rows if op == "R"}
+    if not copied:
+        return f"[__$start_lsn] >= {min((lsn for _, lsn, _, _ in rows), default='0xFFFFFFFFFFFFFFFFFFFF')}"
     (low,) = copied
-    captured = loads.origin.sql(f"SELECT h FROM cdc.lab_{table}_CT WHERE [__$start_lsn] > {low}")
+    return f"[__$start_lsn] > {low}"
+
+
+def captured_since(loads: Loads, table: str, found: Iterable[tuple]) -> Counter[int]:
+    """Count, by history, what the source captured after the position before the copy."""
+    captured = loads.origin.sql(f"SELECT h FROM cdc.lab_{table}_CT WHERE {behind_low(found)}")
     return Counter(row["h"] for row in captured)
 
 

@@ -123,7 +123,8 @@ def world(airflow_db, tmp_path_factory, spark):
             "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'keyless', @role_name = NULL",
         ):
             server.execute(statement, database="shop")
-        server.step("shop")
+        # as if the capture had been idle for minutes: a first load waits until an LSN is mapped
+        server.capture.step(server.cdc("shop"), dummy=True)
         yield World(server, airflow_db, folder, spark)
         patch.undo()
 

@@ -42,17 +42,19 @@ def played(rows):
     return sorted(left.items())
 
 
-def check(origin, tables):
+def check(origin, tables, shapes):
     for table in tables:
         expected = source(origin, table)
         assert sorted((row["k"], row["v"]) for row in origin.lake(f"dbo.{table}")) == expected, table
         assert played(origin.lake(f"dbo.{table}", "history")) == expected, table
+        if "scd2" not in shapes:
+            continue
         versions = [row for row in origin.lake(f"dbo.{table}", "scd2") if row["_to_lsn"] is None]
         assert sorted((row["k"], row["v"]) for row in versions) == expected, table
 
 
-def load(origin, tables, at):
-    specs = [origin.table(f"dbo.{table}", shapes=SHAPES, at=at.get(table)) for table in tables]
+def load(origin, tables, at, shapes):
+    specs = [origin.table(f"dbo.{table}", shapes=shapes, at=at.get(table)) for table in tables]
     receipt = origin.load(*specs)
     assert [table.error for table in receipt.tables] == [None] * len(tables)
     return {
@@ -68,6 +70,7 @@ def test_a_key_that_changes_to_an_equal_one_is_one_row_in_every_way_of_capture(l
     cdc.switches = dataclasses.replace(cdc.switches, equal_keys_are_captured=way)
     # the way in which a mask says nothing is the one that tells the collations apart
     columns = COLUMNS if way == "unmasked" else COLUMNS[:2]
+    shapes = SHAPES[:2] if way == "unmasked" else SHAPES
     tables = [f"t{place}" for place in range(len(columns))]
     for table, (type_, collation) in zip(tables, columns, strict=True):
         origin.sql(f"CREATE TABLE dbo.{table} (k {type_}(20) COLLATE {collation} NOT NULL PRIMARY KEY, v int NOT NULL)")
@@ -77,8 +80,8 @@ def test_a_key_that_changes_to_an_equal_one_is_one_row_in_every_way_of_capture(l
         # between low and the end of the copy: an event of its own in the first load
         change(origin, table, "plain", "Plain", value=True)
     origin.wait_captured()
-    at = load(origin, tables, {})
-    check(origin, tables)
+    at = load(origin, tables, {}, shapes)
+    check(origin, tables, shapes)
 
     for table, (type_, _) in zip(tables, columns, strict=True):
         for old, new, value in CHANGES:
@@ -89,5 +92,5 @@ def test_a_key_that_changes_to_an_equal_one_is_one_row_in_every_way_of_capture(l
         origin.sql(f"UPDATE dbo.{table} SET v = v + 100")
         origin.sql(f"DELETE FROM dbo.{table} WHERE k = N'gone' INSERT INTO dbo.{table} VALUES (N'GONE', 70)")
     origin.wait_captured()
-    load(origin, tables, at)
-    check(origin, tables)
+    load(origin, tables, at, shapes)
+    check(origin, tables, shapes)

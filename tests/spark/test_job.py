@@ -694,9 +694,9 @@ def test_what_tells_that_a_database_was_restored(spark, orders):
     mapped = {Lsn(r["start_lsn"]): r["tran_end_time"] for r in orders.sql("SELECT * FROM cdc.lsn_time_mapping")}
     first, newest = min(mapped), max(mapped)
 
-    seen = read_state(jdbc, instance, sees_fork=True).lineage
-    history = read_state(jdbc, instance).lineage
-    asked = read_state(jdbc, instance, [first, first.next()]).lineage
+    seen = read_state(jdbc, instance, sees_fork=True)[0].lineage
+    history = read_state(jdbc, instance)[0].lineage
+    asked = read_state(jdbc, instance, [first, first.next()])[0].lineage
 
     assert history == LogHistory(newest, first, {newest: mapped[newest]})
     assert asked == LogHistory(newest, first, {newest: mapped[newest], first: mapped[first]})

@@ -72,6 +72,20 @@ os.environ.update(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run take all combinations."""
+    parser.addoption("--thorough", action="store_true", help="run the tests that are marked thorough too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked thorough, unless it is asked for."""
+    if config.getoption("--thorough"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folders, and the configuration that every way to start Spark reads: it notes each start."""
     HOME.mkdir(parents=True, exist_ok=True)

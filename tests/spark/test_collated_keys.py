@@ -69,7 +69,7 @@ def test_a_key_that_changes_to_an_equal_one_is_one_row_in_every_way_of_capture(l
     cdc = origin.sandbox.cdc(origin.database)
     cdc.switches = dataclasses.replace(cdc.switches, equal_keys_are_captured=way)
     # the way in which a mask says nothing is the one that tells the collations apart
-    columns = COLUMNS if way == "unmasked" else COLUMNS[:2]
+    columns = COLUMNS if way == "unmasked" else COLUMNS[1:2]
     shapes = SHAPES[:2] if way == "unmasked" else SHAPES
     tables = [f"t{place}" for place in range(len(columns))]
     for table, (type_, collation) in zip(tables, columns, strict=True):

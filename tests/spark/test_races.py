@@ -90,7 +90,10 @@ class Setting:
         assert len(self.loads.history("items")) < before
 
 
-@pytest.mark.parametrize("format_", ABOUT_TO_COMMIT)
+@pytest.mark.parametrize(
+    "format_",
+    [pytest.param(name, marks=pytest.mark.thorough) if name == "iceberg" else name for name in ABOUT_TO_COMMIT],
+)
 def test_a_replay_and_a_load_that_meet_both_come_to_their_end(live, monkeypatch, request, format_):
     live.format = format_
     if format_ == "postgresql":
@@ -125,7 +128,7 @@ def test_a_replay_and_a_load_that_meet_both_come_to_their_end(live, monkeypatch,
         setting.check()
 
 
-@pytest.mark.parametrize("format_", COMPACT)
+@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.thorough)])
 def test_loads_go_on_over_a_target_that_was_compacted_and_rolled_back(live, monkeypatch, format_):
     live.format = format_
     shapes = ("mirror", "history", "scd2")

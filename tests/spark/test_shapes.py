@@ -138,7 +138,7 @@ def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
         ("iceberg", IN_BUCKETS),
         ("delta", {}),
         ("delta in the catalog", {}),
-        ("iceberg in a JDBC catalog", {}),
+        pytest.param("iceberg in a JDBC catalog", {}, marks=pytest.mark.thorough),
     ],
     indirect=["orders"],
 )
@@ -210,8 +210,8 @@ def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
         ("delta", "soft"),
         ("postgresql", "soft"),
         ("iceberg", "ignore"),
-        ("delta", "ignore"),
-        ("postgresql", "ignore"),
+        pytest.param("delta", "ignore", marks=pytest.mark.thorough),
+        pytest.param("postgresql", "ignore", marks=pytest.mark.thorough),
     ],
     indirect=["orders"],
 )

@@ -107,32 +107,38 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
 
 def read_progress(jdbc: Jdbc) -> CaptureProgress:
     """How far the capture is."""
-    row = jdbc.rows(
-        f"SELECT {_text_of('GETDATE()')} AS now, DATEPART(TZOFFSET, SYSDATETIMEOFFSET()) AS utc_offset, n.max_lsn,"
-        f" {_text_of('m.tran_end_time')} AS max_time, {_text_of('n.latest')} AS latest"
-        " FROM (SELECT MAX(start_lsn) AS max_lsn, MAX(tran_end_time) AS latest FROM cdc.lsn_time_mapping) n"
-        " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn",
-        "now STRING, utc_offset INT, max_lsn BINARY, max_time STRING, latest STRING",
-    )[0]
+    # one query costs Spark two connections and a plan, so both are asked at once, of a login that may
+    rows = jdbc.rows_if_allowed(_progress(_EMPTY_SCANS), _PROGRESS) or jdbc.rows(
+        _progress("CAST(NULL AS int)"), _PROGRESS
+    )
+    row = rows[0]
     return CaptureProgress(
         _moment(row["now"]),
         _lsn(row["max_lsn"]),
         _moment(row["max_time"]) if row["max_time"] else None,
-        _empty_scans(jdbc),
+        row["empty_scans"],
         _moment(row["latest"]) if row["latest"] else None,
         row["utc_offset"],
     )
 
 
-def _empty_scans(jdbc: Jdbc) -> int | None:
-    # session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
-    rows = jdbc.rows_if_allowed(
-        "SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
-        # in an availability group a scan may find nothing because a replica is down
-        " AND NOT EXISTS (SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL)",
-        "empty_scan_count INT",
+# session 0 sums up all sessions since the server started (docs: sys.dm_cdc_log_scan_sessions)
+_EMPTY_SCANS = (
+    "(SELECT empty_scan_count FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0"
+    # in an availability group a scan may find nothing because a replica is down
+    " AND NOT EXISTS (SELECT * FROM sys.databases WHERE database_id = DB_ID() AND replica_id IS NOT NULL))"
+)
+
+_PROGRESS = "now STRING, utc_offset INT, max_lsn BINARY, max_time STRING, latest STRING, empty_scans INT"
+
+
+def _progress(empty_scans: str) -> str:
+    return (
+        f"SELECT {_text_of('GETDATE()')} AS now, DATEPART(TZOFFSET, SYSDATETIMEOFFSET()) AS utc_offset, n.max_lsn,"
+        f" {_text_of('m.tran_end_time')} AS max_time, {_text_of('n.latest')} AS latest, {empty_scans} AS empty_scans"
+        " FROM (SELECT MAX(start_lsn) AS max_lsn, MAX(tran_end_time) AS latest FROM cdc.lsn_time_mapping) n"
+        " LEFT JOIN cdc.lsn_time_mapping m ON m.start_lsn = n.max_lsn"
     )
-    return rows[0]["empty_scan_count"] if rows else None
 
 
 def _lineage(row: Row, lsns: Sequence[Lsn]) -> LogHistory:

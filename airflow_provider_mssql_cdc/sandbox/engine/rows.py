@@ -174,6 +174,8 @@ class RowWriter:
 
     def _key(self, name: str) -> str:
         type_ = self._table.named(name).type
+        if type_.name == "varbinary":
+            return "t_binkey({})"
         return comparing.equal("{}", type_) if type_.name in _STRINGS else "{}"
 
     def _duplicate(self, index: IndexDef, values: tuple[Any, ...]) -> SqlError:

@@ -53,7 +53,7 @@ def aggregate(
     if value.untyped:
         raise SqlError.of(8117, "NULL", name)
     if name in ("count", "count_big"):
-        counted = operators.key(value.sql, value.type) if distinct else value.sql
+        counted = operators.group_key(value) if distinct else value.sql
         return _count(name, f"count({distinct}{counted}) {over}")
     if name in ("min", "max"):
         return _extreme(name, value, over)

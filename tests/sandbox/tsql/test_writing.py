@@ -114,6 +114,15 @@ class TestStatements:
         assert client.error("UPDATE dbo.w SET n = 1 / (n - 1)") == 8134
         assert _rows(client) == [(1, "x", 1)]
 
+    def test_binary_keys_that_differ_in_zeros_at_the_end_are_one(self, client: Client) -> None:
+        client.run("CREATE TABLE dbo.b (k varbinary(8) NOT NULL PRIMARY KEY) INSERT INTO dbo.b VALUES (0x01), (0xA0)")
+        assert client.error("INSERT INTO dbo.b VALUES (0x0100)") == 2627
+        assert client.error("INSERT INTO dbo.b VALUES (0x02), (0xA0000000)") == 2627
+        assert client.error("UPDATE dbo.b SET k = 0x010000 WHERE k = 0xA0") == 2627
+        client.run("INSERT INTO dbo.b VALUES (0x0001), (0x10) UPDATE dbo.b SET k = 0x0100 WHERE k = 0x01")
+        assert client.run("SELECT k FROM dbo.b ORDER BY k") == [(b"\0\1",), (b"\1\0",), (b"\x10",), (b"\xa0",)]
+        assert client.value("COUNT(DISTINCT v) FROM (VALUES (0x01), (0x0100), (0x02)) AS t (v)") == 2
+
     def test_trailing_blanks_that_do_not_fit_are_dropped(self, client: Client) -> None:
         client.run("INSERT INTO dbo.w VALUES (1, 'abcde   ', 1)")
         assert _rows(client) == [(1, "abcde", 1)]

@@ -197,7 +197,7 @@ def sp_statistics(env: Environment, database: Database, given: Bound) -> Relatio
                     1 if number == 1 else 3,
                     i,
                     name,
-                    "A",
+                    "D" if name in index.descending else "A",
                     None,
                     None,
                     None,

@@ -197,7 +197,8 @@ def _index_columns(env: Environment, database: Database) -> Relation:
     for each, number, index in index_rows(env, database):
         ids = {c.name: c.column_id for c in each.columns}
         for ordinal, name in enumerate(index.columns if index else (), 1):
-            data.append([each.object_id, number, ordinal, ids[name], ordinal, 0, False, False, 0])
+            down = index is not None and name in index.descending
+            data.append([each.object_id, number, ordinal, ids[name], ordinal, 0, down, False, 0])
     return relation(spec, data)
 
 

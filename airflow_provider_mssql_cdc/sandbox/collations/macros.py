@@ -112,6 +112,16 @@ def _encoder(encoding: str) -> Callable[[pa.ChunkedArray], pa.Array]:
     return encoded
 
 
+def _from_utf16(values: pa.ChunkedArray) -> pa.Array:
+    texts = []
+    for value in values.to_pylist():
+        try:
+            texts.append(None if value is None else value.decode("utf-16-le"))
+        except UnicodeDecodeError:
+            raise ValueError("SQL:50000:not supported by the sandbox: bytes as nvarchar that are no UTF-16") from None
+    return pa.array(texts, pa.string())
+
+
 def create_collations(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the macros and functions in a DuckDB instance; every connection to it sees them."""
     # DuckDB's own error() is volatile, and PARTITION BY takes nothing that is
@@ -120,6 +130,7 @@ def create_collations(connection: duckdb.DuckDBPyConnection) -> None:
     )
     for name, encoding in (("t_bytes_utf16", "utf-16-le"), ("t_bytes_cp1252", "cp1252")):
         connection.create_function(name, _encoder(encoding), ["VARCHAR"], "BLOB", type=ARROW, null_handling=SPECIAL)
+    connection.create_function("t_utf16", _from_utf16, ["BLOB"], "VARCHAR", type=ARROW, null_handling=SPECIAL)
     for name, sort in WORD_SORTS.items():
         connection.create_function(
             f"t_py_{name}", _keys(sort), ["VARCHAR"], "VARCHAR", type=ARROW, null_handling=SPECIAL

@@ -32,7 +32,10 @@ class ColumnDef:
 
 @dataclass(frozen=True, slots=True)
 class IndexDef:
-    """A primary key, unique constraint or index; columns by name in key order."""
+    """A primary key, unique constraint or index; columns by name in key order.
+
+    :ivar descending: those that run from the highest value to the lowest
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -40,6 +43,7 @@ class IndexDef:
     primary_key: bool = False
     clustered: bool = False
     disabled: bool = False
+    descending: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

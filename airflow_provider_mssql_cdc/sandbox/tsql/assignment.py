@@ -7,7 +7,8 @@ import dataclasses
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.engine.schema import ColumnDef
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fit_binary
+from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import fit_binary
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import literal, text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import LOB_NAMES, display, is_unicode, kind

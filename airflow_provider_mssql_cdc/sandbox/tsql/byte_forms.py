@@ -1,4 +1,4 @@
-"""Whole numbers and uniqueidentifiers as bytes and back, as DuckDB SQL."""
+"""Whole numbers and uniqueidentifiers as bytes and back, bytes of a length, floats in all digits, as DuckDB SQL."""
 
 from __future__ import annotations
 
@@ -42,3 +42,33 @@ def bytes_guid(sql: str) -> str:
     parts += ["'-'", *(f"substr({shown}, {start}, 2)" for start in (11, 9)), "'-'"]
     parts += [*(f"substr({shown}, {start}, 2)" for start in (15, 13)), "'-'", f"substr({shown}, 17, 4)", "'-'"]
     return "(" + " || ".join([*parts, f"substr({shown}, 21, 12)"]) + ")"
+
+
+def float_in_full(sql: str) -> str:
+    """CONVERT's style 3: 17 digits, which come back to the same float (docs: CAST and CONVERT)."""
+    shown = f"format('{{:.16e}}', CAST({sql} AS DOUBLE))"
+    return f"regexp_replace({shown}, 'e([+-])([0-9][0-9])$', 'e\\10\\2')"
+
+
+def fitted(value: bytes, target: SqlType) -> bytes:
+    """Bytes in a target's length: cut on the right, and zero-padded on the right for binary(n)."""
+    length = 8 if target.name == "rowversion" else target.length
+    if length in (MAX, 0):
+        return value
+    return value[:length].ljust(length if target.name in ("binary", "rowversion") else 0, b"\x00")
+
+
+def fit_binary(sql: str, source: SqlType, target: SqlType) -> str:
+    """What ``fitted`` does, as SQL."""
+    length = 8 if target.name == "rowversion" else target.length
+    if length in (MAX, 0):
+        return sql
+    fixed = target.name in ("binary", "rowversion")
+    if source.length == length and (source.name == "binary" or not fixed):
+        return sql
+    if not fixed and source.length != MAX and source.length <= length:
+        return sql
+    cut = f"({sql})[1:{length}]"
+    if not fixed:
+        return cut
+    return f"({cut} || repeat('\\x00'::BLOB, {length} - octet_length({cut})))"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError, Unsupported
-from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import binary_to_int, bytes_guid, guid_bytes, int_to_binary
+from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import (
+    binary_to_int,
+    bytes_guid,
+    fit_binary,
+    float_in_full,
+    guid_bytes,
+    int_to_binary,
+)
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.typing import MONEY, display, duck, is_unicode, kind
 from airflow_provider_mssql_cdc.sandbox.types import MAX, SqlType
@@ -190,6 +197,8 @@ def _to_text(sql: str, source: SqlType, target: SqlType, style: int) -> str:
         if source.name == "decimal" and source.scale == source.precision:
             shown = f"regexp_replace({shown}, '^(-?)[.]', '\\10.')"  # DuckDB leaves the zero out
         return _overflow(shown, target, display(source), 8115)
+    if family == "float" and style == 3:
+        return float_in_full(sql)
     if family == "float":
         plain = f"abs({sql}) >= 0.0001 AND abs({sql}) < 1000000 OR {sql} = 0"
         message = text("not supported by the sandbox: this float as text")
@@ -233,37 +242,13 @@ def _fit(sql: str, source: SqlType, target: SqlType) -> str:
     return sql
 
 
-def fitted(value: bytes, target: SqlType) -> bytes:
-    """Bytes in a target's length: cut on the right, and zero-padded on the right for binary(n)."""
-    length = 8 if target.name == "rowversion" else target.length
-    if length in (MAX, 0):
-        return value
-    return value[:length].ljust(length if target.name in ("binary", "rowversion") else 0, b"\x00")
-
-
-def fit_binary(sql: str, source: SqlType, target: SqlType) -> str:
-    """What ``fitted`` does, as SQL."""
-    length = 8 if target.name == "rowversion" else target.length
-    if length in (MAX, 0):
-        return sql
-    fixed = target.name in ("binary", "rowversion")
-    if source.length == length and (source.name == "binary" or not fixed):
-        return sql
-    if not fixed and source.length != MAX and source.length <= length:
-        return sql
-    cut = f"({sql})[1:{length}]"
-    if not fixed:
-        return cut
-    return f"({cut} || repeat('\\x00'::BLOB, {length} - octet_length({cut})))"
-
-
 def _binary_to_text(sql: str, target: SqlType, style: int) -> str:
     if style == 1:
         return f"'0x' || hex({sql})"
     if style == 2:
         return f"hex({sql})"
     if is_unicode(target):
-        raise unsupported("conversion of binary to nvarchar without a hexadecimal style")
+        return f"t_utf16({sql})"
     message = text("not supported by the sandbox: non-ASCII bytes as text")
     ascii_only = f"NOT regexp_matches(hex({sql}), '^(..)*[89A-F].')"
     return f"CASE WHEN {ascii_only} THEN decode({sql}) ELSE {_fail(50000, message, sql)} END"

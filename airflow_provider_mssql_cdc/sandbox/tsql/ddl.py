@@ -25,7 +25,10 @@ _TWO_WORD_TYPES = ("DOUBLE PRECISION", "CHARACTER VARYING", "CHAR VARYING", "NAT
 
 @dataclass(slots=True)
 class KeySpec:
-    """PRIMARY KEY, UNIQUE or an index; the name '' asks for a made-up one."""
+    """PRIMARY KEY, UNIQUE or an index; the name '' asks for a made-up one.
+
+    :param descending: for each column, whether DESC was written
+    """
 
     name: str
     columns: list[str]
@@ -33,6 +36,7 @@ class KeySpec:
     unique: bool = False
     clustered: bool | None = None
     constraint: bool = True
+    descending: tuple[bool, ...] = ()
 
 
 @dataclass(slots=True)
@@ -112,17 +116,17 @@ def _element(cursor: Cursor, spec: TableSpec) -> None:
         _column(cursor, spec)
 
 
-def key_columns(cursor: Cursor) -> list[str]:
-    """Read (column [ASC], ...)."""
+def key_columns(cursor: Cursor) -> tuple[list[str], tuple[bool, ...]]:
+    """Read (column [ASC | DESC], ...): the names, and for each whether it is DESC."""
     inner = Cursor([*cursor.group(), cursor.tokens[-1]], cursor.text)
-    columns = []
+    columns, descending = [], []
     while True:
         columns.append(inner.name())
-        if inner.at("DESC"):
-            raise unsupported("descending index keys", inner.token.line)
-        inner.take("ASC")
+        descending.append(inner.take("DESC"))
+        if not descending[-1]:
+            inner.take("ASC")
         if not inner.take(","):
-            return columns
+            return columns, tuple(descending)
 
 
 def _key(cursor: Cursor, name: str, column: str | None) -> KeySpec:
@@ -130,14 +134,14 @@ def _key(cursor: Cursor, name: str, column: str | None) -> KeySpec:
     if not primary:
         cursor.expect("UNIQUE")
     clustered = True if cursor.take("CLUSTERED") else False if cursor.take("NONCLUSTERED") else None
-    columns = key_columns(cursor) if cursor.at("(") else [column or ""]
+    columns, descending = key_columns(cursor) if cursor.at("(") else ([column or ""], (False,))
     if cursor.take("WITH"):
         cursor.group()
     if cursor.take("ON"):
         cursor.name()
     if not all(columns):
         raise syntax_error(cursor.token)
-    return KeySpec(name, columns, primary, True, clustered)
+    return KeySpec(name, columns, primary, True, clustered, descending=descending)
 
 
 def _expression(cursor: Cursor) -> str:

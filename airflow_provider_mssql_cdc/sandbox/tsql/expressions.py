@@ -14,7 +14,8 @@ from airflow_provider_mssql_cdc.sandbox.collations import comparing
 from airflow_provider_mssql_cdc.sandbox.collations.names import named
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import aggregates, functions, operators
-from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, fitted, unsupported
+from airflow_provider_mssql_cdc.sandbox.tsql.byte_forms import fitted
+from airflow_provider_mssql_cdc.sandbox.tsql.convert import convert, unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr, constant, null, number
 from airflow_provider_mssql_cdc.sandbox.tsql.literals import text
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import sql_type

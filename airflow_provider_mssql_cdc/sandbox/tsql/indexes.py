@@ -21,7 +21,8 @@ def create_index(executor: Executor, cursor: Cursor) -> None:
     name = cursor.name()
     cursor.expect("ON")
     parts = tables.parts_of(cursor)
-    key = KeySpec(name, key_columns(cursor), False, unique, clustered, constraint=False)
+    columns, descending = key_columns(cursor)
+    key = KeySpec(name, columns, False, unique, clustered, constraint=False, descending=descending)
     if cursor.take("INCLUDE"):
         cursor.group()
     if cursor.at("WHERE"):

@@ -178,7 +178,7 @@ def grant(executor: Executor, cursor: Cursor) -> None:
             if cursor.token.kind != "word" or cursor.at("FROM"):
                 break
             words.append(cursor.next().upper.replace("EXEC", "EXECUTE").replace("EXECUTEUTE", "EXECUTE"))
-        wanted.append((" ".join(words), key_columns(cursor) if cursor.at("(") else []))
+        wanted.append((" ".join(words), key_columns(cursor)[0] if cursor.at("(") else []))
         if not cursor.take(","):
             break
     schema, name, listed = _securable(cursor) if cursor.take("ON") else ("", "", [])
@@ -211,7 +211,7 @@ def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
         return "", "", []
     cursor.take("OBJECT", "::")
     parts = cursor.dotted()
-    listed = key_columns(cursor) if cursor.at("(") else []
+    listed = key_columns(cursor)[0] if cursor.at("(") else []
     return (parts[-1], "", []) if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1], listed)
 
 

@@ -81,6 +81,11 @@ def _renamed_column(table: TableDef, column: str, new: str) -> TableDef:
         raise SqlError.of(15248)
     changed = definitions.replace_column(table, known, dataclasses.replace(known, name=new))
     indexes = tuple(
-        dataclasses.replace(i, columns=tuple(new if c == known.name else c for c in i.columns)) for i in table.indexes
+        dataclasses.replace(
+            i,
+            columns=tuple(new if c == known.name else c for c in i.columns),
+            descending=frozenset(new if c == known.name else c for c in i.descending),
+        )
+        for i in table.indexes
     )
     return dataclasses.replace(changed, indexes=indexes)

@@ -1,0 +1,210 @@
+"""Chunks of keys: the places at which a table is cut to be copied, as T-SQL and as exact text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.table import Column, quote
+
+_HEX = "[0-9A-Fa-f]*"
+_WHOLE = r"-?\d{1,19}"
+_MOMENT = r"[-+:. \d]+"
+
+_WAYS = {
+    # type: how a value is read as text, what such a text looks like, and how it is written as a value again
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "bit"), ("CONVERT(varchar(20), {})", _WHOLE, "{}")),
+    **dict.fromkeys(("decimal", "numeric"), ("CONVERT(varchar(41), {})", r"-?[.\d]+", "{}")),
+    # style 2: all four digits behind the point
+    **dict.fromkeys(("money", "smallmoney"), ("CONVERT(varchar(30), {}, 2)", r"-?[.\d]+", "{}")),
+    # style 3: as many digits as come back to the same value (docs: CAST and CONVERT)
+    **dict.fromkeys(("float", "real"), ("CONVERT(varchar(32), {}, 3)", r"[-+.\deE]+", "{}")),
+    # style 121 is read the same in every language and with every DATEFORMAT
+    "date": ("CONVERT(varchar(10), {}, 121)", _MOMENT, "'{}'"),
+    "time": ("CONVERT(varchar(16), {}, 121)", _MOMENT, "'{}'"),
+    **dict.fromkeys(("datetime", "smalldatetime"), ("CONVERT(varchar(23), {}, 121)", _MOMENT, "'{}'")),
+    "datetime2": ("CONVERT(varchar(27), {}, 121)", _MOMENT, "'{}'"),
+    "datetimeoffset": ("CONVERT(varchar(34), {}, 121)", _MOMENT, "'{}'"),
+    "uniqueidentifier": ("CONVERT(varchar(36), {})", "[-0-9A-Fa-f]{36}", "'{}'"),
+    # as bytes, which hold blanks at the end, and NUL
+    **dict.fromkeys(
+        ("binary", "varbinary", "timestamp"), ("CONVERT(varchar(8000), CONVERT(varbinary(8000), {}), 2)", _HEX, "0x{}")
+    ),
+    # as the bytes of UTF-16, which no code page changes
+    **dict.fromkeys(
+        ("char", "varchar", "nchar", "nvarchar", "sysname"),
+        ("CONVERT(varchar(8000), CONVERT(varbinary(8000), CONVERT(nvarchar(4000), {})), 2)", _HEX, "0x{}"),
+    ),
+}
+_STYLED = frozenset(("date", "time", "datetime", "smalldatetime", "datetime2", "datetimeoffset"))
+_COLLATION = re.compile(r"\w+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A column by which a table is cut.
+
+    :param descending: whether the index has it so
+    """
+
+    column: Column
+    descending: bool = False
+
+    @property
+    def name(self) -> str:
+        """The column in T-SQL."""
+        return quote(self.column.name)
+
+    @property
+    def as_text(self) -> str:
+        """T-SQL of the column's value as exact text: what ``value`` makes of it is equal, byte for byte.
+
+        :raises KeyError: for a type that no chunk can be cut by (``can_be_cut``)
+        """
+        read, _, _ = _WAYS[self.column.type]
+        return read.format(self.name)
+
+    def value(self, text: str) -> str:
+        """T-SQL of a value, typed as the column is, and in its collation: another one would not be sought in the index.
+
+        :param text: as ``as_text`` has given it
+        :raises ValueError: if it is no such text
+        """
+        column = self.column
+        _, pattern, written = _WAYS[column.type]
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is no value of {column.name}, which is {column.type}")
+        value = written.format(text)
+        if column.type in ("nchar", "nvarchar", "sysname"):
+            return self._collated(f"CONVERT({self._type}, {value})")
+        if column.type in ("char", "varchar"):
+            # from UTF-16 into the code page of the column's collation, not into that of the database
+            return f"CONVERT({self._type}, {self._collated(f'CONVERT(nvarchar(4000), {value})')})"
+        return f"CONVERT({self._type}, {value}{', 121' if column.type in _STYLED else ''})"
+
+    @property
+    def _type(self) -> str:
+        column = self.column
+        if column.type in ("decimal", "numeric"):
+            return f"{column.type}({column.precision}, {column.scale})"
+        if column.type in ("time", "datetime2", "datetimeoffset"):
+            return f"{column.type}({column.scale})"
+        if column.type in ("nchar", "nvarchar"):
+            return f"{column.type}({column.length // 2})"
+        if column.type in ("char", "varchar", "binary", "varbinary"):
+            return f"{column.type}({column.length})"
+        return {"timestamp": "binary(8)", "sysname": "nvarchar(128)"}.get(column.type, column.type)
+
+    def _collated(self, value: str) -> str:
+        collation = self.column.collation or ""
+        return f"{value} COLLATE {collation}" if _COLLATION.fullmatch(collation) else value
+
+
+Bound = tuple[str | None, ...]
+"""A row's place in the order of the key: each part as exact text; None is NULL."""
+
+
+def can_be_cut(columns: Sequence[Column]) -> bool:
+    """Whether chunks can be cut by these columns.
+
+    Not by ``sql_variant``, by types of the CLR, or by what Always Encrypted hides.
+    """
+    return all(column.type in _WAYS and not column.is_lob and not column.encrypted for column in columns)
+
+
+def order(parts: Sequence[KeyPart], *, reverse: bool = False) -> str:
+    """The order of the key, for ORDER BY.
+
+    :param reverse: the other way round
+    """
+    return ", ".join(f"{part.name}{' DESC' if part.descending != reverse else ''}" for part in parts)
+
+
+def behind(parts: Sequence[KeyPart], bound: Bound) -> str:
+    """The condition of the rows behind a place."""
+    return _side(parts, bound, behind=True)
+
+
+def upto(parts: Sequence[KeyPart], bound: Bound) -> str:
+    """The condition of the rows up to a place, with those at it."""
+    return _side(parts, bound, behind=False)
+
+
+def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> str:
+    """The condition of a chunk's rows; '' where it is the whole table.
+
+    :param after: the place behind which it begins; None is the first row
+    :param last: the place at which it ends; None is the last row
+    """
+    conditions = [behind(parts, after)] if after is not None else []
+    conditions += [upto(parts, last)] if last is not None else []
+    return " AND ".join(conditions)
+
+
+def last_of(parts: Sequence[KeyPart], table: str, after: Bound | None, rows: int) -> str:
+    """The query of where a chunk ends: one row of texts ``b0``, ``b1``, .., and ``n``, the rows of the chunk.
+
+    Without a row where nothing is left.
+
+    :param table: its name, or a derived table, in T-SQL
+    :param rows: of a chunk, at most
+    """
+    names = ", ".join(part.name for part in parts)
+    where = f" WHERE {behind(parts, after)}" if after is not None else ""
+    several = f"SELECT TOP ({rows}) {names} FROM {table}{where} ORDER BY {order(parts)}"
+    return f"SELECT TOP (1) {_texts(parts)}, COUNT(*) OVER () AS n FROM ({several}) t {_from_the_last(parts)}"
+
+
+def highest(parts: Sequence[KeyPart], table: str) -> str:
+    """The query of the last row's place: one row of texts ``b0``, ``b1``, ..; none where the table is empty."""
+    return f"SELECT TOP (1) {_texts(parts)} FROM {table} {_from_the_last(parts)}"
+
+
+def _texts(parts: Sequence[KeyPart]) -> str:
+    return ", ".join(f"{part.as_text} AS b{n}" for n, part in enumerate(parts))
+
+
+def _from_the_last(parts: Sequence[KeyPart]) -> str:
+    return f"ORDER BY {order(parts, reverse=True)}"
+
+
+def _side(parts: Sequence[KeyPart], bound: Bound, *, behind: bool) -> str:
+    """The first part decides where it differs, else the next; bounded by the first alone, so that an index seeks."""
+    (first, *others), (text, *rest) = parts, bound
+    differs = _beyond(first, text, behind=behind)
+    if not others:
+        same = _same(first, text)
+        return f"({differs})" if behind else f"({differs} OR {same})"
+    nested = f"({differs} OR ({_same(first, text)} AND {_side(others, tuple(rest), behind=behind)}))"
+    reached = _reached(first, text, behind=behind)
+    return f"({reached} AND {nested})" if reached else nested
+
+
+def _same(part: KeyPart, text: str | None) -> str:
+    return f"{part.name} IS NULL" if text is None else f"{part.name} = {part.value(text)}"
+
+
+def _is_upward(part: KeyPart, *, behind: bool) -> bool:
+    return behind != part.descending
+
+
+def _beyond(part: KeyPart, text: str | None, *, behind: bool) -> str:
+    """What is on that side of a value; NULL is below all values (docs: ORDER BY)."""
+    upward = _is_upward(part, behind=behind)
+    if text is None:
+        return f"{part.name} IS NOT NULL" if upward else "1 = 0"
+    if upward:
+        return f"{part.name} > {part.value(text)}"
+    return f"{part.name} < {part.value(text)}" + (f" OR {part.name} IS NULL" if part.column.nullable else "")
+
+
+def _reached(part: KeyPart, text: str | None, *, behind: bool) -> str:
+    """What is on that side of a value, or is the value; '' is all rows."""
+    upward = _is_upward(part, behind=behind)
+    if text is None:
+        return "" if upward else f"{part.name} IS NULL"
+    if upward:
+        return f"{part.name} >= {part.value(text)}"
+    both = f"{part.name} <= {part.value(text)}"
+    return f"({both} OR {part.name} IS NULL)" if part.column.nullable else both

@@ -142,16 +142,19 @@ def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> 
     return " AND ".join(conditions)
 
 
-def last_of(parts: Sequence[KeyPart], table: str, after: Bound | None, rows: int) -> str:
+def last_of(parts: Sequence[KeyPart], table: str, after: Bound | None, last: Bound | None, rows: int) -> str:
     """The query of where a chunk ends: one row of texts ``b0``, ``b1``, .., and ``n``, the rows of the chunk.
 
     Without a row where nothing is left.
 
     :param table: its name, or a derived table, in T-SQL
+    :param after: the place behind which it begins; None is the first row
+    :param last: where the last chunk ends; None is the last row
     :param rows: of a chunk, at most
     """
     names = ", ".join(part.name for part in parts)
-    where = f" WHERE {behind(parts, after)}" if after is not None else ""
+    within = chunk(parts, after, last)
+    where = f" WHERE {within}" if within else ""
     several = f"SELECT TOP ({rows}) {names} FROM {table}{where} ORDER BY {order(parts)}"
     return f"SELECT TOP (1) {_texts(parts)}, COUNT(*) OVER () AS n FROM ({several}) t {_from_the_last(parts)}"
 

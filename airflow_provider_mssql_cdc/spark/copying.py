@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, highest, last_of
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -80,11 +82,46 @@ def _read(
     read = [mapping for mapping in mappings if mapping.select]
     selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in read)
     schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in read)
+    cut = _chunks if table.unique_key else _ranges
     frames = [
         jdbc.frame(f"SELECT {selected} FROM {_rows(table)}{where}", schema)
-        for where in _ranges(jdbc, table, slice_rows, connections)
+        for where in cut(jdbc, table, slice_rows, connections)
     ]
-    return reduce(DataFrame.unionAll, frames)
+    rows = reduce(DataFrame.unionAll, frames)
+    # neighbours share a connection
+    return rows.coalesce(connections) if len(frames) > connections else rows
+
+
+def _chunks(jdbc: Jdbc, table: TableSpec, rows: int, connections: int) -> list[str]:
+    """The WHERE clauses of chunks of the key, which the server enforces by an index: each is found by a seek in that.
+
+    Rows behind the highest key of now came after the copy's low, so that the log has them.
+    """
+    parts = [KeyPart(table.schema.column(name)) for name in table.schema.key]
+    if connections == 1 or not can_be_cut([part.column for part in parts]):
+        return [""]
+    source, names = _rows(table), [f"b{n}" for n in range(len(parts))]
+    texts = ", ".join(f"{name} STRING" for name in names)
+
+    def ends(after: Bound | None, last: Bound | None) -> Bound | None:
+        """Where a chunk ends that is full; None where there are no more rows."""
+        for row in jdbc.rows(last_of(parts, source, after, last, rows), f"{texts}, n BIGINT"):
+            if row["n"] == rows:
+                return tuple(row[name] for name in names)
+        return None
+
+    until = ends(None, None)
+    if until is None:
+        return [""]
+    found = jdbc.rows(highest(parts, source), texts)
+    if not found:
+        return [""]
+    last: Bound = tuple(found[0])
+    bounds: list[Bound | None] = [None]
+    while until is not None and until != last:
+        bounds.append(until)
+        until = ends(until, last)
+    return [f" WHERE {chunk(parts, after, to)}" for after, to in itertools.pairwise([*bounds, last])]
 
 
 def _ranges(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> list[str]:

@@ -92,11 +92,11 @@ def copied(server: Sandbox, table: str, parts: Sequence[KeyPart], rows: int) -> 
     last: Bound = found[0]
     after, chunks = None, []
     while after != last:
-        (*bound, counted) = asked(server, last_of(parts, table, after, rows))[0]
+        (*bound, counted) = asked(server, last_of(parts, table, after, last, rows))[0]
         chunks.append(asked(server, f"SELECT * FROM {table} WHERE {chunk(parts, after, tuple(bound))}"))
         assert len(chunks[-1]) == counted
         after = tuple(bound)
-    assert asked(server, last_of(parts, table, last, rows)) == []
+    assert asked(server, last_of(parts, table, last, None, rows)) == []
     assert asked(server, f"SELECT * FROM {table} WHERE {chunk(parts, last, None)}") == []
     return chunks
 

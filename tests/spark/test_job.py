@@ -538,6 +538,38 @@ def test_a_table_is_copied_by_several_connections_and_each_row_once(spark, live,
     assert sorted(found, key=repr) == sorted(rows(live, "dbo.wide", "k, n"), key=repr)
 
 
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("k varchar(12) COLLATE Latin1_General_CI_AS", "CONCAT(N'é''', n)"),
+        ("k datetime", "DATEADD(millisecond, 10 * (n % 7) + 3, DATEADD(day, n / 7, CAST('17530101' AS datetime)))"),
+        ("k binary(3)", "CONVERT(binary(3), n * 77)"),
+    ],
+)
+@pytest.mark.parametrize("first", ["", "g int NOT NULL, "])
+def test_a_table_is_copied_in_chunks_of_its_key(spark, live, tmp_path, first, key, values):
+    name, group = ("g, k", "n % 3, ") if first else ("k", "")
+    live.sql(f"CREATE TABLE dbo.parted ({first}{key} NOT NULL, n int NOT NULL, PRIMARY KEY ({name}))")
+    live.enable("dbo.parted")
+    live.sql(
+        "WITH d AS (SELECT v FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS t (v)),"
+        " n AS (SELECT a.v * 10 + b.v AS n FROM d a CROSS JOIN d b UNION ALL SELECT 100 + v FROM d)"
+        f" INSERT INTO dbo.parted SELECT {group}{values}, n FROM n"
+    )
+    live.wait_captured()
+    table = live.table("dbo.parted", shapes=["history"])
+    session, job = table_session(spark), live.spec(table, upto=live.max_lsn())
+    source = parts(session, job, connections=3).source(table, map_columns(table.name, table.schema))
+
+    copy = source.copy(str(tmp_path / "copy"), timeout=60)
+
+    # of 50 rows, but for the last one
+    assert sorted(session.read.parquet(file).count() for file in copy.files.files) == [10, 50, 50]
+    columns = f"{name}, n"
+    found = [tuple(row[column] for column in columns.split(", ")) for row in copy.rows().collect()]
+    assert sorted(found, key=repr) == sorted(rows(live, "dbo.parted", columns), key=repr)
+
+
 def test_a_key_of_the_users_choice_follows_updates_and_must_be_unique(live):
     live.sql("CREATE TABLE dbo.k (code nvarchar(10), v int)")
     live.sql("INSERT INTO dbo.k VALUES (N'a', 1), (N'b', 2), (NULL, 3)")

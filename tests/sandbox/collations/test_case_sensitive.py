@@ -111,6 +111,7 @@ def test_a_procedure_that_is_called_by_name_tells_case_too(server: Sandbox) -> N
 
 def test_a_database_made_of_a_backup_tells_case_as_that_did(server: Sandbox) -> None:
     before = rows(server, "SELECT capture_instance FROM cdc.change_tables ORDER BY capture_instance")
+    ids = rows(server, "SELECT id FROM dbo.orders ORDER BY id")
     server.restore(
         f"copy_{server.execute('SELECT DB_ID() AS n')[0].to_pylist()[0]['n']}", server.backup(), keep_cdc=True
     )
@@ -119,4 +120,5 @@ def test_a_database_made_of_a_backup_tells_case_as_that_did(server: Sandbox) -> 
     assert [tuple(row.values()) for row in copied[-1].to_pylist()] == before
     assert {("dbo_orders",), ("dbo_Orders",)} <= set(before)
     assert server.seed(name, "dbo.Orders", pa.table({"id": [7]})) == 1
-    assert [row["id"] for row in server.execute("SELECT id FROM dbo.orders", name)[0].to_pylist()] == [1]
+    kept = server.execute("SELECT id FROM dbo.orders ORDER BY id", name)[0].to_pylist()
+    assert [(row["id"],) for row in kept] == ids

@@ -72,7 +72,7 @@ def test_a_mirror_reads_key_and_lobs_of_what_cdc_left_out(spark, tmp_path, targe
     assert set(found) == {("doc", "h", "id", "old text")}
 
 
-@pytest.mark.parametrize("form", ["narrow", "wide"])
+@pytest.mark.parametrize("form", ["narrow", pytest.param("wide", marks=pytest.mark.thorough)])
 def test_a_history_reads_its_images_of_the_keys_that_have_events(spark, tmp_path, target, form):
     captures, low, high = draw(SEED)
     session = table_session(spark)

@@ -28,17 +28,17 @@ _WAYS = {
     "datetimeoffset": ("CONVERT(varchar(34), {}, 121)", _MOMENT, "'{}'"),
     "uniqueidentifier": ("CONVERT(varchar(36), {})", "[-0-9A-Fa-f]{36}", "'{}'"),
     # as bytes, which hold blanks at the end, and NUL
+    **dict.fromkeys(("binary", "varbinary"), ("CONVERT(varchar(8000), CONVERT(varbinary(8000), {}), 2)", _HEX, "0x{}")),
+    # as the bytes of UTF-16, which the code page of the database does not change
     **dict.fromkeys(
-        ("binary", "varbinary", "timestamp"), ("CONVERT(varchar(8000), CONVERT(varbinary(8000), {}), 2)", _HEX, "0x{}")
-    ),
-    # as the bytes of UTF-16, which no code page changes
-    **dict.fromkeys(
-        ("char", "varchar", "nchar", "nvarchar", "sysname"),
+        ("char", "varchar", "nchar", "nvarchar"),
         ("CONVERT(varchar(8000), CONVERT(varbinary(8000), CONVERT(nvarchar(4000), {})), 2)", _HEX, "0x{}"),
     ),
 }
 _STYLED = frozenset(("date", "time", "datetime", "smalldatetime", "datetime2", "datetimeoffset"))
 _COLLATION = re.compile(r"\w+", re.ASCII)
+# code pages of two bytes have characters twice, which come back from UTF-16 as the other one; these tell them apart
+_BY_CODE = re.compile(r"(?!Latin1_General_)\w+_BIN2?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class KeyPart:
 
     @property
     def as_text(self) -> str:
-        """T-SQL of the column's value as exact text: what ``value`` makes of it is equal, byte for byte.
+        """T-SQL of the column's value as exact text: what ``value`` makes of it is equal to the server.
 
         :raises KeyError: for a type that no chunk can be cut by (``can_be_cut``)
         """
@@ -74,9 +74,10 @@ class KeyPart:
         column = self.column
         _, pattern, written = _WAYS[column.type]
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text!r} is no value of {column.name}, which is {column.type}")
+            # not the text, which may be hashed in the target
+            raise ValueError(f"what was read as a value of {column.name} is none of {column.type}")
         value = written.format(text)
-        if column.type in ("nchar", "nvarchar", "sysname"):
+        if column.type in ("nchar", "nvarchar"):
             return self._collated(f"CONVERT({self._type}, {value})")
         if column.type in ("char", "varchar"):
             # from UTF-16 into the code page of the column's collation, not into that of the database
@@ -94,7 +95,7 @@ class KeyPart:
             return f"{column.type}({column.length // 2})"
         if column.type in ("char", "varchar", "binary", "varbinary"):
             return f"{column.type}({column.length})"
-        return {"timestamp": "binary(8)", "sysname": "nvarchar(128)"}.get(column.type, column.type)
+        return column.type
 
     def _collated(self, value: str) -> str:
         collation = self.column.collation or ""
@@ -108,9 +109,16 @@ Bound = tuple[str | None, ...]
 def can_be_cut(columns: Sequence[Column]) -> bool:
     """Whether chunks can be cut by these columns.
 
-    Not by ``sql_variant``, by types of the CLR, or by what Always Encrypted hides.
+    Not by ``sql_variant``, by types of the CLR, by what Always Encrypted hides, or by texts whose bytes count and may not
+    come back.
     """
-    return all(column.type in _WAYS and not column.is_lob and not column.encrypted for column in columns)
+    return all(
+        column.type in _WAYS
+        and not column.is_lob
+        and not column.encrypted
+        and not (column.type in ("char", "varchar") and _BY_CODE.fullmatch(column.collation or ""))
+        for column in columns
+    )
 
 
 def order(parts: Sequence[KeyPart], *, reverse: bool = False) -> str:
@@ -137,39 +145,54 @@ def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> 
     :param after: the place behind which it begins; None is the first row
     :param last: the place at which it ends; None is the last row
     """
-    conditions = [behind(parts, after)] if after is not None else []
-    conditions += [upto(parts, last)] if last is not None else []
+    shared = 0
+    if after is not None and last is not None:
+        # what both places have is an equality, behind which the index seeks the next part
+        while shared < len(parts) - 1 and after[shared] == last[shared]:
+            shared += 1
+    conditions = [_same(part, text) for part, text in zip(parts[:shared], after or (), strict=False)]
+    conditions += [behind(parts[shared:], after[shared:])] if after is not None else []
+    conditions += [upto(parts[shared:], last[shared:])] if last is not None else []
     return " AND ".join(conditions)
 
 
-def last_of(parts: Sequence[KeyPart], table: str, after: Bound | None, last: Bound | None, rows: int) -> str:
-    """The query of where a chunk ends: one row of texts ``b0``, ``b1``, .., and ``n``, the rows of the chunk.
+def ends(parts: Sequence[KeyPart], table: str, after: Bound | None, last: Bound | None, rows: int) -> list[str]:
+    """The queries of where a chunk ends, one after the other until one has a row, of texts ``b0``, ``b1``, ..
 
-    Without a row where nothing is left.
+    Each reads the index from a place that it seeks: first what is left of the rows with the same first parts of the
+    key, last what is behind them. A chunk has so many rows at least, and fewer than so many times the parts of the
+    key. The last chunk may have fewer: no query has a row for it.
 
     :param table: its name, or a derived table, in T-SQL
     :param after: the place behind which it begins; None is the first row
     :param last: where the last chunk ends; None is the last row
-    :param rows: of a chunk, at most
+    :param rows: of a chunk
     """
-    names = ", ".join(part.name for part in parts)
-    within = chunk(parts, after, last)
-    where = f" WHERE {within}" if within else ""
-    several = f"SELECT TOP ({rows}) {names} FROM {table}{where} ORDER BY {order(parts)}"
-    return f"SELECT TOP (1) {_texts(parts)}, COUNT(*) OVER () AS n FROM ({several}) t {_from_the_last(parts)}"
+    found = []
+    for shared in range(len(parts) - 1, -1, -1) if after is not None else (0,):
+        own = parts[shared:]
+        conditions = [upto(parts, last)] if last is not None else []
+        if after is not None:
+            conditions += [_same(part, text) for part, text in zip(parts[:shared], after, strict=False)]
+            conditions += [f"({_beyond(own[0], after[shared], behind=True)})"]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        nth = f"OFFSET {rows - 1} ROWS FETCH NEXT 1 ROWS ONLY"
+        found.append(_texts_of(parts, f"SELECT {_names(parts)} FROM {table}{where} ORDER BY {order(own)} {nth}"))
+    return found
 
 
 def highest(parts: Sequence[KeyPart], table: str) -> str:
     """The query of the last row's place: one row of texts ``b0``, ``b1``, ..; none where the table is empty."""
-    return f"SELECT TOP (1) {_texts(parts)} FROM {table} {_from_the_last(parts)}"
+    return _texts_of(parts, f"SELECT TOP (1) {_names(parts)} FROM {table} ORDER BY {order(parts, reverse=True)}")
 
 
-def _texts(parts: Sequence[KeyPart]) -> str:
-    return ", ".join(f"{part.as_text} AS b{n}" for n, part in enumerate(parts))
+def _names(parts: Sequence[KeyPart]) -> str:
+    return ", ".join(part.name for part in parts)
 
 
-def _from_the_last(parts: Sequence[KeyPart]) -> str:
-    return f"ORDER BY {order(parts, reverse=True)}"
+def _texts_of(parts: Sequence[KeyPart], query: str) -> str:
+    # around the query, whose ORDER BY would take such a name for that of a column
+    return f"SELECT {', '.join(f'{part.as_text} AS b{n}' for n, part in enumerate(parts))} FROM ({query}) t"
 
 
 def _side(parts: Sequence[KeyPart], bound: Bound, *, behind: bool) -> str:
@@ -177,8 +200,7 @@ def _side(parts: Sequence[KeyPart], bound: Bound, *, behind: bool) -> str:
     (first, *others), (text, *rest) = parts, bound
     differs = _beyond(first, text, behind=behind)
     if not others:
-        same = _same(first, text)
-        return f"({differs})" if behind else f"({differs} OR {same})"
+        return f"({differs if behind else _reached(first, text, behind=False) or '1 = 1'})"
     nested = f"({differs} OR ({_same(first, text)} AND {_side(others, tuple(rest), behind=behind)}))"
     reached = _reached(first, text, behind=behind)
     return f"({reached} AND {nested})" if reached else nested

@@ -159,7 +159,7 @@ class JobSpec:
     :param work_dir: folder or URL, readable by Airflow and by Spark, for spec, receipt and staged rows
     :param connections: JDBC connections open at once, over all tables
     :param tables_at_once: tables loaded side by side
-    :param slice_rows: change rows below which a window is not divided; rows of a chunk of a copy
+    :param slice_rows: change rows below which a window is not divided; rows of a chunk of a copy, at least
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake

@@ -89,7 +89,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         ``mssql_cdc`` in the Airflow home, which suits local and client mode (templated)
     :param connections: JDBC connections open at once
     :param tables_at_once: tables loaded side by side
-    :param slice_rows: change rows below which a window is read by one connection; rows of a chunk of a copy
+    :param slice_rows: change rows below which a window is read by one connection; rows of a chunk of a copy, at least
     :param fetch_size: rows per round trip
 
     All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and

@@ -11,13 +11,13 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, highest, last_of
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.table import Column, quote
+from airflow_provider_mssql_cdc.core.table import Column, literal, quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
@@ -26,6 +26,8 @@ _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _UNICODE = frozenset({"nchar", "nvarchar"})
 _ANSI = frozenset({"char", "varchar"})
 _COLLATION = re.compile(r"\w+", re.ASCII)
+_CHUNKS_EACH = 4
+"""Of a connection, so that one which has quick ones does not wait for the others for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,46 +84,73 @@ def _read(
     read = [mapping for mapping in mappings if mapping.select]
     selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in read)
     schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in read)
-    cut = _chunks if table.unique_key else _ranges
     frames = [
         jdbc.frame(f"SELECT {selected} FROM {_rows(table)}{where}", schema)
-        for where in cut(jdbc, table, slice_rows, connections)
+        for where in _cut(jdbc, table, slice_rows, connections)
     ]
     rows = reduce(DataFrame.unionAll, frames)
-    # neighbours share a connection
+    # so that no more connections are open at once
     return rows.coalesce(connections) if len(frames) > connections else rows
 
 
-def _chunks(jdbc: Jdbc, table: TableSpec, rows: int, connections: int) -> list[str]:
-    """The WHERE clauses of chunks of the key, which the server enforces by an index: each is found by a seek in that.
-
-    Rows behind the highest key of now came after the copy's low, so that the log has them.
-    """
-    parts = [KeyPart(table.schema.column(name)) for name in table.schema.key]
-    if connections == 1 or not can_be_cut([part.column for part in parts]):
+def _cut(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> list[str]:
+    """The WHERE clauses that divide the table; '' alone where it is read as a whole."""
+    if connections == 1:
         return [""]
-    source, names = _rows(table), [f"b{n}" for n in range(len(parts))]
+    parts, counted = _index(jdbc, table) if table.unique_key else ((), 0)
+    if not parts or not can_be_cut([part.column for part in parts]):
+        return _ranges(jdbc, table, slice_rows, connections)
+    if counted < slice_rows:
+        return [""]
+    return _chunks(jdbc, parts, _rows(table), max(slice_rows, -(-counted // (_CHUNKS_EACH * connections))))
+
+
+def _index(jdbc: Jdbc, table: TableSpec) -> tuple[tuple[KeyPart, ...], int]:
+    """The key as an index of the whole table has it, and how many rows that says there are; no part without such one.
+
+    An index that is divided into partitions has no order of its own (docs: partitioned indexes).
+    """
+    number = f"OBJECT_ID({literal(table.name.quoted)})"
+    rows = jdbc.rows(
+        "SELECT i.index_id, c.name, ic.key_ordinal AS place, ic.is_descending_key AS down, p.rows AS n"
+        " FROM sys.indexes i"
+        " JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id AND ic.key_ordinal > 0"
+        " JOIN sys.columns c ON c.object_id = i.object_id AND c.column_id = ic.column_id"
+        " JOIN sys.partitions p ON p.object_id = i.object_id AND p.index_id = i.index_id"
+        f" WHERE i.object_id = {number} AND i.is_unique = 1 AND i.is_disabled = 0 AND i.has_filter = 0"
+        f" AND NOT EXISTS (SELECT * FROM sys.partitions m WHERE m.object_id = {number} AND m.partition_number > 1)",
+        "index_id INT, name STRING, place INT, down BOOLEAN, n BIGINT",
+    )
+    ordered = sorted(rows, key=lambda row: (row["index_id"], row["place"]))
+    for _, of_index in itertools.groupby(ordered, lambda row: row["index_id"]):
+        columns = list(of_index)
+        if tuple(row["name"] for row in columns) == table.schema.key:
+            parts = tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in columns)
+            return parts, columns[0]["n"]
+    return (), 0
+
+
+def _chunks(jdbc: Jdbc, parts: Sequence[KeyPart], source: str, rows: int) -> list[str]:
+    """The WHERE clauses of chunks of the key."""
+    names = [f"b{n}" for n in range(len(parts))]
     texts = ", ".join(f"{name} STRING" for name in names)
 
-    def ends(after: Bound | None, last: Bound | None) -> Bound | None:
-        """Where a chunk ends that is full; None where there are no more rows."""
-        for row in jdbc.rows(last_of(parts, source, after, last, rows), f"{texts}, n BIGINT"):
-            if row["n"] == rows:
-                return tuple(row[name] for name in names)
-        return None
+    def asked(query: str) -> Bound | None:
+        return next((tuple(row[name] for name in names) for row in jdbc.rows(query, texts)), None)
 
-    until = ends(None, None)
-    if until is None:
-        return [""]
-    found = jdbc.rows(highest(parts, source), texts)
-    if not found:
-        return [""]
-    last: Bound = tuple(found[0])
+    def end_of(after: Bound | None, last: Bound | None) -> Bound | None:
+        return next(filter(None, map(asked, ends(parts, source, after, last, rows))), None)
+
     bounds: list[Bound | None] = [None]
+    until = end_of(None, None)
+    # so that a table which grows faster comes to an end
+    last = asked(highest(parts, source)) if until is not None else None
     while until is not None and until != last:
+        if until in bounds:
+            raise RuntimeError(f"the server's order of {', '.join(part.name for part in parts)} changes")
         bounds.append(until)
-        until = ends(until, last)
-    return [f" WHERE {chunk(parts, after, to)}" for after, to in itertools.pairwise([*bounds, last])]
+        until = end_of(until, last)
+    return [f" WHERE {within}" if (within := chunk(parts, *of)) else "" for of in itertools.pairwise([*bounds, None])]
 
 
 def _ranges(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, highest, last_of, order
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, order
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.sandbox import Sandbox
 
@@ -85,33 +85,31 @@ def parts_of(server: Sandbox, table: str, descending: Sequence[bool]) -> tuple[K
 
 
 def copied(server: Sandbox, table: str, parts: Sequence[KeyPart], rows: int) -> list[list[tuple[Any, ...]]]:
-    """The rows of each chunk, as a copy reads them: the highest key first, then chunk after chunk up to it."""
+    """The rows of each chunk, up to the highest key."""
     found = asked(server, highest(parts, table))
     if not found:
         return []
     last: Bound = found[0]
     after, chunks = None, []
     while after != last:
-        (*bound, counted) = asked(server, last_of(parts, table, after, last, rows))[0]
-        chunks.append(asked(server, f"SELECT * FROM {table} WHERE {chunk(parts, after, tuple(bound))}"))
-        assert len(chunks[-1]) == counted
-        after = tuple(bound)
-    assert asked(server, last_of(parts, table, last, None, rows)) == []
+        bounds = (bound for query in ends(parts, table, after, last, rows) for bound in asked(server, query))
+        until = next(bounds, last)
+        chunks.append(asked(server, f"SELECT * FROM {table} WHERE {chunk(parts, after, until)}"))
+        after = until
+    assert not [bound for query in ends(parts, table, last, None, 1) for bound in asked(server, query)]
     assert asked(server, f"SELECT * FROM {table} WHERE {chunk(parts, last, None)}") == []
     return chunks
 
 
-def check(server: Sandbox, table: str, parts: Sequence[KeyPart], rows: int) -> None:
-    """The chunks are as large as asked, and hold the table in the order of the key."""
-    chunks = copied(server, table, parts, rows)
-    whole = asked(server, f"SELECT * FROM {table} ORDER BY {order(parts)}")
-    assert [len(each) for each in chunks] == [rows] * (len(whole) // rows) + [len(whole) % rows] * bool(
-        len(whole) % rows
-    )
+def check(chunks: list[list[tuple[Any, ...]]], whole: list[tuple[Any, ...]], rows: int, parts: int) -> None:
+    """The chunks are about as large as asked, and hold the table in the order of the key, each row once."""
     at = 0
     for each in chunks:
         assert sorted(each, key=repr) == sorted(whole[at : at + len(each)], key=repr)
         at += len(each)
+    assert at == len(whole)
+    assert all(rows <= len(each) < max(rows * parts, rows + 1) for each in chunks[:-1])
+    assert not chunks or 0 < len(chunks[-1]) < max(rows * parts, rows + 1)
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -132,8 +130,9 @@ def test_chunks_of_each_type_alone_and_second(server: Sandbox, type_: str, desce
     alone, second = parts_of(server, "dbo.alone", [descending]), parts_of(server, "dbo.second", [False, descending])
 
     assert can_be_cut([part.column for part in second])
-    check(server, "dbo.alone", alone, 2)
-    check(server, "dbo.second", second, 3)
+    for table, parts, rows in (("dbo.alone", alone, 2), ("dbo.second", second, 3)):
+        whole = asked(server, f"SELECT * FROM {table} ORDER BY {order(parts)}")
+        check(copied(server, table, parts, rows), whole, rows, len(parts))
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -183,9 +182,29 @@ def test_chunks_of_a_key_of_three_columns(
         return tuple(-value if down else value for value, down in zip(whole, descending, strict=True))
 
     expected = sorted(rows, key=place)
-    assert [sorted(each, key=place) for each in chunks] == [
-        expected[at : at + size] for at in range(0, len(expected), size)
-    ]
+    check(chunks, expected, size, 3)
+
+
+@pytest.mark.parametrize("names", [("n",), ("B0",), ("b0", "n"), ("b1", "b0")])
+def test_keys_that_are_named_as_what_is_asked_for(server: Sandbox, names: tuple[str, ...]) -> None:
+    columns = ", ".join(f"{name} int NOT NULL" for name in names)
+    server.execute(f"DROP TABLE IF EXISTS dbo.named CREATE TABLE dbo.named ({columns})")
+    values = ", ".join(f"({', '.join([str(n)] * len(names))})" for n in range(8, 13))
+    server.execute(f"INSERT INTO dbo.named VALUES {values}")
+    parts = parts_of(server, "dbo.named", [False] * len(names))
+
+    assert asked(server, highest(parts, "dbo.named")) == [("12",) * len(names)]
+    chunks = copied(server, "dbo.named", parts, 2)
+    assert [sorted(row[0] for row in each) for each in chunks] == [[8, 9], [10, 11], [12]]
+
+
+def test_a_chunk_within_one_group_seeks_behind_it() -> None:
+    parts = tuple(KeyPart(Column(n, n, name, "int", nullable=False)) for n, name in ((1, "g"), (2, "k")))
+    within = chunk(parts, ("1", "5"), ("1", "9"))
+    assert within == "[g] = CONVERT(int, 1) AND ([k] > CONVERT(int, 5)) AND ([k] <= CONVERT(int, 9))"
+    first, second = ends(parts, "dbo.t", ("1", "5"), None, 10)
+    assert "WHERE [g] = CONVERT(int, 1) AND ([k] > CONVERT(int, 5)) ORDER BY [k] OFFSET 9 ROWS" in first
+    assert "WHERE ([g] > CONVERT(int, 1)) ORDER BY [g], [k] OFFSET 9 ROWS" in second
 
 
 @pytest.mark.parametrize("type_", ["sql_variant", "geography", "xml", "nvarchar(max)"])
@@ -195,8 +214,19 @@ def test_by_what_no_chunk_is_cut(type_: str) -> None:
     assert not can_be_cut([Column(1, 1, "k", "int", encrypted=True)])
 
 
+def test_texts_that_may_come_back_as_other_bytes_are_not_cut_where_these_count() -> None:
+    def text(type_: str, collation: str) -> list[Column]:
+        return [Column(1, 1, "k", type_, 20, collation=collation)]
+
+    assert not can_be_cut(text("varchar", "Japanese_BIN2"))
+    assert not can_be_cut(text("char", "Chinese_Taiwan_Stroke_BIN"))
+    assert can_be_cut(text("nvarchar", "Japanese_BIN2"))
+    assert can_be_cut(text("varchar", "Japanese_CI_AS"))
+    assert can_be_cut(text("varchar", "Latin1_General_BIN2"))
+
+
 @pytest.mark.parametrize("type_", ["int", "nvarchar", "datetime", "uniqueidentifier", "decimal"])
 @pytest.mark.parametrize("text", ["1; DROP TABLE t", "1) OR (1 = 1", "x", "0x01", "''"])
 def test_a_text_that_is_no_value_is_refused(type_: str, text: str) -> None:
-    with pytest.raises(ValueError, match=f"is no value of k, which is {type_}"):
+    with pytest.raises(ValueError, match=f"value of k is none of {type_}"):
         KeyPart(Column(1, 1, "k", type_, 8)).value(text)

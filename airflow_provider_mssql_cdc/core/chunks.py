@@ -109,8 +109,8 @@ Bound = tuple[str | None, ...]
 def can_be_cut(columns: Sequence[Column]) -> bool:
     """Whether chunks can be cut by these columns.
 
-    Not by ``sql_variant``, by types of the CLR, by what Always Encrypted hides, or by texts whose bytes count and may not
-    come back.
+    Not by ``sql_variant``, by types of the CLR, by what Always Encrypted hides, or by texts whose bytes count and may
+    not come back.
     """
     return all(
         column.type in _WAYS

@@ -126,6 +126,7 @@ def test_what_a_change_costs_is_judged_beside_the_window_before():
     assert steps({"read": 2.0, "fold": 0.1, "commit": 3.0}) == "read 2.0, fold and commit 3.1"
 
 
+@pytest.mark.thorough
 def test_a_window_into_a_table_is_measured_and_compared(tmp_path):
     said = tmp_path / "seconds.json"
     given = ("upserts", "--rows", "2000", "--changes", "100", "--rounds", "1")

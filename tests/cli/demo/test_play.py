@@ -94,6 +94,7 @@ def clean_environment():
     return {**inherited, "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("airflow")
 @pytest.mark.timeout(1800)
 def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_found(

@@ -26,8 +26,6 @@ _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _UNICODE = frozenset({"nchar", "nvarchar"})
 _ANSI = frozenset({"char", "varchar"})
 _COLLATION = re.compile(r"\w+", re.ASCII)
-_CHUNKS_EACH = 4
-"""Of a connection, so that one which has quick ones does not wait for the others for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,7 @@ def _read(
         jdbc.frame(f"SELECT {selected} FROM {_rows(table)}{where}", schema)
         for where in _cut(jdbc, table, slice_rows, connections)
     ]
-    rows = reduce(DataFrame.unionAll, frames)
-    # so that no more connections are open at once
-    return rows.coalesce(connections) if len(frames) > connections else rows
+    return reduce(DataFrame.unionAll, frames)
 
 
 def _cut(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> list[str]:
@@ -102,7 +98,8 @@ def _cut(jdbc: Jdbc, table: TableSpec, slice_rows: int, connections: int) -> lis
         return _ranges(jdbc, table, slice_rows, connections)
     if counted < slice_rows:
         return [""]
-    return _chunks(jdbc, parts, _rows(table), max(slice_rows, -(-counted // (_CHUNKS_EACH * connections))))
+    # without the row filter, for which the index may lack columns: bounds of all rows divide any of them
+    return _chunks(jdbc, parts, table.name.quoted, max(1, slice_rows, -(-counted // connections)), connections)
 
 
 def _index(jdbc: Jdbc, table: TableSpec) -> tuple[tuple[KeyPart, ...], int]:
@@ -130,8 +127,8 @@ def _index(jdbc: Jdbc, table: TableSpec) -> tuple[tuple[KeyPart, ...], int]:
     return (), 0
 
 
-def _chunks(jdbc: Jdbc, parts: Sequence[KeyPart], source: str, rows: int) -> list[str]:
-    """The WHERE clauses of chunks of the key."""
+def _chunks(jdbc: Jdbc, parts: Sequence[KeyPart], source: str, rows: int, connections: int) -> list[str]:
+    """The WHERE clauses of chunks of the key, one for each connection at most."""
     names = [f"b{n}" for n in range(len(parts))]
     texts = ", ".join(f"{name} STRING" for name in names)
 
@@ -150,6 +147,8 @@ def _chunks(jdbc: Jdbc, parts: Sequence[KeyPart], source: str, rows: int) -> lis
             raise RuntimeError(f"the server's order of {', '.join(part.name for part in parts)} changes")
         bounds.append(until)
         until = end_of(until, last)
+    # where there are more rows than were counted
+    bounds = bounds[:: -(-len(bounds) // connections)]
     return [f" WHERE {within}" if (within := chunk(parts, *of)) else "" for of in itertools.pairwise([*bounds, None])]
 
 

@@ -6,7 +6,10 @@ import sqlite3
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.chunks import KeyPart
 from airflow_provider_mssql_cdc.core.table import Column
+from airflow_provider_mssql_cdc.sandbox import Sandbox
+from airflow_provider_mssql_cdc.spark import copying
 from airflow_provider_mssql_cdc.spark.copying import key_bound, range_clauses
 
 VALUES = ["", "a", "A", "ä", "b", "B", "c", "é", "z", "Z", "-a", "a-b", "ab", None, "O'Hara", "ж", "日"]
@@ -69,3 +72,31 @@ def test_keys_of_other_types_are_copied_by_one_connection(type_):
 def test_a_collation_that_is_no_name_is_not_written_into_a_statement(type_):
     _, value = key_bound(Column(1, 1, "k", type_, length=20, collation="x'; DROP TABLE t"))
     assert not re.search("DROP", value)
+
+
+class PlainJdbc:
+    """What a copy asks of its source over JDBC, without Spark."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def rows(self, query, schema):
+        return self.server.execute(query)[-1].to_pylist()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40, 1000])
+def test_there_are_no_more_chunks_than_connections_and_each_row_is_in_one(rows):
+    def column(number, name):
+        return KeyPart(Column(number, number, name, "int", nullable=False), descending=number == 2)
+
+    with Sandbox(agent_running=False) as server:
+        server.execute("CREATE TABLE dbo.t (g int NOT NULL, k int NOT NULL, PRIMARY KEY (g, k DESC))")
+        server.execute("INSERT INTO dbo.t VALUES " + ", ".join(f"({n % 3}, {n})" for n in range(100)))
+
+        clauses = copying._chunks(PlainJdbc(server), (column(1, "g"), column(2, "k")), "dbo.t", rows, 4)
+
+        found = [
+            row["k"] for clause in clauses for row in server.execute(f"SELECT k FROM dbo.t{clause}")[-1].to_pylist()
+        ]
+    assert sorted(found) == list(range(100))
+    assert len(clauses) == {1: 4, 7: 4, 40: 2, 1000: 1}[rows]

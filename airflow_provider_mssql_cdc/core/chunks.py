@@ -78,10 +78,10 @@ class KeyPart:
             raise ValueError(f"what was read as a value of {column.name} is none of {column.type}")
         value = written.format(text)
         if column.type in ("nchar", "nvarchar"):
-            return self._collated(f"CONVERT({self._type}, {value})")
+            return collated(f"CONVERT({self._type}, {value})", column)
         if column.type in ("char", "varchar"):
             # from UTF-16 into the code page of the column's collation, not into that of the database
-            return f"CONVERT({self._type}, {self._collated(f'CONVERT(nvarchar(4000), {value})')})"
+            return f"CONVERT({self._type}, {collated(f'CONVERT(nvarchar(4000), {value})', column)})"
         return f"CONVERT({self._type}, {value}{', 121' if column.type in _STYLED else ''})"
 
     @property
@@ -97,9 +97,10 @@ class KeyPart:
             return f"{column.type}({column.length})"
         return column.type
 
-    def _collated(self, value: str) -> str:
-        collation = self.column.collation or ""
-        return f"{value} COLLATE {collation}" if _COLLATION.fullmatch(collation) else value
+
+def collated(value: str, column: Column) -> str:
+    """T-SQL of a text in the collation of a column, where that has one."""
+    return f"{value} COLLATE {column.collation}" if _COLLATION.fullmatch(column.collation or "") else value
 
 
 Bound = tuple[str | None, ...]
@@ -129,16 +130,6 @@ def order(parts: Sequence[KeyPart], *, reverse: bool = False) -> str:
     return ", ".join(f"{part.name}{' DESC' if part.descending != reverse else ''}" for part in parts)
 
 
-def behind(parts: Sequence[KeyPart], bound: Bound) -> str:
-    """The condition of the rows behind a place."""
-    return _side(parts, bound, behind=True)
-
-
-def upto(parts: Sequence[KeyPart], bound: Bound) -> str:
-    """The condition of the rows up to a place, with those at it."""
-    return _side(parts, bound, behind=False)
-
-
 def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> str:
     """The condition of a chunk's rows; '' where it is the whole table.
 
@@ -151,8 +142,8 @@ def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> 
         while shared < len(parts) - 1 and after[shared] == last[shared]:
             shared += 1
     conditions = [_same(part, text) for part, text in zip(parts[:shared], after or (), strict=False)]
-    conditions += [behind(parts[shared:], after[shared:])] if after is not None else []
-    conditions += [upto(parts[shared:], last[shared:])] if last is not None else []
+    conditions += [_side(parts[shared:], after[shared:], behind=True)] if after is not None else []
+    conditions += [_side(parts[shared:], last[shared:], behind=False)] if last is not None else []
     return " AND ".join(conditions)
 
 
@@ -171,7 +162,7 @@ def ends(parts: Sequence[KeyPart], table: str, after: Bound | None, last: Bound 
     found = []
     for shared in range(len(parts) - 1, -1, -1) if after is not None else (0,):
         own = parts[shared:]
-        conditions = [upto(parts, last)] if last is not None else []
+        conditions = [_side(parts, last, behind=False)] if last is not None else []
         if after is not None:
             conditions += [_same(part, text) for part, text in zip(parts[:shared], after, strict=False)]
             conditions += [f"({_beyond(own[0], after[shared], behind=True)})"]
@@ -196,7 +187,10 @@ def _texts_of(parts: Sequence[KeyPart], query: str) -> str:
 
 
 def _side(parts: Sequence[KeyPart], bound: Bound, *, behind: bool) -> str:
-    """The first part decides where it differs, else the next; bounded by the first alone, so that an index seeks."""
+    """The rows behind a place, or those up to it and at it.
+
+    The first part decides where it differs, else the next; bounded by the first alone, so that an index seeks.
+    """
     (first, *others), (text, *rest) = parts, bound
     differs = _beyond(first, text, behind=behind)
     if not others:

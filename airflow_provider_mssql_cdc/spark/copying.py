@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -11,7 +10,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, collated, ends, highest
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -25,7 +24,6 @@ from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _UNICODE = frozenset({"nchar", "nvarchar"})
 _ANSI = frozenset({"char", "varchar"})
-_COLLATION = re.compile(r"\w+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +205,6 @@ def key_bound(key: Column) -> tuple[str, str]:
         return "{}", "N'{}'"
     if key.type in _ANSI and not key.is_lob:
         # without a collation, the literal would be converted to the code page of the database
-        collate = f" COLLATE {key.collation}" if _COLLATION.fullmatch(key.collation or "") else ""
-        return "{}", f"CONVERT(varchar(8000), N'{{}}'{collate})"
+        literal_of = collated("N'{}'", key)
+        return "{}", f"CONVERT(varchar(8000), {literal_of})"
     return "", ""

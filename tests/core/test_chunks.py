@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, order
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.sandbox import Sandbox
+from airflow_provider_mssql_cdc.sandbox.collations import names
 
-COLLATIONS = (
-    "SQL_Latin1_General_CP1_CI_AS",
-    "Latin1_General_CI_AS",
-    "Latin1_General_CS_AS",
-    "Latin1_General_BIN2",
-    "Latin1_General_100_CI_AS_SC_UTF8",
-)
+COLLATIONS = tuple(names.COLLATIONS)
 ASCII = ("N''", "N'a'", "N'a''b'", "N'co-op'", "N'zz  '", "N'  b'")
 TEXTS = (*ASCII, "N'Straße'", "N'é'")
 TYPES = {

@@ -36,7 +36,7 @@ class KeySpec:
     unique: bool = False
     clustered: bool | None = None
     constraint: bool = True
-    descending: tuple[bool, ...] = ()
+    descending: tuple[bool, ...] = field(kw_only=True)
 
 
 @dataclass(slots=True)

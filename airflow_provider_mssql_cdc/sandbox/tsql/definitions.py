@@ -101,7 +101,7 @@ def _with_keys(table: TableDef, keys: list[KeySpec]) -> TableDef:
         clustered = key.clustered if key.clustered is not None else key.primary_key and not has_clustered
         if clustered and has_clustered:
             raise SqlError.of(1902, table.name)
-        down = frozenset(name for name, is_down in zip(names, key.descending, strict=False) if is_down)
+        down = frozenset(name for name, is_down in zip(names, key.descending, strict=True) if is_down)
         indexes.append(IndexDef(name, tuple(names), key.unique, key.primary_key, clustered, descending=down))
     return dataclasses.replace(table, columns=tuple(columns), indexes=tuple(indexes))
 

@@ -178,7 +178,7 @@ def grant(executor: Executor, cursor: Cursor) -> None:
             if cursor.token.kind != "word" or cursor.at("FROM"):
                 break
             words.append(cursor.next().upper.replace("EXEC", "EXECUTE").replace("EXECUTEUTE", "EXECUTE"))
-        wanted.append((" ".join(words), key_columns(cursor)[0] if cursor.at("(") else []))
+        wanted.append((" ".join(words), _columns(cursor)))
         if not cursor.take(","):
             break
     schema, name, listed = _securable(cursor) if cursor.take("ON") else ("", "", [])
@@ -204,6 +204,15 @@ def grant(executor: Executor, cursor: Cursor) -> None:
                 _change_right(executor, Right(grantee.casefold(), permission, *place), verb)
 
 
+def _columns(cursor: Cursor) -> list[str]:
+    if not cursor.at("("):
+        return []
+    columns, descending = key_columns(cursor)
+    if any(descending):
+        raise unsupported("DESC in a list of columns", cursor.token.line)
+    return columns
+
+
 def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
     is_schema = cursor.take("SCHEMA", "::")
     if cursor.take("DATABASE", "::"):
@@ -211,7 +220,7 @@ def _securable(cursor: Cursor) -> tuple[str, str, list[str]]:
         return "", "", []
     cursor.take("OBJECT", "::")
     parts = cursor.dotted()
-    listed = key_columns(cursor)[0] if cursor.at("(") else []
+    listed = _columns(cursor)
     return (parts[-1], "", []) if is_schema else (parts[-2] if len(parts) > 1 else "dbo", parts[-1], listed)
 
 

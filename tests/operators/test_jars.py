@@ -440,6 +440,7 @@ def test_ivy_runs_in_the_environment_of_spark_submit(asked, monkeypatch):
     assert {**asked[0].environment, "JAVA_HOME": "/opt/java", "SPARK_SUBMIT_OPTS": PROXY} == asked[0].environment
 
 
+@pytest.mark.thorough
 def test_other_repositories_or_excludes_are_another_folder(repository, home, tmp_path):
     first = ivy(repository, tmp_path)
     found = {Path(jars.paths([ONE], first)[0]).parts[-3]}

@@ -177,7 +177,7 @@ def test_the_properties_remember_a_table_that_is_loaded_often(table):
     assert remembered(table()) == [str(lsn(3))]
 
 
-@pytest.mark.parametrize("with_property", [True, False])
+@pytest.mark.parametrize("with_property", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_a_log_that_forgot_the_newest_transactions_is_loaded_on(table, with_property):
     for position in (1, 2, 3):
         load(table(), position, [(position, "a", 1)])
@@ -286,7 +286,7 @@ class Restored(DeltaTable):
         super()._write(write)
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_restore_while_delta_begins_is_found(table, killed):
     load(table(), 1, [(1, "a", 1)])
     target = table(kind=Restored)

@@ -183,8 +183,8 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
     ("format_", "kinds"),
     [
         ("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions")),
-        ("delta", ("net_merge", "wide", "transactions")),
-        ("parquet", ("all", "wide", "transactions")),
+        pytest.param("delta", ("net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
+        ("parquet", ("all", "net_merge", "wide", "transactions")),
         ("postgresql", ("net_mask", "wide", "transactions")),
     ],
 )

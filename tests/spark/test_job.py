@@ -633,10 +633,12 @@ def test_a_mirror_with_a_key_of_the_users_choice_keeps_rows_that_come_and_go(liv
             for name in keys:
                 live.sql(f"BEGIN TRAN; {statement.format(name)}; COMMIT")
         live.wait_captured()
-        for name, key in keys.items():
-            done = live.load(live.table(name, shapes=["mirror"], at=at[name], key=key, deletes="soft"))
-            assert error(done) is None
-            at[name] = positions(done)
+        asked = [
+            live.table(name, shapes=["mirror"], at=at[name], key=key, deletes="soft") for name, key in keys.items()
+        ]
+        for name, table in zip(keys, live.load(*asked).tables, strict=True):
+            assert table.error is None
+            at[name] = {sink.shape: (sink.read_through, sink.after.position) for sink in table.sinks}
         return [
             [(k, v, went(name, k, deleted)) for k, v, deleted in mirror(live, name, "k", "v", "_deleted_at")]
             for name in keys

@@ -90,9 +90,12 @@ class Setting:
         assert len(self.loads.history("items")) < before
 
 
+OFTEN = ("parquet", "postgresql")
+
+
 @pytest.mark.parametrize(
     "format_",
-    [pytest.param(name, marks=pytest.mark.thorough) if name == "iceberg" else name for name in ABOUT_TO_COMMIT],
+    [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in ABOUT_TO_COMMIT],
 )
 def test_a_replay_and_a_load_that_meet_both_come_to_their_end(live, monkeypatch, request, format_):
     live.format = format_

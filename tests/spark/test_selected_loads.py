@@ -211,7 +211,7 @@ def test_loads_hold_what_was_chosen_and_refuse_another_choice(people: Origin, mo
 @pytest.mark.parametrize(
     ("format_", "shapes", "key"),
     [
-        ("delta", ("mirror", "history", "scd2"), None),
+        pytest.param("delta", ("mirror", "history", "scd2"), None, marks=pytest.mark.thorough),
         ("parquet", ("history",), None),
         ("postgresql", ("mirror", "history"), None),
         ("iceberg", ("mirror", "history"), ["ssn"]),

@@ -137,7 +137,7 @@ def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
     [
         ("iceberg", IN_BUCKETS),
         ("delta", {}),
-        ("delta in the catalog", {}),
+        pytest.param("delta in the catalog", {}, marks=pytest.mark.thorough),
         pytest.param("iceberg in a JDBC catalog", {}, marks=pytest.mark.thorough),
     ],
     indirect=["orders"],

@@ -177,6 +177,25 @@ def highest(parts: Sequence[KeyPart], table: str) -> str:
     return _texts_of(parts, f"SELECT TOP (1) {_names(parts)} FROM {table} ORDER BY {order(parts, reverse=True)}")
 
 
+def places(parts: Sequence[KeyPart], bounds: Sequence[Bound]) -> str:
+    """The query of the places of bounds in the order of the key: rows of ``number``, from 0, and ``place``, which equal
+    bounds share.
+    """
+    # names of its own, since the columns may be called so
+    names = [f"k{n}" for n in range(len(parts))]
+    ordered = ", ".join(f"{name}{' DESC' if part.descending else ''}" for name, part in zip(names, parts, strict=True))
+    rows = ", ".join(
+        f"({number}, {', '.join(_written(part, text) for part, text in zip(parts, bound, strict=True))})"
+        for number, bound in enumerate(bounds)
+    )
+    ranked = f"RANK() OVER (ORDER BY {ordered}) AS place"
+    return f"SELECT number, {ranked} FROM (VALUES {rows}) b(number, {', '.join(names)})"
+
+
+def _written(part: KeyPart, text: str | None) -> str:
+    return "NULL" if text is None else part.value(text)
+
+
 def _names(parts: Sequence[KeyPart]) -> str:
     return ", ".join(part.name for part in parts)
 

@@ -100,6 +100,7 @@ class TableSpec:
     :param ddl: all that is known of DDL on the feed's columns, in order
     :param alternatives: the same table by its other feeds, where no checkpoint says which one its sinks are
         loaded from: the one that their markers name is read
+    :param copies: names the folder of the table's copies; '' where a copy does not outlive the job
     """
 
     name: TableName
@@ -110,6 +111,7 @@ class TableSpec:
     selection: Selection = EVERYTHING
     ddl: tuple[DdlChange, ...] = ()
     alternatives: tuple[TableSpec, ...] = ()
+    copies: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ class JobSpec:
     :param work_dir: folder or URL, readable by Airflow and by Spark, for spec, receipt and staged rows
     :param connections: JDBC connections open at once, over all tables
     :param tables_at_once: tables loaded side by side
-    :param slice_rows: change rows below which a window is not divided; rows of a chunk of a copy, at least
+    :param slice_rows: change rows below which a window is not divided
+    :param copy_rows: of a chunk of a copy, at least
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake
@@ -177,6 +180,7 @@ class JobSpec:
     connections: int = 8
     tables_at_once: int = 4
     slice_rows: int = 200_000
+    copy_rows: int = 200_000
     fetch_size: int = 10_000
     capture_timeout: float = 900.0
     database: DatabaseSpec | None = None
@@ -195,6 +199,10 @@ class JobSpec:
     def path(self) -> str:
         """Where the operator writes this spec."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/spec.json"
+
+    def copies_path(self, table: TableSpec) -> str | None:
+        """Where the table's copies lie; None where they do not outlive the job."""
+        return f"{self.work_dir.rstrip('/')}/copies/{table.copies}" if table.copies else None
 
     @property
     def staging_path(self) -> str:

@@ -55,7 +55,7 @@ def is_local(path: str) -> bool:
 def read_text(session: SparkSession, path: str) -> str:
     """The text of a file."""
     if is_local(path):
-        return _local(path).read_text(encoding="utf-8")
+        return local_path(path).read_text(encoding="utf-8")
     text: str = session.read.text(path, wholetext=True).collect()[0]["value"]
     return text
 
@@ -66,7 +66,7 @@ def write_text(session: SparkSession, path: str, text: str) -> None:
     At a URL it becomes a folder with one ``part-`` file, and counts once ``_SUCCESS`` lies beside that.
     """
     if is_local(path):
-        target = _local(path)
+        target = local_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         temporary.write_text(text, encoding="utf-8")
@@ -81,7 +81,7 @@ def remove(session: SparkSession, path: str) -> None:
     At a URL the rows go, and an empty folder stays for the operator to remove: Spark has no other way to delete.
     """
     if is_local(path):
-        shutil.rmtree(_local(path), ignore_errors=True)
+        shutil.rmtree(local_path(path), ignore_errors=True)
     else:
         session.createDataFrame([], "value STRING").write.mode("overwrite").parquet(path)
 
@@ -92,11 +92,12 @@ def check_folder(path: str) -> None:
     :raises OSError: what the disk says
     """
     if is_local(path):
-        folder = _local(path)
+        folder = local_path(path)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
 
 
-def _local(path: str) -> Path:
+def local_path(path: str) -> Path:
+    """The path of a file of this machine."""
     return Path(path.removeprefix("file://"))

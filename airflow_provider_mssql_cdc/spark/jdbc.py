@@ -41,7 +41,8 @@ class Jdbc:
     def __init__(
         self, session: SparkSession, spec: SourceSpec, credentials: Credentials, fetch_size: int = 10_000
     ) -> None:
-        self._session, self._spec, self._credentials, self._fetch_size = session, spec, credentials, fetch_size
+        self.session = session
+        self._spec, self._credentials, self._fetch_size = spec, credentials, fetch_size
 
     def frame(self, query: str, schema: str) -> DataFrame:
         """The rows of a query, read by one connection when the frame is used.
@@ -55,7 +56,7 @@ class Jdbc:
         if self._credentials.password is not None:
             options["password"] = self._credentials.password
         return (
-            self._session.read.format("jdbc")
+            self.session.read.format("jdbc")
             .options(**options)
             .option("url", self._spec.jdbc_url)
             .option("driver", _DRIVER)

@@ -30,6 +30,10 @@ from airflow_provider_mssql_cdc.spark.targets import State
 log = logging.getLogger(__name__)
 
 
+_Plan = tuple[Sink, State, SinkSteps]
+_COPIES = 3
+
+
 class TableLoad:
     """Loads one table's sinks.
 
@@ -63,7 +67,7 @@ class TableLoad:
         """The table by the capture instance that the markers name, where several may be read."""
         if not self._table.alternatives:
             return self._table
-        found = table_of(self._table, [state.marker for _, state in self._look()])
+        found = table_of(self._table, [state.marker for _, state in self._look(self._rows)])
         self.failed.clear()
         return found
 
@@ -72,31 +76,20 @@ class TableLoad:
 
         :raises MsSqlCdcError: if none of the sinks that are still to be loaded can be
         """
-        with self._timed("plan"):
-            found = self._look()
-            source = self._reading.state([state for _, state in found])
-            self._reading.readable_from = source.readable_from
-            plans = self._plan(found, source)
-            # a marker that was refused says nothing of this table
-            self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
-            if any(todo.window for _, _, todo in plans):
-                self._reading.check_reached(source, self._cut)
-        if beginning := [(sink, todo) for sink, _, todo in plans if todo.begins]:
-            with self._alone(*(sink.shape for sink, _ in beginning)):
-                self._begin(source, beginning)
-            plans = [plan for plan in plans if plan[0].shape not in self.failed]
-        planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
-        windows = list(dict.fromkeys(window for _, window in planned if window is not None and not window.is_empty))
-        # what is read again for another sink is counted with that
-        self._unreported = [marker for marker in self._unreported if not self._reading.has_read(marker, windows)]
-        if windows:
-            with self._timed("read"):
-                # of those, too, that have nothing to read yet: another job may begin them meanwhile
-                left = [sink for sink, _, todo in plans if todo.done is None]
-                self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in left))
-        for sink, state, todo in plans:
+        plans = self._plans(self._rows)
+        # a marker that was refused says nothing of this table
+        self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
+        for _ in range(_COPIES):
+            # what begins with a copy, and what begins beside that, waits for it; the others do not
+            waits = any(todo.copied for _, _, todo in plans)
+            copying = [plan for plan in plans if waits and plan[2].begins]
+            self._load_windows([plan for plan in plans if plan not in copying])
+            if not copying or not (left := self._load_copy(copying)):
+                return
+            plans = self._plans([rows for rows in self._rows if rows.sink.shape in left])
+        for sink, _, _ in plans:
             with self._alone(sink.shape):
-                self._done.append(self._settle(sink, state, todo))
+                raise sink.conflict(f"to begin with a copy, which other runs have removed {_COPIES} times")
 
     def replay(self, replay: ReplaySpec) -> None:
         """Write a window again that was loaded before.
@@ -125,6 +118,56 @@ class TableLoad:
                     window = steps.windows[sink.shape]
                     self._done.append(replay_sink(sink, staged, window, again, anew=bool(replay.suffix)))
 
+    def _plans(self, rows: Sequence[SinkRows]) -> list[_Plan]:
+        """What is to be done with some sinks, as the source and their markers say now."""
+        with self._timed("plan"):
+            found = self._look(rows)
+            self._source = self._reading.state([state for _, state in found])
+            self._reading.readable_from = self._source.readable_from
+            plans = self._plan(found, self._source)
+            if any(todo.window for _, _, todo in plans):
+                self._reading.check_reached(self._source, self._cut)
+            return plans
+
+    def _load_windows(self, plans: Sequence[_Plan]) -> None:
+        """Load what goes on by windows, or begins without a copy."""
+        if beginning := [sink for sink, _, todo in plans if todo.begins]:
+            with self._alone(*(sink.shape for sink in beginning)):
+                self._reading.begin(self._source, self._cut)
+                self._warn_of_no_key(beginning)
+            plans = [plan for plan in plans if plan[0].shape not in self.failed]
+        planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
+        windows = list(dict.fromkeys(window for _, window in planned if window is not None and not window.is_empty))
+        if windows:
+            with self._timed("read"):
+                # of those, too, that have nothing to read yet: another job may begin them meanwhile
+                left = [sink for sink, _, todo in plans if todo.done is None]
+                self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in left))
+        self._settle_all(plans)
+
+    def _load_copy(self, plans: Sequence[_Plan]) -> set[str]:
+        """Load what begins with a copy, or beside one; the shapes that are left because another run has finished it."""
+        shapes = [sink.shape for sink, _, _ in plans]
+        above = [todo.lost_after for _, _, todo in plans if todo.lost_after is not None]
+        with self._alone(*shapes):
+            with self._timed("copy"):
+                self._reading.take_copy(above=max(above, default=None))
+            self._warn_of_no_key([sink for sink, _, _ in plans])
+        self._settle_all([plan for plan in plans if plan[0].shape not in self.failed])
+        left = {shape for shape in shapes if not self.is_done(shape)}
+        if left and self._reading.has_lost_copy():
+            for shape in left:
+                self.failed.pop(shape, None)
+            return left
+        if not left:
+            self._reading.remove_copy()
+        return set()
+
+    def _settle_all(self, plans: Sequence[_Plan]) -> None:
+        for sink, state, todo in plans:
+            with self._alone(sink.shape):
+                self._done.append(self._settle(sink, state, todo))
+
     def is_done(self, shape: str) -> bool:
         """Whether a sink was loaded, or there was nothing to load."""
         return any(done.shape == shape for done in self._done)
@@ -134,13 +177,15 @@ class TableLoad:
 
         :param failed: shape to why that sink was not loaded
         """
+        # what is read again for another sink is counted with that
+        unreported = [marker for marker in self._unreported if not self._reading.has_read(marker)]
         return TableReceipt(
             name=self._table.name,
             sinks=tuple(self._done),
             failed=dict(failed),
-            counts=self._reading.counts(self._unreported),
+            counts=self._reading.counts(unreported),
             seconds=self._seconds,
-            windows=(*map(said_window, self._unreported), *map(str, self._reading.windows)),
+            windows=(*map(said_window, unreported), *map(str, self._reading.windows)),
             warnings=tuple(self._warnings),
         )
 
@@ -189,16 +234,16 @@ class TableLoad:
         name = (*rows.sink.table[:-1], rows.sink.table[-1] + suffix)
         return Sink(self._job, rows, self._parts.target, name, self._warn)
 
-    def _look(self) -> list[tuple[Sink, State]]:
+    def _look(self, looked_at: Sequence[SinkRows]) -> list[tuple[Sink, State]]:
         """The sinks, each with what its target holds now."""
         found = []
-        for rows in self._rows:
+        for rows in looked_at:
             with self._alone(rows.sink.shape):
                 sink = self._sink(rows)
                 found.append((sink, sink.state()))
         return found
 
-    def _plan(self, sinks: Sequence[tuple[Sink, State]], source: SourceState) -> list[tuple[Sink, State, SinkSteps]]:
+    def _plan(self, sinks: Sequence[tuple[Sink, State]], source: SourceState) -> list[_Plan]:
         """What is to be done with the sinks, as their markers say."""
         stands = {}
         for sink, state in sinks:
@@ -240,14 +285,8 @@ class TableLoad:
         sink.prepare(state, steps.of(sink.shape))
         return steps.of(sink.shape)
 
-    def _begin(self, source: SourceState, beginning: Sequence[tuple[Sink, SinkSteps]]) -> None:
-        """Note where some sinks begin, and copy the table's rows where they take them."""
-        if not any(todo.copied for _, todo in beginning):
-            self._reading.begin(source, self._cut, copied=False)
-        else:
-            with self._timed("copy"):
-                self._reading.begin(source, self._cut, copied=True)
-        if not self._table.schema.key and any(sink.rows.takes_copy for sink, _ in beginning):
+    def _warn_of_no_key(self, beginning: Sequence[Sink]) -> None:
+        if not self._table.schema.key and any(sink.rows.takes_copy for sink in beginning):
             low = self._reading.low
             self._warn(f"{self._table.name} has no key: its history starts at {low}, without the rows of before.")
 

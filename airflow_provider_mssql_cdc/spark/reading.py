@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, GapError
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
@@ -21,9 +21,10 @@ class Reading:
 
     :param folder: for copied and staged rows; must not exist yet
     :ivar readable_from: behind it all changes can be read, as was last seen
-    :ivar windows: that are staged
+    :ivar windows: that were staged, or kept beside a copy
     :ivar low: every change after it is read, where something begins; None before that
     :ivar copy: the copied rows; None where none were copied
+    :ivar staged: the rows that windows are taken from now: those of the copy, once there is one
     """
 
     def __init__(self, source: TableSource, job: JobSpec, table: TableSpec, folder: str) -> None:
@@ -33,6 +34,7 @@ class Reading:
         self.low: Position | None = None
         self.copy: Copy | None = None
         self.staged: Staged | None = None
+        self._all_staged: list[tuple[list[Window], Staged]] = []
         self._before_images = False
         # what was seen of positions that the load stands on; if the database is restored, they belie what was read
         of_cut = job.witness if job.witness is not None and isinstance(job.witness.lsn, table.feed.POSITION) else None
@@ -66,24 +68,41 @@ class Reading:
         """
         check_not_restored(self._table.name, self._witnesses.values(), lineage, self._job.recovery_fork)
 
-    def begin(self, state: SourceState, cut: Position, *, copied: bool) -> None:
-        """Note where what begins now begins, and copy the table's rows.
+    def begin(self, state: SourceState, cut: Position) -> None:
+        """Note where what begins now begins, without a copy.
 
-        :param copied: whether rows are copied
-        :raises CaptureLagError: if the changes of meanwhile cannot be read in time
+        :raises CaptureLagError: if nothing is captured yet
         """
-        if not copied:
-            self.check_reached(state, cut)
-            self.low = self._source.low(state)
-            self._saw(state.lineage.witnesses())
-            return
-        copy = self._source.copy(f"{self._folder}/copy", self._job.capture_timeout)
+        self.check_reached(state, cut)
+        self.low = self._source.low(state)
+        self._saw(state.lineage.witnesses())
+
+    def take_copy(self, above: Position | None) -> None:
+        """Copy the table's rows, or go on with a copy, to its end: windows are taken from its events then.
+
+        :param above: a copy that was begun below this is not gone on with
+        :raises CaptureLagError: if the changes of meanwhile cannot be read in time
+        :raises GapError: if some of them were purged
+        :raises SourceRestoredError: if the database was restored meanwhile
+        """
+        place = self._job.copies_path(self._table) or f"{self._folder}/copy"
+        copy = self._source.copy(place, self._job.capture_timeout, above)
         self._saw(copy.witnesses)
-        # where nothing is read after the copy, nothing else tells that the database was restored since
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, copy.high)
         self.check_not_restored(state.lineage)
-        self.copy, self.low = copy, copy.low
+        self.copy, self.low, self.staged, self._before_images = copy, copy.low, copy.events, True
+        if not copy.window.is_empty:
+            self.windows.append(copy.window)
+            self._all_staged.append(([copy.window], copy.events))
+
+    def has_lost_copy(self) -> bool:
+        """Whether another run has finished the copy that this one reads, and removed it."""
+        return self._source.has_lost_copy()
+
+    def remove_copy(self) -> None:
+        """Remove what the copy has left, once all its sinks have it."""
+        self._source.remove_copy()
 
     def stage(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
         """Stage all windows, each change once. ``check_whole`` tells of each whether something was purged before that.
@@ -92,8 +111,11 @@ class Reading:
         :raises CaptureLagError: if the server no longer shows changes up to the windows' end
         :raises SourceRestoredError: if the database was restored meanwhile
         """
-        self.windows, self._before_images = list(windows), before_images
-        self.staged = self._source.read(windows, f"{self._folder}/events", before_images=before_images)
+        self._before_images = before_images
+        folder = f"{self._folder}/events{len(self._all_staged) or ''}"
+        self.staged = self._source.read(windows, folder, before_images=before_images)
+        self.windows += windows
+        self._all_staged.append((list(windows), self.staged))
         state = self._source.state(self._witnesses.values())
         self.readable_from = state.readable_from
         # a database that was restored before the read has had nothing to show behind that moment
@@ -123,38 +145,45 @@ class Reading:
         """
         if window.is_empty or not is_gap(window.after, self.readable_from):
             return
-        if self.copy is None or window.after != self.copy.low:
+        if self.copy is None or not self.copy.window.holds(window):
             raise gap(self._table, window.after, self.readable_from)
-        raise GapError(
-            str(self._table.name),
-            window.after,
-            self.readable_from,
-            advice="They were made while the table was copied, which took longer than changes are kept: raise the "
-            "retention (sys.sp_cdc_change_job @job_type = N'cleanup'), and run the task again.",
-        )
 
     def count(self, window: Window) -> Counts:
         """What a window holds, all of which was staged."""
         return Counts() if window.is_empty or self.staged is None else self.staged.count(window)
 
-    def has_read(self, marker: Marker, planned: Sequence[Window]) -> bool:
-        """Whether all that a commit brought is copied, or read by planned windows."""
+    def has_read(self, marker: Marker) -> bool:
+        """Whether all that a commit brought is copied, or read."""
         if marker.window_after is None:
             return self.copy is not None
-        return any(w.holds(Window(marker.window_after, marker.position)) for w in planned)
+        return any(w.holds(Window(marker.window_after, marker.position)) for w in self.windows)
 
     def counts(self, others: Iterable[Marker] = ()) -> dict[str, int]:
         """Each change of the table counted once, however many sinks took it; and the copied rows.
 
         :param others: of commits of before, whose changes are counted too
         """
-        staged = self.staged.total() if self.staged else Counts()
+        staged = self._staged_once()
         total = {name: getattr(staged, name) for name in ("events", "inserted", "updated", "deleted")}
         total["copied"] = self.copy.rows_copied if self.copy else 0
         for marker in others:
             for name, number in marker.events.items():
                 total[name] = total.get(name, 0) + number
                 total["events"] += number if name != "copied" else 0
+        return total
+
+    def _staged_once(self) -> Counts:
+        """Each change that was staged, once: what a copy's events hold, and what was staged before them besides."""
+        if len(self._all_staged) < 2:
+            return self._all_staged[0][1].total() if self._all_staged else Counts()
+        *before, (copied, events) = self._all_staged
+        total = events.total()
+        for windows, staged in before:
+            for window in merged(windows):
+                for begin, end in ((window.after, copied[0].after), (copied[-1].upto, window.upto)):
+                    after, upto = max(begin, window.after), min(end, window.upto)
+                    if after < upto:
+                        total += staged.count(Window(after, upto))
         return total
 
     def _saw(self, witnesses: Iterable[Witness]) -> None:

@@ -126,7 +126,7 @@ class Sink:
         if todo.window is not None or not todo.begins or reading.low is None:
             return todo.window
         if reading.copy is not None:
-            return Window(reading.low, reading.copy.high)
+            return reading.copy.window
         if todo.copied:
             return None
         return Window(reading.low, max(reading.low, cut))
@@ -173,7 +173,8 @@ class Sink:
             run=self._job.run,
         )
         marker = carried(state.marker, marker, rows=goes_on)
-        return dataclasses.replace(marker, layout=layout, schema_kept=self._keep_schema(state, todo))
+        copies = (reading.copy.id,) if todo.copied and reading.copy and reading.copy.id else marker.copies
+        return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self._keep_schema(state, todo))
 
     def until_committed(self, attempt: Callable[[int], SinkReceipt | None]) -> SinkReceipt:
         """What an attempt has done; where another commit came first, what the next one has.

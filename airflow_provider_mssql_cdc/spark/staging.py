@@ -61,10 +61,12 @@ class StagedOnce:
     """Each change once, whatever windows ask for it: any part of what was staged is a window, too.
 
     :param counts: of each window asked for
+    :param highest: the largest ``_n`` of its rows
     """
 
     files: Parquet
     counts: Mapping[Window, Counts]
+    highest: int = 0
 
     def rows(self, window: Window) -> DataFrame:
         """The window's rows."""
@@ -106,24 +108,23 @@ def staged(events: DataFrame, windows: Sequence[Window], folder: str) -> StagedO
     :param folder: must not exist yet
     """
     files = write_rows(events, folder)
-    return StagedOnce(files, _counts(files, windows))
+    return _counted(files, windows)
 
 
-def _counts(files: Parquet, windows: Sequence[Window]) -> dict[Window, Counts]:
+def _counted(files: Parquet, windows: Sequence[Window]) -> StagedOnce:
     """Count all windows in one pass over what was staged: cheaper than counting each row as it is written."""
-    if not windows:
-        return {}
     counters = [
         counter
         for number, window in enumerate(windows)
         # one window is all that was staged
         for counter in _counters(f"{number}_", within(window) if len(windows) > 1 else F.lit(True), files.schema)
     ]
-    found = files.rows().agg(*counters).collect()[0]
-    return {
+    found = files.rows().agg(F.max("_n").alias("highest"), *counters).collect()[0]
+    counts = {
         window: Counts(*(found[f"{number}_{name}"] for name in Counts.__dataclass_fields__))
         for number, window in enumerate(windows)
     }
+    return StagedOnce(files, counts, found["highest"] or 0)
 
 
 def _counters(prefix: str, condition: Column, schema: StructType) -> list[Column]:

@@ -12,8 +12,8 @@ import pytest
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.job import run
-from airflow_provider_mssql_cdc.spark.sources.cdc import table
 from tests.support import histories
 from tests.support.harsh import harsh_sandbox
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER
@@ -156,15 +156,15 @@ def test_a_first_load_that_was_planned_before_the_update_reads_command_ids(live,
     _, spec = loads.plan()
     assert {each.feed.has_command_id for each in spec.tables} == {False}
     live.sandbox.upgrade()
-    copied, alone = table.copy_rows, threading.Lock()
+    read, alone = Chunks.read, threading.Lock()
 
-    def beside_writers(*args, **options):
-        found = copied(*args, **options)
+    def beside_writers(*args):
+        found = read(*args)
         with alone:
             write(live, models, rng, 15)
         return found
 
-    monkeypatch.setattr(table, "copy_rows", beside_writers)
+    monkeypatch.setattr(Chunks, "read", beside_writers)
     receipt = run(live.spark, spec)
     assert [each.error for each in receipt.tables] == [None] * 2
     events = 0

@@ -1,102 +1,137 @@
-"""The copy's key ranges, without Spark."""
+"""How the rows of a table are divided to be copied, without Spark."""
 
-import random
-import re
-import sqlite3
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart
-from airflow_provider_mssql_cdc.core.table import Column
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, chunk
+from airflow_provider_mssql_cdc.core.copies import ChunkRead, Hole, ReadEnd, covering
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.sandbox import Sandbox
-from airflow_provider_mssql_cdc.spark import copying
-from airflow_provider_mssql_cdc.spark.copying import key_bound, range_clauses
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
 
-VALUES = ["", "a", "A", "ä", "b", "B", "c", "é", "z", "Z", "-a", "a-b", "ab", None, "O'Hara", "ж", "日"]
-
-
-def scrambled(one: str, other: str) -> int:
-    """Compare as no code page does, but always alike."""
-    first, second = ([ord(c) * 7919 % 251 for c in text.casefold()] for text in (one, other))
-    return (first > second) - (first < second)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_row_is_in_one_range_however_the_server_orders_the_bounds(seed):
-    chosen = random.Random(seed)
-    rows = chosen.choices(VALUES, k=60)
-    lows = chosen.choices(VALUES, k=chosen.randint(0, 7))
-    database = sqlite3.connect(":memory:")
-    database.create_collation("scrambled", scrambled)
-    database.execute("CREATE TABLE t (k TEXT COLLATE scrambled, n INT)")
-    database.executemany("INSERT INTO t VALUES (?, ?)", [(row, n) for n, row in enumerate(rows)])
-
-    clauses = range_clauses("[k]", ["'" + low.replace("'", "''") + "'" for low in lows if low is not None])
-
-    found = [n for clause in clauses for (n,) in database.execute(f"SELECT n FROM t{clause}")]
-    assert sorted(found) == list(range(len(rows)))
-
-
-def test_ranges_of_ordered_bounds_hold_what_lies_between():
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (k INT)")
-    database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in (*range(10), None)])
-
-    clauses = range_clauses("[k]", ["3", "7"])
-
-    found = [sorted(database.execute(f"SELECT k FROM t{clause}"), key=repr) for clause in clauses]
-    assert [[k for (k,) in rows] for rows in found] == [[0, 1, 2, None], [3, 4, 5, 6], [7, 8, 9]]
-
-
-@pytest.mark.parametrize(
-    ("type_", "collation", "bound"),
-    [
-        ("int", None, "42"),
-        ("nvarchar", "Latin1_General_CI_AS", "N'42'"),
-        ("varchar", "Cyrillic_General_CI_AS", "CONVERT(varchar(8000), N'42' COLLATE Cyrillic_General_CI_AS)"),
-        ("char", None, "CONVERT(varchar(8000), N'42')"),
-        ("uniqueidentifier", None, "CONVERT(uniqueidentifier, '42')"),
-    ],
+COLUMNS = (
+    Column(1, 1, "g", "nvarchar", length=20, nullable=True, collation="Latin1_General_CI_AS"),
+    Column(2, 2, "k", "int", nullable=False),
 )
-def test_bounds_are_values_of_the_columns_own_type_and_code_page(type_, collation, bound):
-    _, value = key_bound(Column(1, 1, "k", type_, length=20, collation=collation))
-    assert value.format("42") == bound
-
-
-@pytest.mark.parametrize("type_", ["datetime2", "decimal", "float", "varbinary"])
-def test_keys_of_other_types_are_copied_by_one_connection(type_):
-    assert key_bound(Column(1, 1, "k", type_, length=8)) == ("", "")
-
-
-@pytest.mark.parametrize("type_", ["nvarchar", "varchar"])
-def test_a_collation_that_is_no_name_is_not_written_into_a_statement(type_):
-    _, value = key_bound(Column(1, 1, "k", type_, length=20, collation="x'; DROP TABLE t"))
-    assert not re.search("DROP", value)
+NOON = datetime.datetime(2026, 6, 1, 12)
+ROWS = [("é" if n % 7 == 0 else None if n % 5 == 0 else "ABab"[n % 4], n) for n in range(100)]
 
 
 class PlainJdbc:
-    """What a copy asks of its source over JDBC, without Spark."""
+    """What chunks ask of their source over JDBC, without Spark."""
 
-    def __init__(self, server):
+    def __init__(self, server: Sandbox) -> None:
         self.server = server
+        self.asked: list[str] = []
 
-    def rows(self, query, schema):
+    def rows(self, query: str, schema: str) -> list[dict[str, Any]]:
+        self.asked.append(query)
         return self.server.execute(query)[-1].to_pylist()
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Sandbox]:
+    with Sandbox(agent_running=False) as opened:
+        opened.execute(
+            "CREATE TABLE dbo.t (g nvarchar(10) COLLATE Latin1_General_CI_AS NULL, k int NOT NULL);"
+            " CREATE UNIQUE INDEX of_key ON dbo.t (g, k DESC)"
+        )
+        written = ", ".join(f"({'NULL' if g is None else f'N{g!r}'}, {k})" for g, k in ROWS)
+        opened.execute(f"INSERT INTO dbo.t VALUES {written}")
+        yield opened
+
+
+def table(*key: str) -> TableSpec:
+    schema = TableSchema(COLUMNS, key)
+    name = TableName("dbo", "t")
+    zero = Lsn(bytes(10))
+    feed = CaptureInstance("dbo_t", 1, name, 2, NOON, zero, zero, COLUMNS, key)
+    return TableSpec(name, feed, schema, ())
+
+
+def rows_of(server: Sandbox, parts: tuple[KeyPart, ...], hole: Hole) -> list[int]:
+    where = chunk(parts, hole.after, hole.last)
+    found = server.execute(f"SELECT k FROM dbo.t{f' WHERE {where}' if where else ''}")[-1]
+    return [row["k"] for row in found.to_pylist()]
+
+
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
-def test_there_are_no_more_chunks_than_connections_and_each_row_is_in_one(rows):
-    def column(number, name):
-        return KeyPart(Column(number, number, name, "int", nullable=False), descending=number == 2)
+def test_each_row_is_in_one_chunk_and_a_chunk_has_as_many_as_asked_for(server, rows):
+    jdbc = PlainJdbc(server)
+    parts, counted = index_of_key(jdbc, table("g", "k"))
+    assert ([part.descending for part in parts], counted) == ([False, True], 100)
+    chunks = Chunks(jdbc, table("g", "k"), (), parts)
 
-    with Sandbox(agent_running=False) as server:
-        server.execute("CREATE TABLE dbo.t (g int NOT NULL, k int NOT NULL, PRIMARY KEY (g, k DESC))")
-        server.execute("INSERT INTO dbo.t VALUES " + ", ".join(f"({n % 3}, {n})" for n in range(100)))
+    pieces = list(chunks.cut(Hole(None, None), lambda: rows, chunks.highest()))
 
-        clauses = copying._chunks(PlainJdbc(server), (column(1, "g"), column(2, "k")), "dbo.t", rows, 4)
+    found = [rows_of(server, parts, piece) for piece in pieces]
+    assert sorted(k for piece in found for k in piece) == list(range(100))
+    assert all(rows <= len(piece) for piece in found[:-1])
+    assert [piece.after for piece in pieces[1:]] == [piece.last for piece in pieces[:-1]]
 
-        found = [
-            row["k"] for clause in clauses for row in server.execute(f"SELECT k FROM dbo.t{clause}")[-1].to_pylist()
-        ]
-    assert sorted(found) == list(range(100))
-    assert len(clauses) == {1: 4, 7: 4, 40: 2, 1000: 1}[rows]
+
+def test_what_other_runs_have_left_out_is_cut_between_their_chunks(server):
+    jdbc = PlainJdbc(server)
+    parts, _ = index_of_key(jdbc, table("g", "k"))
+    chunks = Chunks(jdbc, table("g", "k"), (), parts)
+    pieces = list(chunks.cut(Hole(None, None), lambda: 9, chunks.highest()))
+    # every third one was never finished; another run had cut elsewhere
+    read = [entry(server, parts, n, piece) for n, piece in enumerate(pieces) if n % 3]
+    others = list(chunks.cut(Hole(None, None), lambda: 25, chunks.highest()))
+    read += [entry(server, parts, 100 + n, piece) for n, piece in enumerate(others) if n == 2]
+
+    used, holes = covering(read, chunks.places)
+
+    left = [piece for hole in holes for piece in chunks.cut(hole, lambda: 4, chunks.highest())]
+    found = [rows_of(server, parts, Hole(one.after, one.last)) for one in used]
+    found += [rows_of(server, parts, piece) for piece in left]
+    assert sorted(k for piece in found for k in piece) == list(range(100))
+    assert len(left) > len(holes) > 1
+
+
+def test_places_are_those_of_the_servers_own_order(server):
+    jdbc = PlainJdbc(server)
+    parts, _ = index_of_key(jdbc, table("g", "k"))
+    ordered = [("é", "1"), ("b", "2"), ("B", "2"), ("a", "2"), ("A", "3"), (None, "0"), (None, "9")][::-1]
+    bounds = [
+        tuple(None if n == 0 and text is None else _as_text(n, text) for n, text in enumerate(b)) for b in ordered
+    ]
+    places = Chunks(jdbc, table("g", "k"), (), parts).places(bounds)
+    assert [places[bound] for bound in bounds] == [0, 1, 2, 3, 4, 4, 6]
+    assert Chunks(jdbc, table("g", "k"), (), parts).places([]) == {}
+
+
+@pytest.mark.parametrize("key", [("k",), ("k", "g"), ()])
+def test_a_key_without_an_index_is_one_chunk(server, key):
+    jdbc = PlainJdbc(server)
+    assert index_of_key(jdbc, table(*key)) == ((), 0)
+    assert list(Chunks(jdbc, table(*key), ()).cut(Hole(None, None), lambda: 1, None)) == [Hole(None, None)]
+
+
+def test_a_key_that_an_index_begins_with_is_cut_by_it(server):
+    parts, counted = index_of_key(PlainJdbc(server), table("g"))
+    chunks = Chunks(PlainJdbc(server), table("g"), (), parts)
+    pieces = list(chunks.cut(Hole(None, None), lambda: 5, chunks.highest()))
+    found = [rows_of(server, parts, piece) for piece in pieces]
+    assert sorted(k for piece in found for k in piece) == list(range(100))
+    assert (counted, len(pieces) > 2) == (100, True)
+
+
+def _as_text(number: int, text: str) -> str:
+    return text.encode("utf-16-le").hex().upper() if number == 0 else text
+
+
+def entry(server: Sandbox, parts: tuple[KeyPart, ...], number: int, piece: Hole) -> ChunkRead:
+    seen = CaptureProgress(NOON, None, None, None, None, 0)
+    rows = len(rows_of(server, parts, piece))
+    after: Bound | None = piece.after
+    return ChunkRead(f"chunk-{number}", after, piece.last, rows, (), "", ReadEnd(seen, seen, 0.0))

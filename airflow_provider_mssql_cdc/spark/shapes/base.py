@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, Target
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id

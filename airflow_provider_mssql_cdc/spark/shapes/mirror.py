@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, Targe
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, is_delete, last_per_key
 from airflow_provider_mssql_cdc.spark.staging import Staged

@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.columns import TRAN_ID, ColumnMapping, Targ
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns, position_column
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.session import broadcast_bytes

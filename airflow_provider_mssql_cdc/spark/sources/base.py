@@ -8,7 +8,7 @@ from typing import Protocol
 
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.spark.copying import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
 
@@ -56,11 +56,19 @@ class TableSource(Protocol):
         :param before_images: with all of them, and the times of commits
         """
 
-    def copy(self, folder: str, timeout: float) -> Copy:
-        """Copy the table's rows, and wait until the changes of meanwhile can be read.
+    def copy(self, folder: str, timeout: float, above: Position | None = None) -> Copy:
+        """Copy the table's rows, wait until the changes of meanwhile can be read, and read them.
 
-        :param folder: for the rows; must not exist yet
+        :param folder: for the rows; of a source that can go on with a copy it may hold one that was begun
         :param timeout: seconds to wait
+        :param above: a copy that was begun below this is not gone on with
         :raises CaptureLagError: if that is not enough
         :raises SchemaChangedError: if columns were changed meanwhile
+        :raises GapError: if changes were purged meanwhile
         """
+
+    def has_lost_copy(self) -> bool:
+        """Whether another run has removed the copy that this one reads: it has finished it."""
+
+    def remove_copy(self) -> None:
+        """Remove what the copy has left: all its sinks have it."""

@@ -21,6 +21,7 @@ def _captured(
         mappings,
         connections=connections,
         slice_rows=job.slice_rows,
+        chunk_rows=job.copy_rows,
         salt=salt,
         sees_fork=job.recovery_fork is not None,
     )

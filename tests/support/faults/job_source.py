@@ -67,7 +67,25 @@ class JobSource:
         held = _chosen(copied, self._table.selection, self._salt)
         fork = before.lineage.witnesses()[0].recovery_fork
         seen = (*before.lineage.witnesses(), Witness(lsn(high), database.commits[high][0], fork))
-        return SimpleNamespace(low=low, high=lsn(high), rows_copied=len(held), held=held, witnesses=seen)
+        # lower than low where the database was restored meanwhile, which the load finds
+        window = Window(low, max(low, lsn(high)))
+        events = self.read([window])
+        return SimpleNamespace(
+            id="",
+            low=low,
+            high=lsn(high),
+            window=window,
+            rows_copied=len(held),
+            held=held,
+            events=events,
+            witnesses=seen,
+        )
+
+    def has_lost_copy(self) -> bool:
+        return False
+
+    def remove_copy(self) -> None:
+        """It has left nothing."""
 
 
 def _chosen(events: Sequence[Event], selection: Any, salt: str | None) -> list[Event]:

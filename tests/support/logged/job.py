@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark import job
-from airflow_provider_mssql_cdc.spark.copying import Copy, copy_rows
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
@@ -110,10 +113,19 @@ class LoggedRows:
             folder,
         )
 
-    def copy(self, folder: str, timeout: float) -> Copy:
+    def copy(self, folder: str, timeout: float, above: Position | None = None) -> Copy:
         low = self.low(self.state())
-        files = copy_rows(self._jdbc, self._table, self._mappings, folder, slice_rows=1000, connections=1)
-        return Copy(files, low, self.low(self.state()), files.rows().count(), ())
+        whole = Hole(None, None)
+        files = Chunks(self._jdbc, self._table, self._mappings).read(whole, f"{folder}/{secrets.token_hex(4)}")
+        high = self.low(self.state())
+        events = self.read([Window(low, high)], f"{folder}/{secrets.token_hex(4)}", before_images=True)
+        return Copy("", files, low, high, files.rows().count(), events, ())
+
+    def has_lost_copy(self) -> bool:
+        return False
+
+    def remove_copy(self) -> None:
+        """Its rows go with those that are staged."""
 
 
 def _count(files: Parquet) -> Counts:

@@ -174,6 +174,7 @@ class Origin:
                 SinkSpec(s, self.target(name, s), *at.get(s, (None, None)), format=self.format, **sink) for s in shapes
             ),
             unique_key=key is None,
+            copies=name.replace(".", "_"),
         )
 
     def spec(self, *tables: TableSpec, upto: Lsn, **options) -> JobSpec:
@@ -191,6 +192,7 @@ class Origin:
             "connections": 2,
             "tables_at_once": 2,
             "slice_rows": 50,
+            "copy_rows": 150,
             "capture_timeout": 60.0,
             "witness": self.witness(upto),
             "recovery_fork": self.recovery_fork,

@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.selecting import CAPTURED, filtered_changes, images_of_update, with_salt
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import KEY_MOVED
-from airflow_provider_mssql_cdc.spark.staging import Staged, staged
+from airflow_provider_mssql_cdc.spark.staging import StagedOnce, staged
 
 _CHUNK_BITS = 56
 """Bits of a mask that fit into a signed 64-bit number as whole hex digits."""
@@ -30,7 +30,7 @@ def stage(
     history: bool,
     selection: Selection = EVERYTHING,
     salt: str | None = None,
-) -> Staged:
+) -> StagedOnce:
     """Write raw rows as events to Parquet, and count each window.
 
     :param raw: as ``query.read_window`` returns them: partitions in LSN order, none sharing a row's place with another

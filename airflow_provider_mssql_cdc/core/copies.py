@@ -1,0 +1,253 @@
+"""What lies in the folder of a copy: an entry for each chunk and kept window that was read, and which of them count.
+
+Several runs may have read into one folder, one after the other or at once, and each may have been killed. An entry is
+written after its rows, and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from airflow_provider_mssql_cdc.core.chunks import Bound
+from airflow_provider_mssql_cdc.core.codec import Format, Tagged
+from airflow_provider_mssql_cdc.core.feed import Feed, FeedRef
+from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.position import Position, is_gap
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBegun:
+    """The first entry of a copy, written before its first chunk.
+
+    :param id: names its folder
+    :param low: every change that a chunk may lack is captured after it
+    :param witnesses: of ``low`` and of what was seen with it
+    :param key: of the table
+    :param descending: of each of its columns, whether the index has it so; empty where the table is one chunk
+    :param highest: the last row's place after ``low`` was noted; None where the table is one chunk
+    """
+
+    id: str
+    low: Annotated[Position, Tagged]
+    witnesses: tuple[Witness, ...]
+    feed: FeedRef
+    schema_hash: str
+    selection_hash: str | None = None
+    key: tuple[str, ...] = ()
+    descending: tuple[bool, ...] = ()
+    highest: Bound | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnd:
+    """The end of a read, as ``core.passing.CopyEnd`` judges it.
+
+    :param begin: what was seen before it, in the same process
+    :param end: what was seen after it
+    :param elapsed: seconds between the two, by the clock of that process
+    """
+
+    begin: CaptureProgress
+    end: CaptureProgress
+    elapsed: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRead:
+    """The entry of a chunk: the rows behind one place in the order of the key, up to another and at it.
+
+    :param after: None is the first row
+    :param last: None is the last row, and all that may come behind it
+    :param files: of its rows, below the copy's folder
+    :param columns: of the rows, as Spark's JSON of a schema
+    """
+
+    name: str
+    after: Bound | None
+    last: Bound | None
+    rows: int
+    files: tuple[str, ...]
+    columns: str
+    end: ReadEnd
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("chunk of a copy", 1, "0.3.0", {})
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWindow:
+    """The entry of a window whose events are kept beside the chunks.
+
+    :param columns: of the rows, as Spark's JSON of a schema
+    :param counts: of the events, as ``spark.staging.Counts`` has them
+    :param numbers: the largest number, ``_n``, that its events have
+    :param files: of its rows, below the copy's folder
+    """
+
+    name: str
+    after: Annotated[Position, Tagged]
+    upto: Annotated[Position, Tagged]
+    files: tuple[str, ...]
+    columns: str
+    counts: dict[str, int]
+    numbers: int
+    witness: Witness | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("kept window of a copy", 1, "0.3.0", {})
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """What no chunk that counts has: the rows behind one place, up to another and at it."""
+
+    after: Bound | None
+    last: Bound | None
+
+
+def joined_windows(low: Position, kept: Sequence[KeptWindow]) -> list[tuple[Position, KeptWindow]]:
+    """The kept windows that count, each with the position behind which its rows do: they join without a break.
+
+    :param low: of the copy
+    """
+    found: list[tuple[Position, KeptWindow]] = []
+    reached = low
+    while True:
+        going_on = [window for window in kept if window.after <= reached < window.upto]
+        if not going_on:
+            return found
+        farthest = max(window.upto for window in going_on)
+        best = min((window for window in going_on if window.upto == farthest), key=lambda window: window.name)
+        found.append((reached, best))
+        reached = farthest
+
+
+def reached_by(begun: CopyBegun, kept: Sequence[KeptWindow]) -> Position:
+    """A copy's position: the end of the newest window that counts."""
+    counting = joined_windows(begun.low, kept)
+    return counting[-1][1].upto if counting else begun.low
+
+
+def witnesses_of(begun: CopyBegun, kept: Sequence[KeptWindow] = (), chunks: Sequence[ChunkRead] = ()) -> list[Witness]:
+    """What was seen of the positions that a copy stands on: of its begin, its newest window, and its newest chunk."""
+    found = [*begun.witnesses, *(w.witness for _, w in joined_windows(begun.low, kept)[-1:] if w.witness)]
+    fork = begun.witnesses[0].recovery_fork if begun.witnesses else None
+    seen = [(chunk.end.end.max_lsn, chunk.end.end.max_time) for chunk in chunks]
+    mapped = sorted((lsn, time) for lsn, time in seen if lsn is not None and time is not None)
+    return found + [Witness(lsn, time, fork) for lsn, time in mapped[-1:]]
+
+
+def why_void(
+    begun: CopyBegun,
+    kept: Sequence[KeptWindow],
+    chunks: Sequence[ChunkRead] = (),
+    *,
+    feed: Feed,
+    schema_hash: str,
+    selection_hash: str | None,
+    key: tuple[str, ...],
+    lineage: Lineage,
+    readable_from: Position | None,
+) -> str | None:
+    """Say why a copy cannot go on, and must begin again; None where it can.
+
+    :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``
+    :param lineage: of the source, with what became of ``witnesses_of`` the copy
+    :param readable_from: of the feed
+    """
+    if not begun.feed.is_same(feed):
+        return f"it was begun with {begun.feed.name} ({begun.feed.object_id}), and the table is read by {feed} now"
+    if begun.schema_hash != schema_hash or begun.key != key:
+        return "the captured columns or the key are others now"
+    if begun.selection_hash != selection_hash:
+        return "columns, where, rename or mask were changed"
+    for witness in witnesses_of(begun, kept, chunks):
+        if why := lineage.contradiction(witness.lsn, witness):
+            return f"{why}: the database was restored, or CDC enabled anew"
+    reached = reached_by(begun, kept)
+    if is_gap(reached, readable_from):
+        return f"the changes after {reached} were purged: no run has kept them in time"
+    return None
+
+
+def bounds_of(chunks: Sequence[ChunkRead]) -> list[Bound]:
+    """The places at which chunks begin or end, each once."""
+    return list(dict.fromkeys(bound for chunk in chunks for bound in (chunk.after, chunk.last) if bound is not None))
+
+
+def covering(
+    chunks: Sequence[ChunkRead], places: Callable[[Sequence[Bound]], Mapping[Bound, int]]
+) -> tuple[list[ChunkRead], list[Hole]]:
+    """The chunks that count, and the holes that are left to be read, both in the order of the key.
+
+    No two of these chunks overlap. Of all such choices it is the one with most rows; of equal ones that which leaves
+    least to be read.
+
+    :param chunks: of the folder, whole ones only
+    :param places: says the order of some bounds, from 0 on: equal ones, by the server's own comparison, have one place
+    """
+    if (row := _in_a_row(chunks)) is not None:
+        return row, _holes(row, lambda bound: bound)
+    order = places(bounds_of(chunks))
+    beyond = 1 + max(order.values(), default=-1)
+
+    def begins(chunk: ChunkRead) -> int:
+        return -1 if chunk.after is None else order[chunk.after]
+
+    def ends(chunk: ChunkRead) -> int:
+        return beyond if chunk.last is None else order[chunk.last]
+
+    whole = sorted((c for c in chunks if begins(c) < ends(c)), key=lambda c: (ends(c), begins(c), c.name))
+    # the best choice of chunks that end at a place or before it, by what it has and which chunks it is made of
+    best: list[tuple[int, int, tuple[int, int] | None]] = [(0, 0, None)] * (beyond + 2)
+    at = 0
+    for place in range(-1, beyond + 1):
+        chosen = best[place] if place >= 0 else (0, 0, None)
+        while at < len(whole) and ends(whole[at]) == place:
+            rows, covered, _ = best[begins(whole[at]) + 1]
+            with_it = (rows + whole[at].rows, covered + place - begins(whole[at]), (at, begins(whole[at]) + 1))
+            if with_it[:2] > chosen[:2]:
+                chosen = with_it
+            at += 1
+        best[place + 1] = chosen
+    counting = _chosen(whole, best)
+    return counting, _holes(counting, lambda bound: bound if bound is None else order[bound])
+
+
+def _in_a_row(chunks: Sequence[ChunkRead]) -> list[ChunkRead] | None:
+    """The chunks, if each begins where one before it ended, the first at the first row: then nobody need be asked."""
+    by_begin = {chunk.after: chunk for chunk in chunks}
+    found: list[ChunkRead] = []
+    reached: Bound | None = None
+    while reached in by_begin and (reached is not None or not found):
+        found.append(by_begin[reached])
+        reached = found[-1].last
+    return found if len(found) == len(chunks) == len(by_begin) else None
+
+
+def _chosen(whole: Sequence[ChunkRead], best: Sequence[tuple[int, int, tuple[int, int] | None]]) -> list[ChunkRead]:
+    found: list[ChunkRead] = []
+    step = best[-1][2]
+    while step is not None:
+        found.append(whole[step[0]])
+        step = best[step[1]][2]
+    return found[::-1]
+
+
+def _holes(chunks: Sequence[ChunkRead], place: Callable[[Bound | None], object]) -> list[Hole]:
+    """What lies before, between and behind chunks that are in order."""
+    holes: list[Hole] = []
+    reached: Bound | None = None
+    for chunk in chunks:
+        if place(chunk.after) != place(reached):
+            holes.append(Hole(reached, chunk.after))
+        reached = chunk.last
+    if not chunks or reached is not None:
+        holes.append(Hole(reached, None))
+    return holes

@@ -1,0 +1,275 @@
+"""The copy of a captured table: begun or found, read in chunks beside the windows that are kept, and finished."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Protocol
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_mssql_cdc.core.chunks import KeyPart
+from airflow_provider_mssql_cdc.core.copies import (
+    ChunkRead,
+    CopyBegun,
+    Hole,
+    ReadEnd,
+    covering,
+    reached_by,
+    why_void,
+    witnesses_of,
+)
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, GapError
+from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
+from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
+from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
+from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
+from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
+from airflow_provider_mssql_cdc.spark.files import Parquet
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
+from airflow_provider_mssql_cdc.spark.sources.base import SourceState
+from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
+from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
+from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_columns, read_progress
+from airflow_provider_mssql_cdc.spark.staging import StagedOnce
+
+log = logging.getLogger(__name__)
+
+KEEP_SECONDS = 600.0
+"""How long a copy reads chunks before it keeps one more window."""
+
+
+class Source(Protocol):
+    """What a copy asks of its table."""
+
+    jdbc: Jdbc
+    table: TableSpec
+    feed: CaptureInstance
+    connections: int
+    chunk_rows: int
+
+    def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
+        """Read the state."""
+
+    def low(self, state: SourceState) -> Position:
+        """The position before what begins now."""
+
+    def read(self, windows: Sequence[Window], folder: str, *, before_images: bool) -> StagedOnce:
+        """Stage windows."""
+
+    def chunks(self, parts: Sequence[KeyPart]) -> Chunks:
+        """The table's chunks."""
+
+
+class TableCopy:
+    """One table's copy in this run: what lies in its folder is gone on with.
+
+    :param place: where the copies of the table lie
+    :param timeout: seconds to wait for the capture
+    :param above: a copy that was begun below this is not gone on with
+    """
+
+    def __init__(self, source: Source, place: str, timeout: float, above: Position | None = None) -> None:
+        self._source, self._place, self._timeout, self._above = source, place, timeout, above
+        self._jdbc, self._table, self._session = source.jdbc, source.table, source.jdbc.session
+        # each query, and each chunk, takes a connection
+        self._connections = threading.BoundedSemaphore(source.connections)
+        self._folder: CopyFolder | None = None
+
+    def run(self) -> Copy:
+        """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
+
+        :raises CaptureLagError: if the capture does not come so far in time
+        :raises SchemaChangedError: if columns were changed meanwhile
+        :raises GapError: if changes were purged before they were kept
+        """
+        state = self._source.state()
+        folder, found = self._gone_on_with() or self._begun(state)
+        self._folder = folder
+        self._begin, self._kept = found.begun, list(found.kept)
+        self._chunks = self._source.chunks(self._parts(found.begun))
+        if found.chunks:
+            # what was read by others may take long to finish
+            self._keep(folder, self._source.state())
+        used = self._read(folder, found)
+        # events up to the end would lack values
+        check_columns(self._jdbc, self._table)
+        ends = [CopyEnd(chunk.end.begin, chunk.end.end, chunk.end.elapsed) for chunk in used]
+        high = captured_position(self._jdbc, self._source.feed, ends, self._timeout)
+        self._keep(folder, self._source.state(), at_least=high)
+        files = [path for chunk in used for path in folder.files_of(chunk)]
+        events = KeptEvents(self._session, folder, self._begin.low, self._kept)
+        return Copy(
+            id=folder.id,
+            files=Parquet(self._session, tuple(files), StructType.fromJson(json.loads(used[0].columns))),
+            low=self._begin.low,
+            high=self._reached,
+            rows_copied=sum(chunk.rows for chunk in used),
+            events=events,
+            witnesses=tuple(witnesses_of(self._begin, self._kept, used)),
+        )
+
+    def is_lost(self) -> bool:
+        """Whether the folder has gone; what this run has written there since goes, too."""
+        if self._folder is None or any(
+            folder.id == self._folder.id for folder, _ in folders(self._session, self._place)
+        ):
+            return False
+        self._folder.remove()
+        return True
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.remove()
+
+    @property
+    def _reached(self) -> Position:
+        return reached_by(self._begin, self._kept)
+
+    def _gone_on_with(self) -> tuple[CopyFolder, Found] | None:
+        """The copy that was begun and can go on; others go."""
+        going_on = None
+        for folder, found in folders(self._session, self._place):
+            state = self._source.state(witnesses_of(found.begun, found.kept, found.chunks))
+            why = why_void(
+                found.begun,
+                found.kept,
+                found.chunks,
+                feed=self._source.feed,
+                schema_hash=self._table.schema.hash,
+                selection_hash=self._table.selection.hash,
+                key=self._table.schema.key,
+                lineage=state.lineage,
+                readable_from=state.readable_from,
+            )
+            if self._above is not None and found.begun.low < self._above:
+                why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._above}"
+            if why is None and going_on is None:
+                going_on = folder, found
+                log.info(
+                    "%s: copy %s goes on: %d chunks and the events up to %s are there",
+                    self._table.name, folder.id, len(found.chunks), reached_by(found.begun, found.kept),
+                )  # fmt: skip
+                continue
+            log.warning("%s: copy %s begins again: %s", self._table.name, folder.id, why or "another one goes on")
+            folder.remove()
+        return going_on
+
+    def _begun(self, state: SourceState) -> tuple[CopyFolder, Found]:
+        """Begin a copy; of two that were begun at once, the one with the smaller id."""
+        low = copy_low(self._jdbc, self._source.feed, state.readable_from, self._source.low(state), self._timeout)
+        parts, counted = index_of_key(self._jdbc, self._table)
+        if counted < self._source.chunk_rows:
+            parts = ()
+        begun = CopyBegun(
+            id=secrets.token_hex(6),
+            low=low,
+            witnesses=tuple(state.lineage.witnesses()),
+            feed=FeedRef.of(self._source.feed),
+            schema_hash=self._table.schema.hash,
+            selection_hash=self._table.selection.hash,
+            key=self._table.schema.key,
+            descending=tuple(part.descending for part in parts),
+            highest=self._source.chunks(parts).highest() if parts else None,
+        )
+        CopyFolder(self._session, self._place, begun.id).begin(begun)
+        if len(there := folders(self._session, self._place)) == 1:
+            return there[0]
+        going_on = self._gone_on_with()
+        if going_on is None:
+            raise CommitConflictError(
+                f"copy {begun.id} of {self._table.name} was removed by another run as it was begun.",
+                table=str(self._table.name),
+                advice="Run the task again; let one run at a time load a table.",
+            )
+        return going_on
+
+    def _parts(self, begun: CopyBegun) -> list[KeyPart]:
+        if not begun.descending:
+            return []
+        columns = map(self._table.schema.column, begun.key)
+        return [KeyPart(column, down) for column, down in zip(columns, begun.descending, strict=True)]
+
+    def _read(self, folder: CopyFolder, found: Found) -> list[ChunkRead]:
+        """Read what no chunk has yet; all chunks that count then."""
+        used, holes = covering(found.chunks, self._chunks.places)
+        started, begin = time.monotonic(), read_progress(self._jdbc)
+        kept_at = started
+        running: set[Future[ChunkRead]] = set()
+        read: list[ChunkRead] = []
+        with ThreadPoolExecutor(self._source.connections, thread_name_prefix="chunk") as pool:
+            for hole in self._cut(holes):
+                if time.monotonic() > kept_at + KEEP_SECONDS:
+                    self._keep(folder, self._source.state())
+                    kept_at = time.monotonic()
+                running.add(pool.submit(self._read_chunk, folder, hole, begin, started))
+                if len(running) >= self._source.connections:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    read += [chunk.result() for chunk in done]
+            read += [chunk.result() for chunk in running]
+        return [*used, *read]
+
+    def _cut(self, holes: list[Hole]) -> Iterator[Hole]:
+        for hole in holes:
+            pieces = self._chunks.cut(hole, lambda: self._source.chunk_rows, self._begin.highest)
+            while True:
+                with self._connections:
+                    piece = next(pieces, None)
+                if piece is None:
+                    break
+                yield piece
+
+    def _read_chunk(self, folder: CopyFolder, hole: Hole, begin: CaptureProgress, started: float) -> ChunkRead:
+        name = folder.new_chunk()
+        with self._connections:
+            files = self._chunks.read(hole, folder.rows_of(name))
+            end = ReadEnd(begin, read_progress(self._jdbc), time.monotonic() - started)
+            rows = files.rows().count()
+        entry = ChunkRead(name, hole.after, hole.last, rows, folder.inside(name, files.files), files.schema.json(), end)
+        folder.add(entry)
+        log.info("%s: a chunk of %d rows is copied", self._table.name, rows)
+        return entry
+
+    def _keep(self, folder: CopyFolder, state: SourceState, at_least: Position | None = None) -> None:
+        """Keep the events behind the newest kept window.
+
+        :param state: of the source now: up to its newest position
+        :param at_least: up to here all are wanted
+        """
+        upto = state.newest
+        if upto is None or (at_least is not None and upto < at_least):
+            raise CaptureLagError(
+                f"the server shows changes up to {upto or 'nothing'}, and a copy needs those up to {at_least}.",
+                table=str(self._table.name),
+                advice="A readable secondary may lag behind: run the task again.",
+            )
+        if upto <= self._reached:
+            return
+        window, name = Window(self._reached, upto), folder.new_window()
+        staged = self._source.read([window], folder.rows_of(name), before_images=True)
+        witness = next((witness for witness in state.lineage.witnesses() if witness.lsn == upto), None)
+        now = self._source.state([witness] if witness else [])
+        check_not_restored(self._table.name, [witness] if witness else [], now.lineage)
+        # cleanup raises the mark before it deletes
+        if is_gap(window.after, now.readable_from):
+            raise GapError(
+                str(self._table.name),
+                window.after,
+                now.readable_from,
+                advice="They were made while the table was copied, which took longer than changes are kept, and no run "
+                "has kept them in time: raise the retention (sys.sp_cdc_change_job @job_type = N'cleanup'), or run the "
+                "task more often. The next run begins the copy again.",
+            )
+        entry = kept_window(folder, name, window, staged, witness)
+        folder.add(entry)
+        self._kept.append(entry)

@@ -1,0 +1,266 @@
+"""Copies that were stopped: the next run goes on with what is there, and begins again where that cannot count."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.spark.copies import folder
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
+from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+
+pytestmark = pytest.mark.xdist_group(__name__)
+
+ROWS = 40
+COPY_ROWS = 10
+
+
+class Stopped(Exception):
+    """Stands for a kill."""
+
+
+@pytest.fixture
+def orders(live):
+    live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
+    live.sql("INSERT INTO dbo.orders VALUES " + ", ".join(f"({n}, N'n{n}', N'doc {n}')" for n in range(ROWS)))
+    live.enable("dbo.orders")
+    live.sql("UPDATE dbo.orders SET note = N'changed' WHERE id = 1")
+    live.wait_captured()
+    return live
+
+
+@pytest.fixture
+def chunks(monkeypatch):
+    """Notes the chunks that are read; ``stop_at`` is the number of one that is not."""
+    return Reads(monkeypatch)
+
+
+class Reads:
+    def __init__(self, monkeypatch):
+        self.read, self.stop_at = [], None
+        plain = Chunks.read
+
+        def noted(chunks, hole, place):
+            if self.stop_at is not None and len(self.read) >= self.stop_at:
+                raise Stopped
+            self.read.append(hole)
+            return plain(chunks, hole, place)
+
+        monkeypatch.setattr(Chunks, "read", noted)
+
+    def stopped_at(self, number):
+        """From now on chunks are read up to this one."""
+        self.read, self.stop_at = [], number
+
+
+def load(orders, *shapes, **given):
+    receipt = orders.load(orders.table("dbo.orders", shapes or ("mirror", "history"), **given), copy_rows=COPY_ROWS)
+    return receipt.tables[0]
+
+
+def place(orders):
+    return Path(orders.work_dir, "copies", "dbo_orders")
+
+
+def copies(orders):
+    return folder.folders(orders.spark, str(place(orders)))
+
+
+def captured(orders):
+    """All that the change table has now, in order: it is kept here, since cleanup takes it away."""
+    rows = orders.sql(
+        "SELECT CONVERT(varchar(22), [__$start_lsn], 1) AS lsn, [__$command_id] AS command, [__$seqval] AS seq,"
+        " [__$operation] AS op, id, note FROM cdc.dbo_orders_CT"
+    )
+    return {(row["lsn"], row["command"], bytes(row["seq"]), row["op"], row["id"], row["note"]) for row in rows}
+
+
+def check(orders, low, high, events):
+    """Compare mirror and history in full with the source, and with what was captured.
+
+    :param high: the position of the copy's commit
+    """
+    source = sorted((row["id"], row["note"], row["doc"]) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
+    assert sorted((row["id"], row["note"], row["doc"]) for row in orders.lake("dbo.orders")) == source
+    at_low, before = {n: f"n{n}" for n in range(ROWS)}, {}
+    for lsn, _, _, op, id, note in sorted(events):
+        if lsn <= str(low):
+            if op in (2, 4):
+                at_low[id] = note
+            elif op == 1:
+                del at_low[id]
+        elif lsn <= str(high):
+            before.setdefault(id, note if op in (1, 3) else None)
+    history = orders.lake("dbo.orders", "history")
+    copied = [row for row in history if row["_op"] == "R"]
+    assert {row["_lsn"] for row in copied} == {str(low)}
+    # of what changed since, the first event has the image of before
+    stood = [(row["id"], row["note"]) for row in copied]
+    stood += [(id, note) for id, note in before.items() if note is not None]
+    assert sorted(stood) == sorted(at_low.items())
+    kinds = {1: "D", 2: "I", 3: "B", 4: "U"}
+    assert sorted((row["_lsn"], row["_op"], row["id"], row["note"]) for row in history if row["_op"] != "R") == sorted(
+        (lsn, kinds[op], id, note) for lsn, _, _, op, id, note in events if lsn > str(low)
+    )
+
+
+def change(orders, number):
+    """Something of all kinds, over the whole table."""
+    orders.sql(f"UPDATE dbo.orders SET note = N'time {number}' WHERE id % 7 = {number}")
+    orders.sql(f"DELETE FROM dbo.orders WHERE id = {20 + number}")
+    orders.sql(f"INSERT INTO dbo.orders VALUES ({100 + number}, N'new', NULL)")
+    orders.sql(f"UPDATE dbo.orders SET id = {200 + number} WHERE id = {10 + number}")
+    orders.wait_captured()
+
+
+def test_a_copy_goes_on_where_it_was_stopped_and_outlives_what_is_purged(orders, chunks):
+    chunks.stopped_at(1)
+    assert load(orders).error.kind == "Stopped"
+    ((_, begun),) = copies(orders)
+    low, first = begun.begun.low, chunks.read
+    assert len(begun.chunks) == len(first) == 1
+
+    change(orders, 1)
+    events = captured(orders)
+    chunks.stopped_at(1)
+    assert load(orders).error.kind == "Stopped"
+    second = chunks.read
+    # the window is kept, so that its changes may go
+    orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {orders.max_lsn()}")
+    change(orders, 2)
+    events |= captured(orders)
+    chunks.stopped_at(None)
+    done = load(orders)
+
+    assert done.error is None
+    assert [sink.outcome for sink in done.sinks] == ["first_load"] * 2
+    high = done.sinks[0].read_through
+    check(orders, low, high, events)
+    read = [*first, *second, *chunks.read]
+    assert len({hole.after for hole in read}) == len(read) >= ROWS // COPY_ROWS, "no chunk is read twice"
+    assert list(place(orders).iterdir()) == []
+    (marker,) = {sink.after.copies for sink in done.sinks}
+    assert marker == (begun.begun.id,)
+
+    # the next window goes on from there
+    change(orders, 3)
+    events |= captured(orders)
+    chunks.stopped_at(0)
+    assert load(orders, at=positions_of(done)).error is None
+    check(orders, low, high, events)
+
+
+def positions_of(table):
+    return {sink.shape: (sink.read_through, sink.after.position) for sink in table.sinks}
+
+
+def test_a_copy_begins_again_where_changes_were_purged_before_they_were_kept(orders, chunks):
+    chunks.stopped_at(2)
+    assert load(orders).error.kind == "Stopped"
+    ((_, begun),) = copies(orders)
+    change(orders, 1)
+    events = captured(orders)
+    orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {orders.max_lsn()}")
+    change(orders, 2)
+    chunks.stopped_at(1)
+    newest = orders.max_lsn()
+    assert load(orders).error.kind == "Stopped"
+    ((_, again),) = copies(orders)
+    assert again.begun.id != begun.begun.id
+    assert begun.begun.low < again.begun.low <= newest
+    chunks.stopped_at(None)
+    done = load(orders)
+    assert done.error is None
+    check(orders, again.begun.low, done.sinks[0].read_through, events | captured(orders))
+
+
+@pytest.mark.parametrize("other", ["schema", "selection", "restored", "feed"])
+def test_a_copy_of_something_else_begins_again(orders, chunks, other):
+    chunks.stopped_at(2)
+    assert load(orders).error.kind == "Stopped"
+    ((_, begun),) = copies(orders)
+    given = {}
+    if other == "schema":
+        given["key"] = ["id", "note"]
+    if other == "restored":
+        orders.fork()
+    if other == "feed":
+        orders.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+        orders.enable("dbo.orders")
+        orders.sql("UPDATE dbo.orders SET note = N'anew' WHERE id = 3")
+        orders.wait_captured()
+    if other == "selection":
+        entry = place(orders) / begun.begun.id / "entries" / "copy.json"
+        entry.write_text(entry.read_text().replace('"selection_hash": null', '"selection_hash": "1:other"'))
+    chunks.stopped_at(None)
+    done = load(orders, **given)
+    assert done.error is None
+    assert done.sinks[0].after.copies != (begun.begun.id,)
+    assert sum(1 for hole in chunks.read if hole.after is None) == 1
+    source = sorted((row["id"], row["note"], row["doc"]) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
+    assert sorted((row["id"], row["note"], row["doc"]) for row in orders.lake("dbo.orders")) == source
+    assert list(place(orders).iterdir()) == []
+
+
+def test_a_sink_that_failed_begins_with_the_same_copy_later(orders, chunks, monkeypatch):
+    settle = TableLoad._settle
+
+    def fail(load, sink, *args):
+        if sink.shape == "history":
+            raise OSError("No space left on device")
+        return settle(load, sink, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TableLoad, "_settle", fail)
+        first = load(orders)
+    assert [sink.shape for sink in first.sinks] == ["mirror"]
+    ((_, begun),) = copies(orders)
+    change(orders, 1)
+    # the shape that has it goes on, the other one begins with what was copied then
+    chunks.stopped_at(0)
+    at = positions_of(first)
+    done = load(orders, at=at)
+    assert done.error is None
+    assert {sink.shape: sink.outcome for sink in done.sinks} == {"mirror": "loaded", "history": "first_load"}
+    assert {sink.after.copies for sink in done.sinks} == {(begun.begun.id,)}
+    check(orders, begun.begun.low, done.sinks[-1].read_through, captured(orders))
+    assert copies(orders) == []
+
+
+def test_two_runs_at_once_read_into_one_folder_and_both_end_well(orders, chunks):
+    chunks.stopped_at(2)
+    load(orders)
+    ((_, begun),) = copies(orders)
+    change(orders, 1)
+    chunks.stopped_at(None)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: load(orders), range(2)))
+    assert [table.error for table in both] == [None, None]
+    high = min(sink.after.position for table in both for sink in table.sinks)
+    check(orders, begun.begun.low, high, captured(orders))
+    assert copies(orders) == []
+    assert {sink.read_through for table in both for sink in table.sinks} <= {*map(Lsn.parse, lsns(orders))}
+
+
+def lsns(orders):
+    return ["0x" + row["start_lsn"].hex().upper() for row in orders.sql("SELECT start_lsn FROM cdc.lsn_time_mapping")]
+
+
+def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypatch):
+    monkeypatch.setattr(copy, "KEEP_SECONDS", -1.0)
+    kept, keep = [], copy.TableCopy._keep
+
+    def changing(table, place, state, **given):
+        change(orders, len(kept))
+        kept.append(keep(table, place, table._source.state(), **given))
+
+    monkeypatch.setattr(copy.TableCopy, "_keep", changing)
+    done = load(orders)
+    assert done.error is None
+    assert len(kept) > ROWS // COPY_ROWS
+    low = min(Lsn.parse(row["_lsn"]) for row in orders.lake("dbo.orders", "history"))
+    check(orders, low, done.sinks[0].read_through, captured(orders))

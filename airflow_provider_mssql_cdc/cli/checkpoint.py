@@ -133,6 +133,9 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
                 yield f"  {shape}: failed {sink.failed.time.isoformat(timespec='seconds')}: {sink.failed.reason}"
         if not checkpoint.sinks:
             yield "  not loaded yet"
+        for copy in checkpoint.copies:
+            where = copy.place + (f" on {copy.host}" if copy.host else "")
+            yield f"  copying: {copy.chunks} chunks are there, changes are kept up to {copy.position}, in {where}"
 
 
 def _stored_as(variables: MetadataVariables) -> Iterator[str]:
@@ -159,7 +162,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         sinks[shape] = SinkState(position, position, asserted=asserted, unknown=sinks.get(shape, SinkState()).unknown)
     # what is loaded again is told again
     announced = None if found.announced is None else min(found.announced, position)
-    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced))
+    # what waits for a copy still, the next run finds
+    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced, copies=()))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
@@ -181,7 +185,7 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
         if shape not in stored.sinks:
             raise CommandError(f"the checkpoint of {_name(identity)} holds no {shape}")
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
-        store.overwrite(dataclasses.replace(stored, sinks=sinks))
+        store.overwrite(dataclasses.replace(stored, sinks=sinks, copies=()))
         what = f"checkpoint of the {shape}"
     return (
         f"{_name(identity)}: {what} removed.\n"

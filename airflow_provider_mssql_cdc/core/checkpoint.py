@@ -134,6 +134,11 @@ class Identity:
         return cls(connection, database, table, target, "" if name == usual else name)
 
     @property
+    def short(self) -> str:
+        """16 hex digits that stand for it: of its Variable, and of the folder of its copies."""
+        return self.variable.removeprefix(KEY_PREFIX)
+
+    @property
     def place(self) -> str:
         """The target for people, with the table's name in it where that is not the default."""
         return f"{self.target} as {self.name}" if self.name else self.target
@@ -157,7 +162,7 @@ class CopyState:
     :param place: of its folder
     :param host: that can read the folder; None where every host can
     :param low: below every change that is read beside it
-    :param chunks: that are there, of how many
+    :param chunks: how many are there
     """
 
     id: str
@@ -166,7 +171,7 @@ class CopyState:
     state: str | None = None
     position: Annotated[Position | None, Tagged] = None
     low: Annotated[Position | None, Tagged] = None
-    chunks: tuple[int, ...] = ()
+    chunks: int = 0
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 

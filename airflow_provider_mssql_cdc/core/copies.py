@@ -167,10 +167,11 @@ def why_void(
         return "the captured columns or the key are others now"
     if begun.selection_hash != selection_hash:
         return "columns, where, rename or mask were changed"
-    for witness in witnesses_of(begun, kept, chunks):
-        if why := lineage.contradiction(witness.lsn, witness):
-            return f"{why}: the database was restored, or CDC enabled anew"
     reached = reached_by(begun, kept)
+    proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, chunks)]
+    for position, witness in [*proofs, (reached, None)]:
+        if why := lineage.contradiction(position, witness):
+            return f"{why}: the database was restored, or CDC enabled anew"
     if is_gap(reached, readable_from):
         return f"the changes after {reached} were purged: no run has kept them in time"
     return None
@@ -186,8 +187,8 @@ def covering(
 ) -> tuple[list[ChunkRead], list[Hole]]:
     """The chunks that count, and the holes that are left to be read, both in the order of the key.
 
-    No two of these chunks overlap. Of all such choices it is the one with most rows; of equal ones that which leaves
-    least to be read.
+    No two of these chunks overlap. Of all such choices it is the one that covers most of the places; of equal ones that
+    with most rows.
 
     :param chunks: of the folder, whole ones only
     :param places: says the order of some bounds, from 0 on: equal ones, by the server's own comparison, have one place
@@ -210,8 +211,8 @@ def covering(
     for place in range(-1, beyond + 1):
         chosen = best[place] if place >= 0 else (0, 0, None)
         while at < len(whole) and ends(whole[at]) == place:
-            rows, covered, _ = best[begins(whole[at]) + 1]
-            with_it = (rows + whole[at].rows, covered + place - begins(whole[at]), (at, begins(whole[at]) + 1))
+            covered, rows, _ = best[begins(whole[at]) + 1]
+            with_it = (covered + place - begins(whole[at]), rows + whole[at].rows, (at, begins(whole[at]) + 1))
             if with_it[:2] > chosen[:2]:
                 chosen = with_it
             at += 1
@@ -225,7 +226,8 @@ def _in_a_row(chunks: Sequence[ChunkRead]) -> list[ChunkRead] | None:
     by_begin = {chunk.after: chunk for chunk in chunks}
     found: list[ChunkRead] = []
     reached: Bound | None = None
-    while reached in by_begin and (reached is not None or not found):
+    # texts of equal values may lead back to one another
+    while reached in by_begin and (reached is not None or not found) and len(found) < len(chunks):
         found.append(by_begin[reached])
         reached = found[-1].last
     return found if len(found) == len(chunks) == len(by_begin) else None

@@ -163,6 +163,8 @@ class JobSpec:
     :param tables_at_once: tables loaded side by side
     :param slice_rows: change rows below which a window is not divided
     :param copy_rows: of a chunk of a copy, at least
+    :param copy_seconds: that copies take in this run, over all tables, once the changes are loaded; None goes on to
+        their end
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake
@@ -181,6 +183,7 @@ class JobSpec:
     tables_at_once: int = 4
     slice_rows: int = 200_000
     copy_rows: int = 200_000
+    copy_seconds: float | None = None
     fetch_size: int = 10_000
     capture_timeout: float = 900.0
     database: DatabaseSpec | None = None
@@ -246,6 +249,27 @@ class SinkReceipt:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyingReceipt:
+    """A copy that the next run goes on with.
+
+    :param shapes: that wait for it
+    :param low: every change after it is read beside the copy
+    :param position: up to here they are kept
+    :param chunks: that are read
+    :param rows: of these
+    :param waits_for: why the copy is not at its end though all rows are read; None where some are not
+    """
+
+    id: str
+    shapes: tuple[str, ...]
+    low: Position
+    position: Position
+    chunks: int
+    rows: int
+    waits_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableReceipt:
     """What became of one table.
 
@@ -253,6 +277,7 @@ class TableReceipt:
     :param counts: events, inserted, updated, deleted, copied (rows of a first load)
     :param seconds: wall time by step
     :param windows: the windows read, as text
+    :param copying: what is left for the next run; None where nothing is
     """
 
     name: TableName
@@ -262,6 +287,7 @@ class TableReceipt:
     seconds: dict[str, float] = field(default_factory=dict)
     windows: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    copying: CopyingReceipt | None = None
 
     @property
     def errors(self) -> list[JobError]:

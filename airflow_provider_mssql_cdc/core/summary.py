@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-Status = Literal["loaded", "quiet", "waiting", "skipped", "failed"]
+Status = Literal["loaded", "quiet", "waiting", "copying", "skipped", "failed"]
 
 
 class TableSummary(TypedDict):
@@ -12,13 +12,14 @@ class TableSummary(TypedDict):
 
     :ivar table: ``schema.table``
     :ivar status: ``loaded``; ``quiet`` (nothing new); ``waiting`` (for the capture); ``skipped`` (CDC is off, and
-        ``on_disabled="skip"``); ``failed``
+        ``on_disabled="skip"``); ``copying`` (some shape waits for a copy that the next run goes on with); ``failed``
     :ivar position: everything up to this LSN is loaded, or was proven empty; None before the first load
-    :ivar reason: what a waiting table waits for
+    :ivar reason: what a waiting table waits for; how far a copy is
     :ivar error: why a failed table failed
     :ivar feed: name of the capture instance; None where there is none
     :ivar schema_hash: of the feed's columns; None where there is no feed
-    :ivar sinks: shape to ``first_load``, ``loaded``, ``empty``, ``already`` or ``replayed``; empty where no job ran
+    :ivar sinks: shape to ``first_load``, ``loaded``, ``empty``, ``already``, ``copying`` or ``replayed``; empty where
+        no job ran
     :ivar windows: ``(after, upto]`` of what was read; before them those that a job has committed whose task was killed
         before it could report them, ``(, upto]`` for a first load. The counts are those of all these windows
     :ivar events: changes, an update counted once

@@ -27,6 +27,7 @@ class Reason(enum.Enum):
 
     EVENTS = "events"
     FIRST_LOAD = "first load"
+    COPYING = "its copy goes on"
     MISSING = "it is named, and does not exist or cannot be seen"
     DISABLED = "change data capture is off for it, or its capture instance cannot be seen"
     NOT_ENABLED = "change data capture is off and is to be enabled"
@@ -84,6 +85,13 @@ class Watched:
         """The shapes that did not fail for good: those that count."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
         return tuple(shape for shape in self.shapes if not ((sink := sinks.get(shape)) and sink.failed))
+
+    @property
+    def is_copying(self) -> bool:
+        """Whether a copy is under way for which some of them waits."""
+        if self.checkpoint is None or not self.checkpoint.copies:
+            return False
+        return any(shape not in self.checkpoint.loaded for shape in self.sound)
 
     @property
     def failures(self) -> list[Failure]:
@@ -205,6 +213,9 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
     probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
+    if table.is_copying and table.checkpoint is not None and _has_begun(feed, probe):
+        # each run's progress is news
+        return Call(Reason.COPYING, failed_at=table.checkpoint.updated_at)
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     of_kind = isinstance(position, feed.POSITION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.lag import ON_LAG
@@ -29,12 +29,18 @@ LOAD_ONLY = frozenset(
         "connections",
         "tables_at_once",
         "slice_rows",
+        "copy_rows",
+        "copy_seconds",
         "small_window",
         "fetch_size",
         "work_dir",
     }
 )
 """Parameters that say how to load, not whether: sensor and watcher accept them, so that all can be given the same."""
+
+
+AUTO: Literal["auto"] = "auto"
+"""The run's time for copies comes from its data interval."""
 
 
 def without_load_only(given: Mapping[str, Any]) -> dict[str, Any]:

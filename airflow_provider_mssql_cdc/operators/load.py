@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.table_options import (
     shapes_said,
 )
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
-from airflow_provider_mssql_cdc.hooks.parameters import check_literals, excluded, is_literal, lag_allowed, seconds
+from airflow_provider_mssql_cdc.hooks.parameters import AUTO, check_literals, excluded, is_literal, lag_allowed, seconds
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
 from airflow_provider_mssql_cdc.operators.load_run import OPERATIONS_ALIAS, LoadRun
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -89,7 +89,11 @@ class MsSqlCdcLoadOperator(LoadRun):
         ``mssql_cdc`` in the Airflow home, which suits local and client mode (templated)
     :param connections: JDBC connections open at once
     :param tables_at_once: tables loaded side by side
-    :param slice_rows: change rows below which a window is read by one connection; rows of a chunk of a copy, at least
+    :param slice_rows: change rows below which a window is read by one connection
+    :param copy_rows: rows of a chunk of a copy, at least. Chunks that were read need not be read again
+    :param copy_seconds: how long a run copies, over all tables, once all changes are loaded; the next run goes on with
+        what is left. ``"auto"`` is half of the run's data interval, 1 to 10 minutes; without such an interval, or with
+        None, a run copies to the end. A sink has nothing of a copy before it is whole
     :param fetch_size: rows per round trip
 
     All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and
@@ -142,6 +146,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         connections: int = 8,
         tables_at_once: int = 4,
         slice_rows: int = 200_000,
+        copy_rows: int = 200_000,
+        copy_seconds: datetime.timedelta | float | Literal["auto"] | None = AUTO,
         fetch_size: int = 10_000,
         name: str = "mssql-cdc-load",
         packages: str | None = None,
@@ -165,6 +171,8 @@ class MsSqlCdcLoadOperator(LoadRun):
             connections=connections,
             tables_at_once=tables_at_once,
             slice_rows=slice_rows,
+            copy_rows=copy_rows,
+            copy_seconds=copy_seconds,
             fetch_size=fetch_size,
             packages=packages,
             **kwargs,
@@ -210,6 +218,11 @@ class MsSqlCdcLoadOperator(LoadRun):
         for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
             if limit is not None and limit < 1:
                 raise ValueError(f"{name}={limit}: expected at least 1")
+        copies = self.copy_seconds == AUTO or self.copy_seconds is None
+        if not copies and seconds(self.copy_seconds) <= 0:  # type: ignore[arg-type, operator]
+            raise ValueError(f'copy_seconds={self.copy_seconds!r}: expected more than 0 s, None or "auto"')
+        if self.copy_rows < 1:
+            raise ValueError(f"copy_rows={self.copy_rows}: expected at least 1")
         if self.small_window < 0:
             raise ValueError(f"small_window={self.small_window}: expected at least 0")
         if self.max_idle is not None and self.max_idle <= 0:

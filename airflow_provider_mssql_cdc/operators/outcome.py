@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.copying import copies_of, how_far
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
@@ -109,7 +110,7 @@ class Outcome:
                 written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
-            moved = _moved(stored, spec, table, plan)
+            moved = _moved(stored, spec, table, plan, self.spec.copies_path(spec) if self.spec else None)
             for sink in spec.sinks:
                 failed = table.error_of(sink.shape)
                 if failed is not None and failed.permanent:
@@ -231,6 +232,8 @@ class Outcome:
                     f"{table.name} {sink.shape}: {_SAID[sink.outcome]}, {windows}, {counts or 'no changes'},"
                     f" now at {sink.read_through}, {seconds:.1f} s for the table"
                 )
+            if table.copying is not None:
+                yield f"{table.name} {', '.join(table.copying.shapes)}: {how_far(table.copying)}"
 
     def new_schemas(self, written: Iterable[Checkpoint]) -> list[KeptSchema]:
         """The schemas that checkpoints name and that were not kept before.
@@ -331,8 +334,11 @@ def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
     return min(known) if known and len(known) == len(applied) else None
 
 
-def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan) -> Checkpoint:
+def _moved(
+    stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
+) -> Checkpoint:
     """The checkpoint with the sinks where the receipt says they are."""
+    stored = dataclasses.replace(stored, copies=copies_of(table, copies_path))
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)
@@ -367,12 +373,14 @@ def _moved(stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPl
 
 def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:
     """The row of a table that the job was given."""
+    copying = dict.fromkeys(table.copying.shapes if table.copying else (), "copying")
     found = known | {
-        "status": "failed" if table.errors else "loaded",
+        "status": "failed" if table.errors else "copying" if table.copying else "loaded",
         "position": min(sink.read_through for sink in table.sinks).text if table.sinks else None,
+        "reason": how_far(table.copying) if table.copying else None,
         "feed": spec.feed.name,
         "schema_hash": spec.schema.hash,
-        "sinks": known["sinks"] | {sink.shape: sink.outcome for sink in table.sinks},
+        "sinks": known["sinks"] | copying | {sink.shape: sink.outcome for sink in table.sinks},
         "windows": list(table.windows),
         "seconds": {step: round(value, 2) for step, value in table.seconds.items()},
         "warnings": [*dict.fromkeys((*known["warnings"], *table.warnings))],

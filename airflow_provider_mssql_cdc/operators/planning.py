@@ -353,7 +353,9 @@ def _decide(
         plan.steps[name] = steps
         # that nothing happened does not mend what failed for good
         if steps.commits or candidate.again:
-            others = tuple(table_spec(each, options) for each in plan.alternatives.get(name, ()))
-            plan.specs.append(dataclasses.replace(spec, alternatives=others))
+            copies = plan.identity(name).short
+            each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
+            first, *others = (dataclasses.replace(one, copies=copies) for one in each)
+            plan.specs.append(dataclasses.replace(first, alternatives=tuple(others)))
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:
             plan.quiet[name] = checkpoint

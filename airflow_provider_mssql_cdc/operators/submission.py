@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.operators import class_archive, installed, jars, job_files
 from airflow_provider_mssql_cdc.operators.credentials import (
     REDACTION,
@@ -99,6 +100,8 @@ class LoadSubmission(SparkSubmitOperator):
         connections: int,
         tables_at_once: int,
         slice_rows: int,
+        copy_rows: int,
+        copy_seconds: datetime.timedelta | float | str | None,
         fetch_size: int,
         packages: str | None,
         **kwargs: Any,
@@ -122,6 +125,8 @@ class LoadSubmission(SparkSubmitOperator):
         self.connections = connections
         self.tables_at_once = tables_at_once
         self.slice_rows = slice_rows
+        self.copy_rows = copy_rows
+        self.copy_seconds = copy_seconds
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
 
@@ -161,6 +166,8 @@ class LoadSubmission(SparkSubmitOperator):
             connections=self.connections,
             tables_at_once=self.tables_at_once,
             slice_rows=self.slice_rows,
+            copy_rows=self.copy_rows,
+            copy_seconds=self._copy_seconds(context),
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),
             database=self._database(),
@@ -170,6 +177,15 @@ class LoadSubmission(SparkSubmitOperator):
         )
         job_files.write_spec(spec)
         return spec
+
+    def _copy_seconds(self, context: Context) -> float | None:
+        """The run's time for copies; by default half of its data interval, 1 to 10 minutes."""
+        if self.copy_seconds != AUTO:
+            return seconds(self.copy_seconds)  # type: ignore[arg-type]
+        start, end = context.get("data_interval_start"), context.get("data_interval_end")
+        if start is None or end is None or end <= start:
+            return None
+        return min(max((end - start).total_seconds() / 2, 60.0), 600.0)
 
     def submit_job(self, context: Context) -> str | None:
         """Submit the job, and remember its spec beside its id for the tries that follow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SinkSpec, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
@@ -40,57 +41,96 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(spark: SparkSession, job: JobSpec) -> Receipt:
-    """Load all tables, side by side, and write the receipt. A table that fails does not keep the others from it."""
+    """Load all tables, side by side, then go on with copies, and write the receipt.
+
+    A table that fails does not keep the others from it; one that is copied for long holds up no other's changes.
+    """
     started = time.monotonic()
     at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
     secrets = credentials(spark), target_credentials(spark), Credentials(None, salt(spark))
+    runs = [_TableRun(spark, job, table, secrets, job.connections // at_once) for table in job.tables]
+    copy_time = CopyTime(job.copy_seconds)
     with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
-        receipts = pool.map(lambda table: _load(spark, job, table, secrets, job.connections // at_once), job.tables)
-        receipt = Receipt(job.id, tuple(receipts), _application_id(spark), round(time.monotonic() - started, 3))
+        list(pool.map(_TableRun.load_windows, runs))
+        list(pool.map(lambda run: run.load_copies(copy_time), runs))
+    receipts = tuple(run.receipt() for run in runs)
+    receipt = Receipt(job.id, receipts, _application_id(spark), round(time.monotonic() - started, 3))
     # one line, which Spark's text files hold as one row
     files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
     return receipt
 
 
-def _load(
-    spark: SparkSession,
-    job: JobSpec,
-    table: TableSpec,
-    secrets: tuple[Credentials, Credentials, Credentials],
-    connections: int,
-) -> TableReceipt:
-    load: TableLoad | None = None
-    failures: dict[str, tuple[Exception, str | None]] = {}
-    try:
-        session = table_session(spark)
-        jdbc = Jdbc(session, job.source, secrets[0], job.fetch_size)
-        parts = SparkParts(session, job, jdbc, connections, secrets[2].password)
-        load = TableLoad(job, table, parts)
-        if (found := load.found_table()) is not table:
+class _TableRun:
+    """One table's part of the job.
+
+    :param secrets: of the source, of the target, and the salt
+    :param connections: that it may open at once
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: JobSpec,
+        table: TableSpec,
+        secrets: tuple[Credentials, Credentials, Credentials],
+        connections: int,
+    ) -> None:
+        self._spark, self._job, self._table = spark, job, table
+        self._secrets, self._connections = secrets, connections
+        self._load: TableLoad | None = None
+        self._failures: dict[str, tuple[Exception, str | None]] = {}
+
+    def load_windows(self) -> None:
+        """Load what goes on by windows, or replay."""
+        self._do(self._load_windows)
+
+    def load_copies(self, copy_time: CopyTime) -> None:
+        """Go on with a copy where sinks wait for one."""
+        load = self._load
+        if load is not None and load.waiting:
+            self._do(lambda: load.load_copies(copy_time))
+
+    def receipt(self) -> TableReceipt:
+        """What became of the table."""
+        failures = self._failures | (self._load.failed if self._load else {})
+        failed = {
+            shape: describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
+            for shape, (failure, writing) in failures.items()
+        }
+        for shape, error in failed.items():
+            log.error("%s %s failed: %s: %s", self._table.name, shape, error.kind, error.message)
+        if not failed:
+            log.info("%s: done", self._table.name)
+        return self._load.receipt(failed) if self._load else TableReceipt(self._table.name, failed=failed)
+
+    def _load_windows(self) -> None:
+        session = table_session(self._spark)
+        jdbc = Jdbc(session, self._job.source, self._secrets[0], self._job.fetch_size)
+        parts = SparkParts(session, self._job, jdbc, self._connections, self._secrets[2].password)
+        self._load = TableLoad(self._job, self._table, parts)
+        if (found := self._load.found_table()) is not self._table:
             shapes = {sink.shape for sink in found.sinks}
-            failures = {s.shape: (_not_of(found, s), None) for s in table.sinks if s.shape not in shapes}
-            load = TableLoad(job, found, parts)
-        if job.replay is None:
-            load.run()
+            self._failures = {s.shape: (_not_of(found, s), None) for s in self._table.sinks if s.shape not in shapes}
+            self._load = TableLoad(self._job, found, parts)
+        if self._job.replay is None:
+            self._load.load_windows()
         else:
-            load.replay(job.replay)
-    except Exception as failure:
-        writing = load.writing if load else None
-        left = [sink.shape for sink in table.sinks if load is None or not load.is_done(sink.shape)]
-        failures |= dict.fromkeys(left or [sink.shape for sink in table.sinks], (failure, writing))
-    finally:
-        if load is not None:
-            _remove_staged(spark, load.staging_path)
-    failures |= load.failed if load else {}
-    failed = {
-        shape: describe(failure, *secrets, table=str(table.name), writing=writing)
-        for shape, (failure, writing) in failures.items()
-    }
-    for shape, error in failed.items():
-        log.error("%s %s failed: %s: %s", table.name, shape, error.kind, error.message)
-    if not failed:
-        log.info("%s: done", table.name)
-    return load.receipt(failed) if load else TableReceipt(table.name, failed=failed)
+            self._load.replay(self._job.replay)
+
+    def _do(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except Exception as failure:
+            load = self._load
+            writing = load.writing if load else None
+            left = [sink.shape for sink in self._table.sinks if load is None or not load.is_done(sink.shape)]
+            left = left or [sink.shape for sink in self._table.sinks]
+            self._failures |= dict.fromkeys(left, (failure, writing))
+            if load is not None:
+                load.waiting = []
+        finally:
+            if self._load is not None and not self._load.waiting:
+                _remove_staged(self._spark, self._load.staging_path)
 
 
 def _not_of(table: TableSpec, sink: SinkSpec) -> TargetError:

@@ -13,8 +13,17 @@ from types import MappingProxyType
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, ReplaySpec, SinkReceipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import (
+    CopyingReceipt,
+    JobError,
+    JobSpec,
+    ReplaySpec,
+    SinkReceipt,
+    TableReceipt,
+    TableSpec,
+)
 from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, replay_steps, table_steps
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted, said_window, stand_of, table_of, unreported
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
@@ -39,6 +48,7 @@ class TableLoad:
 
     :param parts: what it is put together from
     :ivar writing: the target table to which a commit is under way
+    :ivar waiting: sinks that wait for a copy
     :ivar failed: shape to why that sink was not loaded, and to the table that was written to then
     """
 
@@ -60,8 +70,10 @@ class TableLoad:
         self._unreported: list[Marker] = []
         self.writing: str | None = None
         self.failed: dict[str, tuple[Exception, str | None]] = {}
+        self.waiting: list[_Plan] = []
         self._seconds: dict[str, float] = {}
         self._warnings: list[str] = []
+        self._copying: CopyingReceipt | None = None
 
     def found_table(self) -> TableSpec:
         """The table by the capture instance that the markers name, where several may be read."""
@@ -71,23 +83,30 @@ class TableLoad:
         self.failed.clear()
         return found
 
-    def run(self) -> None:
-        """Load the table up to the cut. A sink that cannot be loaded is left out; ``failed`` has why.
+    def load_windows(self) -> None:
+        """Load what goes on by windows up to the cut. A sink that cannot be loaded is left out; ``failed`` has why.
 
         :raises MsSqlCdcError: if none of the sinks that are still to be loaded can be
         """
         plans = self._plans(self._rows)
         # a marker that was refused says nothing of this table
         self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
+        self._load_what_goes_on(plans)
+
+    def load_copies(self, time: CopyTime) -> None:
+        """Copy the table where sinks wait for that, as far as the time allows, and load them once the copy is whole.
+
+        :param time: of the run for copies
+        """
         for _ in range(_COPIES):
-            # what begins with a copy, and what begins beside that, waits for it; the others do not
-            waits = any(todo.copied for _, _, todo in plans)
-            copying = [plan for plan in plans if waits and plan[2].begins]
-            self._load_windows([plan for plan in plans if plan not in copying])
-            if not copying or not (left := self._load_copy(copying)):
+            if not self.waiting:
                 return
-            plans = self._plans([rows for rows in self._rows if rows.sink.shape in left])
-        for sink, _, _ in plans:
+            time.begin()
+            if left := self._load_copy(self.waiting, time):
+                self._load_what_goes_on(self._plans([rows for rows in self._rows if rows.sink.shape in left]))
+            else:
+                self.waiting = []
+        for sink, _, _ in self.waiting:
             with self._alone(sink.shape):
                 raise sink.conflict(f"to begin with a copy, which other runs have removed {_COPIES} times")
 
@@ -129,6 +148,12 @@ class TableLoad:
                 self._reading.check_reached(self._source, self._cut)
             return plans
 
+    def _load_what_goes_on(self, plans: Sequence[_Plan]) -> None:
+        """Load all but what begins with a copy, and what begins beside that: these wait for it."""
+        waits = any(todo.copied for _, _, todo in plans)
+        self.waiting = [plan for plan in plans if waits and plan[2].begins]
+        self._load_windows([plan for plan in plans if plan not in self.waiting])
+
     def _load_windows(self, plans: Sequence[_Plan]) -> None:
         """Load what goes on by windows, or begins without a copy."""
         if beginning := [sink for sink, _, todo in plans if todo.begins]:
@@ -145,13 +170,24 @@ class TableLoad:
                 self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in left))
         self._settle_all(plans)
 
-    def _load_copy(self, plans: Sequence[_Plan]) -> set[str]:
+    def _load_copy(self, plans: Sequence[_Plan], time: CopyTime) -> set[str]:
         """Load what begins with a copy, or beside one; the shapes that are left because another run has finished it."""
         shapes = [sink.shape for sink, _, _ in plans]
         above = [todo.lost_after for _, _, todo in plans if todo.lost_after is not None]
         with self._alone(*shapes):
             with self._timed("copy"):
-                self._reading.take_copy(above=max(above, default=None))
+                unfinished = self._reading.take_copy(time, max(above, default=None))
+            if unfinished is not None:
+                self._copying = CopyingReceipt(
+                    unfinished.id,
+                    tuple(shapes),
+                    unfinished.low,
+                    unfinished.position,
+                    unfinished.chunks,
+                    unfinished.rows,
+                    unfinished.waits_for,
+                )
+                return set()
             self._warn_of_no_key([sink for sink, _, _ in plans])
         self._settle_all([plan for plan in plans if plan[0].shape not in self.failed])
         left = {shape for shape in shapes if not self.is_done(shape)}
@@ -187,6 +223,7 @@ class TableLoad:
             seconds=self._seconds,
             windows=(*map(said_window, unreported), *map(str, self._reading.windows)),
             warnings=tuple(self._warnings),
+            copying=self._copying,
         )
 
     def stage_windows(self, windows: Sequence[Window], *, before_images: bool) -> Staged:

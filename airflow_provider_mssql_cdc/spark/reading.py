@@ -9,7 +9,7 @@ from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
 from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
@@ -77,16 +77,23 @@ class Reading:
         self.low = self._source.low(state)
         self._saw(state.lineage.witnesses())
 
-    def take_copy(self, above: Position | None) -> None:
-        """Copy the table's rows, or go on with a copy, to its end: windows are taken from its events then.
+    def take_copy(self, time: CopyTime, above: Position | None) -> Unfinished | None:
+        """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
+
+        :param time: of the run for copies
 
         :param above: a copy that was begun below this is not gone on with
+        :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
         :raises SourceRestoredError: if the database was restored meanwhile
         """
-        place = self._job.copies_path(self._table) or f"{self._folder}/copy"
-        copy = self._source.copy(place, self._job.capture_timeout, above)
+        place = self._job.copies_path(self._table)
+        if place is None:
+            place, time = f"{self._folder}/copy", CopyTime()
+        copy = self._source.copy(CopyOrder(place, self._job.capture_timeout, time, above))
+        if isinstance(copy, Unfinished):
+            return copy
         self._saw(copy.witnesses)
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, copy.high)
@@ -95,6 +102,7 @@ class Reading:
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
+        return None
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it."""

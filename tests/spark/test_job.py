@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, ReplaySpec
 from airflow_provider_mssql_cdc.spark import files
+from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.job import describe, run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
@@ -40,6 +41,12 @@ pytestmark = pytest.mark.xdist_group(__name__)
 def rows(origin, name, columns):
     found = [tuple(row.values()) for row in origin.sql(f"SELECT {columns} FROM {name}")]
     return sorted(found, key=lambda row: [(value is not None, value) for value in row])
+
+
+def to_its_end(load):
+    """Load a table's windows and copies."""
+    load.load_windows()
+    load.load_copies(CopyTime())
 
 
 def mirror(origin, name, *columns):
@@ -1043,7 +1050,7 @@ class OthersFirst(TableLoad):
     def _settle(self, sink, state, todo):
         if not self._done:
             job, session = dataclasses.replace(self._job, id="other"), table_session(self._parts.session)
-            TableLoad(job, self._table, parts(session, job, connections=1)).run()
+            to_its_end(TableLoad(job, self._table, parts(session, job, connections=1)))
         return super()._settle(sink, state, todo)
 
 
@@ -1060,7 +1067,7 @@ def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     session = table_session(spark)
     load = OthersFirst(job, table, parts(session, job))
 
-    load.run()
+    to_its_end(load)
 
     assert [s.outcome for s in load.receipt().sinks] == ["already", "already"]
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
@@ -1096,7 +1103,7 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
     load = RolledBackMeanwhile(job, table, parts(session, job, connections=1))
     load.snapshot = snapshot
 
-    load.run()
+    to_its_end(load)
     ((error, _),) = load.failed.values()
     assert isinstance(error, CommitConflictError)
 

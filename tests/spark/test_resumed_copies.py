@@ -57,9 +57,9 @@ class Reads:
         self.read, self.stop_at = [], number
 
 
-def load(orders, *shapes, **given):
-    receipt = orders.load(orders.table("dbo.orders", shapes or ("mirror", "history"), **given), copy_rows=COPY_ROWS)
-    return receipt.tables[0]
+def load(orders, *shapes, at=None, key=None, **options):
+    table = orders.table("dbo.orders", shapes or ("mirror", "history"), at=at, key=key)
+    return orders.load(table, copy_rows=COPY_ROWS, **options).tables[0]
 
 
 def place(orders):
@@ -264,3 +264,58 @@ def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypa
     assert len(kept) > ROWS // COPY_ROWS
     low = min(Lsn.parse(row["_lsn"]) for row in orders.lake("dbo.orders", "history"))
     check(orders, low, done.sinks[0].read_through, captured(orders))
+
+
+def test_a_run_copies_as_long_as_it_may_and_the_next_ones_go_on(orders, chunks):
+    runs, position = [], None
+    while not runs or runs[-1].copying is not None:
+        runs.append(load(orders, copy_seconds=0.001))
+        change(orders, len(runs))
+        assert runs[-1].error is None
+        if (copying := runs[-1].copying) is not None:
+            assert (copying.shapes, copying.waits_for, runs[-1].sinks) == (("mirror", "history"), None, ())
+            assert position is None or copying.position > position, "each run keeps the changes"
+            position, low = copying.position, copying.low
+            assert not orders.spark.catalog.tableExists(orders.sql_name("dbo.orders", "mirror"))
+    # one chunk at least, and not more at once than there are connections
+    assert ROWS // COPY_ROWS >= len(runs) > 1
+    assert len({hole.after for hole in chunks.read}) == len(chunks.read)
+    assert copies(orders) == []
+    at = positions_of(runs[-1])
+    done = load(orders, at=at)
+    assert done.error is None
+    check(orders, low, runs[-1].sinks[0].read_through, captured(orders))
+
+
+def test_a_shape_that_is_added_waits_for_its_copy_and_the_other_goes_on(orders, chunks):
+    first = load(orders, "mirror")
+    change(orders, 1)
+    second = load(orders, at=positions_of(first), copy_seconds=0.001)
+    assert [(sink.shape, sink.outcome) for sink in second.sinks] == [("mirror", "loaded")]
+    assert second.copying.shapes == ("history",)
+    low = second.copying.low
+    change(orders, 2)
+    third = load(orders, at=positions_of(second))
+    assert third.error is None
+    assert {sink.shape: sink.outcome for sink in third.sinks} == {"mirror": "loaded", "history": "first_load"}
+    check(orders, low, third.sinks[1].read_through, captured(orders))
+    events = {(lsn, id) for lsn, _, _, op, id, _ in captured(orders) if lsn > str(low) and op != 3}
+    assert third.counts["events"] == len(events), "each change once, though the mirror has taken some of them before"
+
+
+def test_a_copy_whose_rows_are_all_read_waits_for_the_capture_of_a_later_run(orders, chunks, monkeypatch):
+    monkeypatch.setattr(copy, "CAPTURE_SECONDS", 0.01)
+    capture = orders.sandbox.cdc(orders.database)
+    capture.hold_back()
+    orders.sql("UPDATE dbo.orders SET note = N'not captured' WHERE id = 3")
+    waiting = load(orders, copy_seconds=3600.0, capture_timeout=0.01)
+    assert waiting.error is None
+    assert "did not pass the end of the copy" in waiting.copying.waits_for
+    assert waiting.copying.rows == ROWS
+    capture.deliver()
+    orders.sql("UPDATE dbo.orders SET note = N'later' WHERE id = 2")
+    orders.wait_captured()
+    chunks.stopped_at(0)
+    done = load(orders)
+    assert done.error is None
+    check(orders, waiting.copying.low, done.sinks[0].read_through, captured(orders))

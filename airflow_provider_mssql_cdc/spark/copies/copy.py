@@ -1,7 +1,8 @@
-"""What a finished copy is to the sinks that begin with it."""
+"""What a load asks of a copy, and what it gets: all that its sinks begin with, or how far it is."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -10,6 +11,59 @@ from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.staging import Staged
+
+
+class CopyTime:
+    """The time that copies take in a run, from the first of them on.
+
+    :param seconds: None does not end
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds, self._begun = seconds, 0.0
+
+    def begin(self) -> None:
+        """Let the time run, unless it does."""
+        self._begun = self._begun or time.monotonic()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None where there is no end."""
+        return None if self._seconds is None else max(0.0, self._begun + self._seconds - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOrder:
+    """A copy that is asked for.
+
+    :param place: folder for its rows; of a source that can go on with a copy it may hold one that was begun
+    :param capture_timeout: seconds to wait for the capture, where the run's time for copies has no end
+    :param above: a copy that was begun below this is not gone on with
+    """
+
+    place: str
+    capture_timeout: float
+    time: CopyTime
+    above: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A copy that the next run goes on with.
+
+    :param low: every change after it is read beside the copy
+    :param position: up to here they are kept
+    :param chunks: that are read
+    :param rows: of these
+    :param waits_for: why it is not at its end though all rows are read
+    """
+
+    id: str
+    low: Position
+    position: Position
+    chunks: int
+    rows: int
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

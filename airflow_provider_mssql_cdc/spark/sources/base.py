@@ -8,7 +8,7 @@ from typing import Protocol
 
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
 
@@ -56,13 +56,10 @@ class TableSource(Protocol):
         :param before_images: with all of them, and the times of commits
         """
 
-    def copy(self, folder: str, timeout: float, above: Position | None = None) -> Copy:
+    def copy(self, order: CopyOrder) -> Copy | Unfinished:
         """Copy the table's rows, wait until the changes of meanwhile can be read, and read them.
 
-        :param folder: for the rows; of a source that can go on with a copy it may hold one that was begun
-        :param timeout: seconds to wait
-        :param above: a copy that was begun below this is not gone on with
-        :raises CaptureLagError: if that is not enough
+        :raises CaptureLagError: if the wait is too long
         :raises SchemaChangedError: if columns were changed meanwhile
         :raises GapError: if changes were purged meanwhile
         """

@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark import job
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
@@ -113,9 +113,9 @@ class LoggedRows:
             folder,
         )
 
-    def copy(self, folder: str, timeout: float, above: Position | None = None) -> Copy:
+    def copy(self, order: CopyOrder) -> Copy:
         low = self.low(self.state())
-        whole = Hole(None, None)
+        whole, folder = Hole(None, None), order.place
         files = Chunks(self._jdbc, self._table, self._mappings).read(whole, f"{folder}/{secrets.token_hex(4)}")
         high = self.low(self.state())
         events = self.read([Window(low, high)], f"{folder}/{secrets.token_hex(4)}", before_images=True)

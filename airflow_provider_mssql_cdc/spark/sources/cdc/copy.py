@@ -31,7 +31,7 @@ from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
 from airflow_provider_mssql_cdc.spark.files import Parquet
@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 KEEP_SECONDS = 600.0
 """How long a copy reads chunks before it keeps one more window."""
+
+CAPTURE_SECONDS = 30.0
+"""How long the capture is waited for at least, though the run's time for copies is over."""
 
 
 class Source(Protocol):
@@ -73,19 +76,17 @@ class Source(Protocol):
 class TableCopy:
     """One table's copy in this run: what lies in its folder is gone on with.
 
-    :param place: where the copies of the table lie
-    :param timeout: seconds to wait for the capture
-    :param above: a copy that was begun below this is not gone on with
+    :param order: what is asked for
     """
 
-    def __init__(self, source: Source, place: str, timeout: float, above: Position | None = None) -> None:
-        self._source, self._place, self._timeout, self._above = source, place, timeout, above
+    def __init__(self, source: Source, order: CopyOrder) -> None:
+        self._source, self._place, self._order = source, order.place, order
         self._jdbc, self._table, self._session = source.jdbc, source.table, source.jdbc.session
         # each query, and each chunk, takes a connection
         self._connections = threading.BoundedSemaphore(source.connections)
         self._folder: CopyFolder | None = None
 
-    def run(self) -> Copy:
+    def run(self) -> Copy | Unfinished:
         """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
 
         :raises CaptureLagError: if the capture does not come so far in time
@@ -100,11 +101,18 @@ class TableCopy:
         if found.chunks:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
-        used = self._read(folder, found)
+        used, is_whole = self._read(folder, found)
+        if not is_whole:
+            return self._unfinished(used)
         # events up to the end would lack values
         check_columns(self._jdbc, self._table)
         ends = [CopyEnd(chunk.end.begin, chunk.end.end, chunk.end.elapsed) for chunk in used]
-        high = captured_position(self._jdbc, self._source.feed, ends, self._timeout)
+        try:
+            high = captured_position(self._jdbc, self._source.feed, ends, self._capture_timeout)
+        except CaptureLagError as error:
+            if self._order.time.left is None:
+                raise
+            return self._unfinished(used, error.message)
         self._keep(folder, self._source.state(), at_least=high)
         files = [path for chunk in used for path in folder.files_of(chunk)]
         events = KeptEvents(self._session, folder, self._begin.low, self._kept)
@@ -117,6 +125,16 @@ class TableCopy:
             events=events,
             witnesses=tuple(witnesses_of(self._begin, self._kept, used)),
         )
+
+    @property
+    def _capture_timeout(self) -> float:
+        """How long the capture is waited for: what is left of the run's time for copies, but not too short a while."""
+        left, timeout = self._order.time.left, self._order.capture_timeout
+        return timeout if left is None else min(timeout, max(left, CAPTURE_SECONDS))
+
+    def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
+        rows = sum(chunk.rows for chunk in used)
+        return Unfinished(self._begin.id, self._begin.low, self._reached, len(used), rows, waits_for)
 
     def is_lost(self) -> bool:
         """Whether the folder has gone; what this run has written there since goes, too."""
@@ -152,8 +170,8 @@ class TableCopy:
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )
-            if self._above is not None and found.begun.low < self._above:
-                why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._above}"
+            if self._order.above is not None and found.begun.low < self._order.above:
+                why = why or f"it was begun at {found.begun.low}, and a sink has all up to {self._order.above}"
             if why is None and going_on is None:
                 going_on = folder, found
                 log.info(
@@ -167,7 +185,9 @@ class TableCopy:
 
     def _begun(self, state: SourceState) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
-        low = copy_low(self._jdbc, self._source.feed, state.readable_from, self._source.low(state), self._timeout)
+        low = copy_low(
+            self._jdbc, self._source.feed, state.readable_from, self._source.low(state), self._order.capture_timeout
+        )
         parts, counted = index_of_key(self._jdbc, self._table)
         if counted < self._source.chunk_rows:
             parts = ()
@@ -200,15 +220,19 @@ class TableCopy:
         columns = map(self._table.schema.column, begun.key)
         return [KeyPart(column, down) for column, down in zip(columns, begun.descending, strict=True)]
 
-    def _read(self, folder: CopyFolder, found: Found) -> list[ChunkRead]:
-        """Read what no chunk has yet; all chunks that count then."""
+    def _read(self, folder: CopyFolder, found: Found) -> tuple[list[ChunkRead], bool]:
+        """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all."""
         used, holes = covering(found.chunks, self._chunks.places)
         started, begin = time.monotonic(), read_progress(self._jdbc)
         kept_at = started
         running: set[Future[ChunkRead]] = set()
         read: list[ChunkRead] = []
         with ThreadPoolExecutor(self._source.connections, thread_name_prefix="chunk") as pool:
+            is_whole = True
             for hole in self._cut(holes):
+                if (read or running) and self._order.time.left == 0:
+                    is_whole = False
+                    break
                 if time.monotonic() > kept_at + KEEP_SECONDS:
                     self._keep(folder, self._source.state())
                     kept_at = time.monotonic()
@@ -217,7 +241,7 @@ class TableCopy:
                     done, running = wait(running, return_when=FIRST_COMPLETED)
                     read += [chunk.result() for chunk in done]
             read += [chunk.result() for chunk in running]
-        return [*used, *read]
+        return [*used, *read], is_whole
 
     def _cut(self, holes: list[Hole]) -> Iterator[Hole]:
         for hole in holes:

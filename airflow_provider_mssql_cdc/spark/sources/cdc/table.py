@@ -15,7 +15,7 @@ from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
@@ -106,9 +106,9 @@ class CapturedTable:
         """
         return Chunks(self.jdbc, self.table, self._mappings, parts, self._salt)
 
-    def copy(self, folder: str, timeout: float, above: Position | None = None) -> Copy:
+    def copy(self, order: CopyOrder) -> Copy | Unfinished:
         """Copy the rows, and wait until the capture has passed the end of that."""
-        self._copying = TableCopy(self, folder, timeout, above)
+        self._copying = TableCopy(self, order)
         return self._copying.run()
 
     def has_lost_copy(self) -> bool:

@@ -1,7 +1,8 @@
 """Random histories on harsh servers through hook, planner and Spark job, as many as are asked for.
 
-``python -m tests.histories --count 1000 --seed 1`` runs them in batches, each with a server and a seed of its own. A
-batch that fails says with which words it is repeated; the others go on.
+``python -m tests.histories --count 1000 --seed 1`` runs them in batches, each with a server and a seed of its own, once
+before loads that are stopped, and once between the reads of loads. A batch that fails says with which words it is
+repeated; the others go on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from pathlib import Path
 
 import pytest
 
-_TEST = Path(__file__).parent / "spark" / "test_histories.py"
+_HERE = Path(__file__).parent
+_TESTS = (
+    f"{_HERE / 'spark' / 'test_histories.py'}::test_histories_with_random_cuts_and_stops",
+    f"{_HERE / 'test_meanwhile.py'}::test_histories_that_go_on_between_the_reads_of_a_load",
+)
 
 
 class _Told:
@@ -33,10 +38,10 @@ class _Told:
         """Keep what became of a batch."""
         if report.when != "call" and not report.failed:
             return
-        seed = report.nodeid.rpartition("[")[2].rstrip("]")
+        name, _, seed = report.nodeid.rpartition("::")[2].rstrip("]").partition("[")
         (self.failed if report.failed else self.passed).append(seed)
         assert self._config is not None
-        self._config.get_terminal_writer().line(f" seed {seed}: {report.outcome} after {report.duration:.0f} s")
+        self._config.get_terminal_writer().line(f" seed {seed}, {name}: {report.outcome} after {report.duration:.0f} s")
 
 
 def main() -> int:
@@ -58,12 +63,12 @@ def main() -> int:
         "MSSQL_CDC_TEST_FORMAT": given.format,
     }
     told, begun = _Told(), time.monotonic()
-    code = pytest.main(["-n", "0", "-q", f"{_TEST}::test_histories_with_random_cuts_and_stops"], plugins=[told])
+    code = pytest.main(["-n", "0", "-q", *_TESTS], plugins=[told])
     seconds = time.monotonic() - begun
     print(
         f"\n{given.count} histories in batches of {given.batch}, seeds {given.seed} to"
         f" {given.seed - 1 + -(-given.count // given.batch)}, SQL Server {given.build}, into {given.format}:"
-        f" {len(told.passed)} batches passed, {len(told.failed)} failed"
+        f" {len(told.passed)} passed, {len(told.failed)} failed"
         f"{': seeds ' + ', '.join(told.failed) if told.failed else ''};"
         f" {seconds:.0f} s, {seconds / given.count:.1f} s for each"
     )

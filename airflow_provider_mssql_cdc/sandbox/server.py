@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import datetime
 import secrets
@@ -20,6 +21,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness, Point
 from airflow_provider_mssql_cdc.sandbox.engine.instance import SERVER_NAME, Instance
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
+from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
 from airflow_provider_mssql_cdc.sandbox.engine.visibility import Visibility
 from airflow_provider_mssql_cdc.sandbox.faults import Faults
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, Message, ResultSet, Session, SqlError
@@ -105,6 +107,7 @@ class Sandbox:
         self.instance = Instance(
             user, self.password, self._clock, capture_interval, str(build), self.harshness, clock_rate
         )
+        self.instance.supply.run = self._run_meanwhile
         self.faults = Faults(self.cdc)
         self._server = TdsServer(_Backend(self.instance, self.faults), host=host, port=port, encryption=encryption)
         if database is not None:
@@ -274,11 +277,36 @@ class Sandbox:
 
         :raises SqlError: the first error
         """
-        session = SqlSession(self.instance, Login(self.user, self.password, database or self.database or "master"))
+        return self._execute(database or self.database or "master", sql)
+
+    def _execute(self, database: str, *batches: str) -> list[pa.Table]:
+        """Run batches in a session of their own; the result sets of the last one."""
+        session = SqlSession(self.instance, Login(self.user, self.password, database))
         try:
-            return _collected(session.batch(sql))
+            return [_collected(session.batch(sql)) for sql in batches][-1]
         finally:
             session.close()
+
+    def meanwhile(self, statements: Iterable[str], database: str | None = None) -> Supply:
+        """Hand a harsh server what other sessions do: it runs each of them once, between two reads, as its seed draws.
+
+        They run in their order, each in a session of the sysadmin's own, within the thread of the session that reads:
+        with LOCK_TIMEOUT 0 and XACT_ABORT ON. One that would have to wait for a lock, the reader's own or another's,
+        gets error 1222, stays the next one, and is tried again before a later read. So each is one statement, or one
+        transaction from its begin to its end, and none may wait for anything else, as for other connections to end.
+
+        A plain server draws none: all are left.
+
+        :param statements: batches of T-SQL; they follow those that were handed before
+        :returns: what is ``left`` of all that were handed, and ``finish``, which runs it
+        """
+        self.instance.supply.add(statements, database or self.database or "master")
+        return self.instance.supply
+
+    def _run_meanwhile(self, sql: str, database: str, waits: bool) -> None:
+        settings = "SET XACT_ABORT ON" if waits else "SET XACT_ABORT ON SET LOCK_TIMEOUT 0"
+        # the reader goes on with the collation of its own database
+        contextvars.copy_context().run(self._execute, database, settings, sql)
 
     def protect(self, table: str, *, encrypted: Iterable[str], database: str | None = None) -> None:
         """Let the catalogue say that columns are of Always Encrypted; reads go on as before.

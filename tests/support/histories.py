@@ -116,9 +116,10 @@ def _change(h: int, table: str, rows: dict[Key, Row], events: list[tuple[str, st
 
 
 def _new_key(h: int, table: str, rows: dict[Key, Row], rng: random.Random) -> Key:
-    """A free key out of few, so that keys are deleted and used again."""
+    """A free key out of few, so that keys are deleted and used again; out of more where many are in use."""
+    most = 12 if len(rows) < 12 else 2 * len(rows)
     while True:
-        number = rng.randint(1, 12)
+        number = rng.randint(1, most)
         key = (h, rng.choice("abc"), number) if table == "parts" else (h, number)
         if key not in rows:
             return key

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.cdc.agent import Agent
 from airflow_provider_mssql_cdc.sandbox.engine.clock import Clock
 from airflow_provider_mssql_cdc.sandbox.engine.harshness import Harshness
 from airflow_provider_mssql_cdc.sandbox.engine.storage import Database, Storage
+from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
 from airflow_provider_mssql_cdc.sandbox.protocol import Login, SqlError
 
 SERVER_NAME = "SANDBOX"
@@ -69,6 +70,7 @@ class Instance:
     :param build: a key of ``BUILDS``
     :param harshness: a kind server's if None
     :param clock_rate: seconds of the clock in one second, which counts for all that waits
+    :ivar supply: statements that may happen between two reads
     :ivar piece_rows: how many rows a reader with locks reads at one moment
     :ivar between_pieces: called after each piece but the last, with the table's name and the number of pieces read
     """
@@ -95,6 +97,7 @@ class Instance:
             capture_interval=capture_interval,
             open_session=self._open_job_session,
         )
+        self.supply = Supply(self.harshness)
         self.piece_rows = _PIECE_ROWS
         self.between_pieces: Callable[[str, int], None] = lambda table, pieces: None
         self.configuration = {name: option[1] for name, option in OPTIONS.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
@@ -57,6 +58,7 @@ class Locks:
         self._kept_tables: dict[object, set[int]] = {}
         self._kept_rows: dict[object, dict[int, set[int]]] = {}
         self._readers: set[object] = set()
+        self._standing: dict[object, Collection[int | None]] = {}
         self._waiting: dict[object, Callable[[], set[object]]] = {}
         self._wait_for_whole: set[object] = set()
         self._changing: dict[int, list[object]] = {}  # who changes a table's definition, or waits to, the first first
@@ -65,6 +67,29 @@ class Locks:
         """Note a reader that keeps its locks until it releases them."""
         with self._condition:
             self._readers.add(reader)
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether somebody keeps locked what it has read of change tables."""
+        return bool(self._readers)
+
+    @contextmanager
+    def standing(self, owner: object, tables: Collection[int | None]) -> Iterator[None]:
+        """Let nobody change the definition of tables meanwhile, which a statement of the owner reads.
+
+        :param tables: their object ids; None among them stands for schema cdc
+        """
+        with self._condition:
+            self._standing[owner] = tables
+        try:
+            yield
+        finally:
+            with self._condition:
+                del self._standing[owner]
+                self._condition.notify_all()
+
+    def _reading(self, table: int | None) -> set[object]:
+        return {each for each, tables in self._standing.items() if table in tables}
 
     @property
     def alone(self) -> object | None:
@@ -193,7 +218,7 @@ class Locks:
                 else:
                     self._tables[table] = owner
                 if alone:
-                    self._wait(owner, lambda: self._readers - {owner}, deadline, cancelled)
+                    self._wait(owner, lambda: (self._readers | self._reading(None)) - {owner}, deadline, cancelled)
             except BaseException:
                 if self._whole is owner and not had_whole:
                     self._whole = None
@@ -226,6 +251,8 @@ class Locks:
                 found.update(each for each, rows in self._kept_rows.items() if changes in rows)
             if owner not in self._readers and not self._has_locks(owner):
                 found |= self._wait_for_whole  # who has nothing yet comes after them, or they might wait for ever
+        if changes is not None:
+            found |= self._reading(changes)
         return found - {None, owner}
 
     def _wait(

@@ -27,7 +27,12 @@ class Visibility:
     @property
     def may_be_late(self) -> bool:
         """Whether rows may be seen later than the LSN of their commit."""
-        return Point.COMMIT in self._harshness.points or not self._open.is_set()
+        return Point.COMMIT in self._harshness.points or self.held
+
+    @property
+    def held(self) -> bool:
+        """Whether no commit can be seen until ``release``."""
+        return not self._open.is_set()
 
     def hold(self) -> None:
         """Keep the rows of all commits from now on from being seen: their clients wait, the capture does not."""

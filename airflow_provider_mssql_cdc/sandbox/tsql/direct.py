@@ -233,7 +233,7 @@ class _Plan:
         """Rows of the source, and what DuckDB says of each."""
         columns = self.source.relation.columns
         # what is joined is looked through for each piece: it should not be more than the piece
-        for piece in _pieces(batches, max(_PIECE, 2 * self.env.supply(self.sql))):
+        for piece in _pieces(batches, max(_PIECE, 2 * self.env.read_named(self.sql))):
             rows = table(columns, piece)
             with self.env.staged(self.piece, rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))):
                 answer = self.env.fetch(self.sql)

@@ -63,6 +63,9 @@ class Environment(StatementRows):
         self._reverted: list[tuple[int, Principal]] = []
         self.frozen_changes: dict[Database, ChangeReader] = {}  # of the moment that the statement reads
         self.met: set[tuple[Database, str]] = set()  # tables of schema cdc that the statement has read by locks
+        # of what the statement has met, the tables of each database; None among them stands for schema cdc
+        self.standing: dict[Database, set[int | None]] = {}
+        self.undisturbed = False  # the statement has a lock that ends with it
         self.views: dict[tuple[str, str, str], Relation] = {}
         self._mixing: int | None = None
 
@@ -253,6 +256,8 @@ class Environment(StatementRows):
         self.views.clear()
         self.frozen_changes.clear()
         self.met.clear()
+        self.standing.clear()
+        self.undisturbed = False
         self._mixing = None
 
     # Writing

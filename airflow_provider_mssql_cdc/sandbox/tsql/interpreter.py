@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.executor import Executor, error_message
 from airflow_provider_mssql_cdc.sandbox.tsql.expr import Expr
+from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.parsing import parse
 from airflow_provider_mssql_cdc.sandbox.tsql.query import compile_result
 from airflow_provider_mssql_cdc.sandbox.tsql.raising import raise_error, throw
@@ -201,6 +202,7 @@ class Interpreter(Executor):
         yield self.wrote(self.atomically(write), "INSERT")
 
     def _select(self, tree: exp.Expr) -> Iterator[Outcome]:
+        meanwhile(self.env, self.env.current)
         if assigns(tree):
             self.env.rowcount = assign_rows(self, tree)
             yield RowCount()

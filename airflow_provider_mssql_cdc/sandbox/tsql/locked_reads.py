@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, st
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
 from airflow_provider_mssql_cdc.sandbox.tsql import languages
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import CLOSING, FOR_UPDATE, WHOLE, Reads
 
 _LAST, _PIECE = "last_row", "piece"
@@ -54,6 +55,11 @@ def lock_table(env: Environment, database: Database, table: int, hints: frozense
     :raises SqlError: 1222, 1205
     """
     manager = env.manager
+    # whose locks end with the statement
+    env.undisturbed |= not env.trancount and bool(
+        hints & (CLOSING | FOR_UPDATE | WHOLE | {"repeatableread"})
+        or env.isolation in (IsolationLevel.SERIALIZABLE, IsolationLevel.REPEATABLE_READ)
+    )
     if hints & (CLOSING | FOR_UPDATE):
         if manager.open is None:
             manager.wait_for_writer(database, table, lambda transaction: True)
@@ -166,14 +172,14 @@ class PieceReader:
             while True:
                 piece = self._piece(connection, table, names, last, size)
                 found.append(piece)
+                if self.keeps and piece.num_rows:
+                    self.env.manager.keep_rows(self.database, table.object_id, piece.column(ROW_ID).to_pylist())
                 if piece.num_rows < size:
                     break
                 last = piece.slice(piece.num_rows - 1)
                 self.env.instance.between_pieces(table.name, len(found))
-        rows = pa.concat_tables(found)
-        if self.keeps and rows.num_rows:
-            self.env.manager.keep_rows(self.database, table.object_id, rows.column(ROW_ID).to_pylist())
-        return rows
+                meanwhile(self.env, self.database)
+        return pa.concat_tables(found)
 
     def _size(self) -> int:
         size = self.env.instance.piece_rows

@@ -14,9 +14,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql import masks, row_filter, row_secur
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment, denied
 from airflow_provider_mssql_cdc.sandbox.tsql.locked_reads import PieceReader, Wanted, beside_a_writer, lock_table
+from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
 from airflow_provider_mssql_cdc.sandbox.tsql.relation import Range, Relation
-from airflow_provider_mssql_cdc.sandbox.tsql.unfinished_reads import scan_meanwhile
 
 
 def relation(
@@ -36,8 +36,6 @@ def relation(
         env.see_snapshot(database)
     if fold(schema) == "cdc":
         hints = frozenset() if wanted is None else wanted.hints
-        if how(env.isolation, database, hints) is not Reads.VERSIONS:
-            scan_meanwhile(env, database)
         found = changes.change_relation(env, database, parts[2], bounds, full, hints)
         if env.trancount and env.isolation in (IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE):
             env.manager.keep_locked(database, parts[2].casefold())
@@ -57,6 +55,7 @@ def relation(
             raise denied(right, entry.table.name, database, entry.table.schema)
         if entry.table.has_column_set:
             raise unsupported("rows of a table with a column set")
+        env.standing.setdefault(database, set()).add(entry.table.object_id)
         env.manager.see(database, entry.table.object_id)
         stored = _stored(stored_name(database, entry), entry, database.name)
         if hidden := masks.of_table(env, database, entry):
@@ -65,6 +64,7 @@ def relation(
         return row_filter.filtered(env, database, entry, found)
     key = (database.name, *system(schema, parts[2]))
     if key not in env.views:
+        meanwhile(env, database)
         env.manager.wait_for_ddl(database, lambda catalog: True)
         view = views.find(env, database, schema, parts[2])
         if view is None:
@@ -79,6 +79,8 @@ def _read_as(env: Environment, wanted: Wanted, database: Database, entry: TableE
     """A user table by the session's isolation level, the database's options and the hints."""
     number = entry.table.object_id
     reads = how(env.isolation, database, wanted.hints)
+    if reads is not Reads.VERSIONS:
+        meanwhile(env, database)
     if reads is Reads.LOCKS or wanted.hints:
         lock_table(env, database, number, wanted.hints)
     if reads is Reads.VERSIONS or database.locks.writer(number) is env.manager:

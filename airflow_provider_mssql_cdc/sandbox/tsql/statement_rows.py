@@ -59,10 +59,10 @@ class StatementRows:
         self._later[name] = read
         return name
 
-    def supply(self, sql: str) -> int:
+    def read_named(self, sql: str) -> int:
         """Read what the query names and is not read yet; the number of rows of all that it names."""
         names = set(_NAMES.findall(sql))
-        for name in names & self._later.keys():
+        for name in [each for each in self._later if each in names]:
             self._register(name, self._later.pop(name)())
         return sum(self._sizes.get(name, 0) for name in names)
 
@@ -87,20 +87,20 @@ class StatementRows:
                 arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
                 return pa.Table.from_arrays(arrays, schema=schema)
         self.finish_reading()
-        self.supply(sql)
+        self.read_named(sql)
         return self.manager.connection.sql(sql).to_arrow_table()
 
     def fetchall(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query with few rows and take them as Python values, which costs half of what Arrow does."""
         self.finish_reading()
-        self.supply(sql)
+        self.read_named(sql)
         rows: list[tuple[Any, ...]] = self.manager.connection.execute(sql).fetchall()
         return rows
 
     def read(self, sql: str) -> pa.RecordBatchReader:
         """Run a query whose rows are taken as they come."""
         self.finish_reading()
-        self.supply(sql)
+        self.read_named(sql)
         reader = self.manager.connection.sql(sql).to_arrow_reader(65536)
         self._batches.append(reader)
         return reader

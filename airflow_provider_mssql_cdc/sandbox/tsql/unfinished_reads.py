@@ -9,14 +9,8 @@ from airflow_provider_mssql_cdc.sandbox.engine.storage import Database
 from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql.convert import unsupported
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
+from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
 from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads, how
-
-
-def scan_meanwhile(env: Environment, database: Database) -> None:
-    """Let the capture scan before a table is read, where that is drawn; the scan may stay unfinished."""
-    drawn = env.instance.harshness.drawn(Point.SCAN)
-    if drawn is not None and drawn.random() < 0.5:
-        env.instance.agent.interject(database.cdc, drawn)
 
 
 def changes_of(
@@ -33,7 +27,10 @@ def changes_of(
         return found
     reads = how(env.isolation, database, hints)
     if reads is not Reads.VERSIONS:
+        meanwhile(env, database)
+        env.standing.setdefault(database, set()).add(None)
         return _beside_the_capture(env, database, table, reads)
+    env.standing.setdefault(database, set()).add(None)
     if database not in env.frozen_changes:
         env.frozen_changes[database] = database.cdc.frozen()
     return env.frozen_changes[database]

@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.sandbox.engine.supply import Supply
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.core.test_checkpoint import Variables
 from tests.support import histories
@@ -152,6 +153,12 @@ def prepare(origin) -> None:
 def write(origin, models, rng, transactions: int) -> None:
     for _ in range(transactions):
         origin.sql(";\n".join(histories.transaction(rng.choice(models), rng)))
+
+
+def write_meanwhile(origin, models, rng, transactions: int) -> Supply:
+    """Let transactions come between the reads of a load, where the server's seed draws it; the rest is to be run."""
+    written = [";\n".join(histories.transaction(rng.choice(models), rng)) for _ in range(transactions)]
+    return origin.sandbox.meanwhile(written, origin.database)
 
 
 def check(loads: Loads, models: list[histories.Model]) -> None:

@@ -176,19 +176,22 @@ class Agent:
             most = None if job is None else job.maxtrans * job.maxscans
             return database.scan(most, dummy=dummy, within=within)
 
-    def interject(self, database: CdcDatabase, drawn: random.Random | None = None) -> None:
-        """One scan by the capture job of a database, if it runs: as between two reads of one statement.
+    def interject(self, database: CdcDatabase, drawn: random.Random, job_type: str = jobs.CAPTURE) -> None:
+        """One scan or one step of the cleanup by a job of a database, if it runs: as between two reads.
 
         :param drawn: draws how it writes, and whether it stays unfinished: until a reader waits for it, or the job
             goes on
         """
         attached = self._attached(database)
-        if attached.capture is None or self._held or not attached.turn.acquire(blocking=False):
+        capture = attached.capture
+        if not self._running or self._held or not attached.turn.acquire(blocking=False):
             return
         try:
             with contextlib.suppress(SqlError):
-                job = attached.capture.job
-                database.scan(job.maxtrans, session_id=attached.capture.session_id, drawn=drawn)
+                if job_type == jobs.CLEANUP:
+                    database.cleanup_step(drawn)
+                elif capture is not None:
+                    database.scan(capture.job.maxtrans, session_id=capture.session_id, drawn=drawn)
         finally:
             attached.turn.release()
 

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.harshness import Point
 from airflow_provider_mssql_cdc.sandbox.protocol import Message, SqlError
 
 PROCEDURE = "sp_cdc_cleanup_change_table"
+_ENDED_AT_ONCE = 0.5  # the share of steps beside a reader that leave nothing unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,32 @@ class Cleaner(CdcState):
         stops = None if source is None or source.random() < 0.5 else source
         run = _Run(instances, job.threshold)
         return self._run(run, lambda: _expired(retention, self._mapping), between, within, stops)
+
+    def cleanup_step(self, drawn: random.Random) -> None:
+        """The next step of the cleanup job, where something lies behind the retention.
+
+        :param drawn: draws whether it stays unfinished for a while
+        :raises SqlError: 22997 where there is no cleanup job
+        """
+        with self._scanning, self._lock:
+            job, instances = self._job(jobs.CLEANUP), self.instances
+            mark = _expired(datetime.timedelta(minutes=job.retention), self._mapping)
+            step = self._next_step(_Run(instances, job.threshold), mark)
+            if step is not None:
+                unfinished = step.begun()
+                self._write(unfinished, None if drawn.random() < _ENDED_AT_ONCE else unfinished.drawn(drawn))
+
+    def _next_step(self, run: _Run, mark: bytes | None) -> _Step | None:
+        """The step with which the run goes on that was begun last, or the first one of the next run; None at rest."""
+        for instance in run.instances:
+            if instance.changes.below(instance.start_lsn):
+                return run.deletion(instance)
+        oldest, lowest = self._mapping.oldest, min((each.start_lsn for each in run.instances), default=ZERO_LSN)
+        if mark is None or oldest is None:
+            return None
+        if oldest.start_lsn < min(lowest, mark):
+            return run.trimming(self._mapping, run.instances)
+        return run.marks(mark) if lowest < mark else None
 
     def _run(
         self,

@@ -73,6 +73,11 @@ class LsnTimeMapping:
         return tuple(self._rows[: self._size])
 
     @property
+    def oldest(self) -> MappingRow | None:
+        """The row with the lowest LSN."""
+        return self._rows[0] if self._size else None
+
+    @property
     def newest(self) -> MappingRow | None:
         """The row with the highest LSN."""
         return self._rows[self._size - 1] if self._size else None

@@ -162,8 +162,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
         sinks[shape] = SinkState(position, position, asserted=asserted, unknown=sinks.get(shape, SinkState()).unknown)
     # what is loaded again is told again
     announced = None if found.announced is None else min(found.announced, position)
-    # what waits for a copy still, the next run finds
-    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced, copies=()))
+    store.overwrite(dataclasses.replace(found, sinks=sinks, announced=announced))
     new = "" if stored else " There was no checkpoint of this table; `mssql-cdc checkpoint list` shows those that are."
     return (
         f"{_name(identity)}: {', '.join(shapes)} set to {position}"
@@ -185,7 +184,7 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
         if shape not in stored.sinks:
             raise CommandError(f"the checkpoint of {_name(identity)} holds no {shape}")
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
-        store.overwrite(dataclasses.replace(stored, sinks=sinks, copies=()))
+        store.overwrite(dataclasses.replace(stored, sinks=sinks))
         what = f"checkpoint of the {shape}"
     return (
         f"{_name(identity)}: {what} removed.\n"

@@ -89,6 +89,19 @@ class SinkSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCopy:
+    """A copy that the checkpoint knows.
+
+    :param place: where it lies
+    :param host: that can read it; None where every host can
+    """
+
+    id: str
+    place: str
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """One source table with all its sinks.
 
@@ -101,6 +114,7 @@ class TableSpec:
     :param alternatives: the same table by its other feeds, where no checkpoint says which one its sinks are
         loaded from: the one that their markers name is read
     :param copies: names the folder of the table's copies; '' where a copy does not outlive the job
+    :param copy: the one that the checkpoint knows
     """
 
     name: TableName
@@ -112,6 +126,7 @@ class TableSpec:
     ddl: tuple[DdlChange, ...] = ()
     alternatives: tuple[TableSpec, ...] = ()
     copies: str = ""
+    copy: KnownCopy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 PACKAGE = Path(airflow_provider_mssql_cdc.__file__).parent
 JOB = PACKAGE / "spark" / "job.py"
 
+COPIES_KEPT = 14 * 86400.0
+"""Seconds that a copy stays which no run goes on with."""
+
 _SPEC = "spec.json"
 _ID = re.compile("[0-9a-f]{12}")
 _WRITTEN = re.compile(r"code\.zip|\.?receipt\.json.*|staged")
@@ -143,6 +146,28 @@ def remove_old(work_dir: str, age: float = 86400.0) -> None:
     for folder in folders:
         if _is_old(folder, time.time() - age):
             _remove_folder(folder)
+
+
+def remove_old_copies(work_dir: str, age: float = COPIES_KEPT) -> None:
+    """Remove the copies that no run has gone on with.
+
+    :param age: seconds without a change after which one goes
+    """
+    root = open_path(f"{work_dir.rstrip('/')}/copies")
+    try:
+        folders = [copy for table in (root.iterdir() if root.exists() else ()) for copy in table.iterdir()]
+    except OSError as error:
+        log.warning("%s cannot be listed, so no old copy is removed: %s", root, error)
+        return
+    for folder in folders:
+        try:
+            newest = max((path.stat().st_mtime for path in folder.rglob("*")), default=0.0)
+        except OSError:
+            # a run is at work in it
+            continue
+        if 0 < newest < time.time() - age:
+            log.warning("copy %s is removed: no run has gone on with it for %.0f days", folder, age / 86400)
+            _remove(folder)
 
 
 def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:

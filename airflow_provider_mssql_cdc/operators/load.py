@@ -218,8 +218,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         for name, limit in {"max_transactions": self.max_transactions, "max_rows": self.max_rows}.items():
             if limit is not None and limit < 1:
                 raise ValueError(f"{name}={limit}: expected at least 1")
-        copies = self.copy_seconds == AUTO or self.copy_seconds is None
-        if not copies and seconds(self.copy_seconds) <= 0:  # type: ignore[arg-type, operator]
+        timed = self.copy_seconds
+        if timed is not None and timed != AUTO and (isinstance(timed, str) or (seconds(timed) or 0.0) <= 0):
             raise ValueError(f'copy_seconds={self.copy_seconds!r}: expected more than 0 s, None or "auto"')
         if self.copy_rows < 1:
             raise ValueError(f"copy_rows={self.copy_rows}: expected at least 1")

@@ -41,6 +41,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.copying import known_copy
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, discover, look, read_checkpoints
 from airflow_provider_mssql_cdc.operators.request import Request
 
@@ -355,7 +356,8 @@ def _decide(
         if steps.commits or candidate.again:
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
-            first, *others = (dataclasses.replace(one, copies=copies) for one in each)
+            known = known_copy(plan.checkpoints[name])
+            first, *others = (dataclasses.replace(one, copies=copies, copy=known) for one in each)
             plan.specs.append(dataclasses.replace(first, alternatives=tuple(others)))
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:
             plan.quiet[name] = checkpoint

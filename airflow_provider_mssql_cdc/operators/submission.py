@@ -27,8 +27,8 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.operators import class_archive, installed, jars, job_files
+from airflow_provider_mssql_cdc.operators.copying import seconds_of_run
 from airflow_provider_mssql_cdc.operators.credentials import (
     REDACTION,
     properties_file,
@@ -150,6 +150,7 @@ class LoadSubmission(SparkSubmitOperator):
         url, options = jdbc_url(connection)
         work_dir = self.work_dir or os.path.join(AIRFLOW_HOME, "mssql_cdc")
         job_files.remove_old(work_dir)
+        job_files.remove_old_copies(work_dir)
         spec = JobSpec(
             id=uuid.uuid4().hex[:12],
             source=SourceSpec(
@@ -167,7 +168,7 @@ class LoadSubmission(SparkSubmitOperator):
             tables_at_once=self.tables_at_once,
             slice_rows=self.slice_rows,
             copy_rows=self.copy_rows,
-            copy_seconds=self._copy_seconds(context),
+            copy_seconds=seconds_of_run(self.copy_seconds, context),
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),
             database=self._database(),
@@ -177,15 +178,6 @@ class LoadSubmission(SparkSubmitOperator):
         )
         job_files.write_spec(spec)
         return spec
-
-    def _copy_seconds(self, context: Context) -> float | None:
-        """The run's time for copies; by default half of its data interval, 1 to 10 minutes."""
-        if self.copy_seconds != AUTO:
-            return seconds(self.copy_seconds)  # type: ignore[arg-type]
-        start, end = context.get("data_interval_start"), context.get("data_interval_end")
-        if start is None or end is None or end <= start:
-            return None
-        return min(max((end - start).total_seconds() / 2, 60.0), 600.0)
 
     def submit_job(self, context: Context) -> str | None:
         """Submit the job, and remember its spec beside its id for the tries that follow."""

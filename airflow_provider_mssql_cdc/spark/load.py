@@ -177,6 +177,9 @@ class TableLoad:
         with self._alone(*shapes):
             with self._timed("copy"):
                 unfinished = self._reading.take_copy(time, max(above, default=None))
+            copy = unfinished or self._reading.copy
+            for text in copy.warnings if copy else ():
+                self._warn(text)
             if unfinished is not None:
                 self._copying = CopyingReceipt(
                     unfinished.id,

@@ -91,7 +91,8 @@ class Reading:
         place = self._job.copies_path(self._table)
         if place is None:
             place, time = f"{self._folder}/copy", CopyTime()
-        copy = self._source.copy(CopyOrder(place, self._job.capture_timeout, time, above))
+        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy)
+        copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy
         self._saw(copy.witnesses)

@@ -81,6 +81,14 @@ def test_list_shows_every_checkpoint(store, capsys):
     }
 
 
+def test_list_shows_a_copy(store, capsys):
+    copy = CopyState("0a", "/work/copies/1", "worker", "IN_PROGRESS", lsn(9), lsn(3), 2)
+    store.overwrite(dataclasses.replace(LOADED, copies=(copy,)))
+    assert main(["checkpoint", "list"]) == 0
+    said = f"  copying: 2 chunks are there, changes are kept up to {lsn(9)}, in /work/copies/1 on worker"
+    assert said in capsys.readouterr().out.splitlines()
+
+
 def test_list_shows_a_damaged_checkpoint_and_goes_on(store, capsys):
     MetadataVariables().set(KEY_PREFIX + "0", "{")
     assert main(["checkpoint", "list"]) == 0

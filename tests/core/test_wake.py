@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
@@ -526,3 +526,30 @@ def test_a_second_failure_is_news() -> None:
     assert announcer.is_news(Wake(Cut.at(lsn(5)), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
     assert not announcer.is_news(Wake(Cut.at(lsn(6)), {name: Call(Reason.RETRY, failed_at=NOW)}), NOW)
     assert announcer.is_news(Wake(Cut.at(lsn(6)), {name: Call(Reason.RETRY, failed_at=NOW + HOUR)}), NOW)
+
+
+@pytest.mark.parametrize(
+    ("position", "shapes", "expected"),
+    [
+        (None, ("mirror",), Reason.COPYING),
+        (20, ("mirror", "history"), Reason.COPYING),
+        # what waited for it is loaded, or no longer asked for
+        (20, ("mirror",), None),
+    ],
+)
+def test_a_copy_goes_on_though_nothing_happens(position, shapes, expected):
+    stored = dataclasses.replace(checkpoint(A, position=position), copies=(CopyState("1", "/copies"),))
+    found = look(Watched(A.source, (A,), stored, shapes=shapes), probe(20, A))
+    assert reasons(found) == ({"a": expected} if expected else {})
+
+
+def test_each_run_of_a_copy_is_news_to_a_watcher():
+    stored = dataclasses.replace(checkpoint(A, position=None), copies=(CopyState("1", "/copies"),))
+    announcer = Announcer(MAX_IDLE)
+    first = look(Watched(A.source, (A,), stored), probe(20, A))
+    assert first is not None
+    assert [announcer.is_news(first, NOW), announcer.is_news(first, NOW)] == [True, False]
+    later = dataclasses.replace(stored, updated_at=NOW)
+    second = look(Watched(A.source, (A,), dataclasses.replace(later, updated_at=NOW + HOUR)), probe(20, A))
+    assert second is not None
+    assert announcer.is_news(second, NOW)

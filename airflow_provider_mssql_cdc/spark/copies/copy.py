@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.spec import KnownCopy
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
@@ -39,12 +40,14 @@ class CopyOrder:
     :param place: folder for its rows; of a source that can go on with a copy it may hold one that was begun
     :param capture_timeout: seconds to wait for the capture, where the run's time for copies has no end
     :param above: a copy that was begun below this is not gone on with
+    :param known: the copy that the checkpoint knows
     """
 
     place: str
     capture_timeout: float
     time: CopyTime
     above: Position | None = None
+    known: KnownCopy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Unfinished:
     chunks: int
     rows: int
     waits_for: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Copy:
     rows_copied: int
     events: Staged
     witnesses: tuple[Witness, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def window(self) -> Window:

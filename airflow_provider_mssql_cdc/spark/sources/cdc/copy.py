@@ -29,9 +29,9 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.spec import TableSpec
+from airflow_provider_mssql_cdc.core.spec import KnownCopy, TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
 from airflow_provider_mssql_cdc.spark.files import Parquet
@@ -85,6 +85,9 @@ class TableCopy:
         # each query, and each chunk, takes a connection
         self._connections = threading.BoundedSemaphore(source.connections)
         self._folder: CopyFolder | None = None
+        self._time = order.time
+        self._voided: set[str] = set()
+        self._warnings: list[str] = []
 
     def run(self) -> Copy | Unfinished:
         """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
@@ -94,7 +97,10 @@ class TableCopy:
         :raises GapError: if changes were purged before they were kept
         """
         state = self._source.state()
-        folder, found = self._gone_on_with() or self._begun(state)
+        going_on = self._gone_on_with()
+        if going_on is None and self._order.known is not None:
+            self._say_lost(self._order.known)
+        folder, found = going_on or self._begun(state)
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
         self._chunks = self._source.chunks(self._parts(found.begun))
@@ -110,7 +116,7 @@ class TableCopy:
         try:
             high = captured_position(self._jdbc, self._source.feed, ends, self._capture_timeout)
         except CaptureLagError as error:
-            if self._order.time.left is None:
+            if self._time.left is None:
                 raise
             return self._unfinished(used, error.message)
         self._keep(folder, self._source.state(), at_least=high)
@@ -124,17 +130,19 @@ class TableCopy:
             rows_copied=sum(chunk.rows for chunk in used),
             events=events,
             witnesses=tuple(witnesses_of(self._begin, self._kept, used)),
+            warnings=tuple(self._warnings),
         )
 
     @property
     def _capture_timeout(self) -> float:
         """How long the capture is waited for: what is left of the run's time for copies, but not too short a while."""
-        left, timeout = self._order.time.left, self._order.capture_timeout
+        left, timeout = self._time.left, self._order.capture_timeout
         return timeout if left is None else min(timeout, max(left, CAPTURE_SECONDS))
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
         rows = sum(chunk.rows for chunk in used)
-        return Unfinished(self._begin.id, self._begin.low, self._reached, len(used), rows, waits_for)
+        said = tuple(self._warnings)
+        return Unfinished(self._begin.id, self._begin.low, self._reached, len(used), rows, waits_for, said)
 
     def is_lost(self) -> bool:
         """Whether the folder has gone; what this run has written there since goes, too."""
@@ -179,9 +187,25 @@ class TableCopy:
                     self._table.name, folder.id, len(found.chunks), reached_by(found.begun, found.kept),
                 )  # fmt: skip
                 continue
-            log.warning("%s: copy %s begins again: %s", self._table.name, folder.id, why or "another one goes on")
+            if why is not None:
+                self._warn(f"the copy of {self._table.name} ({folder.id}) begins again: {why}")
+                self._voided.add(folder.id)
             folder.remove()
         return going_on
+
+    def _say_lost(self, known: KnownCopy) -> None:
+        """Say that the copy which the checkpoint knows is not here. It may never be: so this run copies to the end."""
+        if known.id not in self._voided:
+            where = f"{known.place} on {known.host}" if known.host else known.place
+            self._warn(
+                f"copy {known.id} of {self._table.name} is not found: it was read into {where}. It begins again, and "
+                "is read to its end in this run. Let all workers share a work_dir, so that copies go on."
+            )
+            self._time = CopyTime()
+
+    def _warn(self, text: str) -> None:
+        log.warning(text)
+        self._warnings.append(text)
 
     def _begun(self, state: SourceState) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
@@ -230,7 +254,7 @@ class TableCopy:
         with ThreadPoolExecutor(self._source.connections, thread_name_prefix="chunk") as pool:
             is_whole = True
             for hole in self._cut(holes):
-                if (read or running) and self._order.time.left == 0:
+                if (read or running) and self._time.left == 0:
                     is_whole = False
                     break
                 if time.monotonic() > kept_at + KEEP_SECONDS:

@@ -163,6 +163,8 @@ class CopyState:
     :param host: that can read the folder; None where every host can
     :param low: below every change that is read beside it
     :param chunks: how many are there
+    :param shapes: that wait for it
+    :param waits_after: all rows are read, and the capture is waited for; there is nothing to do before this position
     """
 
     id: str
@@ -172,6 +174,8 @@ class CopyState:
     position: Annotated[Position | None, Tagged] = None
     low: Annotated[Position | None, Tagged] = None
     chunks: int = 0
+    shapes: tuple[str, ...] = ()
+    waits_after: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 

@@ -28,6 +28,7 @@ class CopyBegun:
     :param key: of the table
     :param descending: of each of its columns, whether the index has it so; empty where the table is one chunk
     :param highest: the last row's place after ``low`` was noted; None where the table is one chunk
+    :param protection: what the login read masked, or filtered; None where it read all
     """
 
     id: str
@@ -39,6 +40,7 @@ class CopyBegun:
     key: tuple[str, ...] = ()
     descending: tuple[bool, ...] = ()
     highest: Bound | None = None
+    protection: str | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
@@ -152,12 +154,13 @@ def why_void(
     schema_hash: str,
     selection_hash: str | None,
     key: tuple[str, ...],
+    protection: str | None = None,
     lineage: Lineage,
     readable_from: Position | None,
 ) -> str | None:
     """Say why a copy cannot go on, and must begin again; None where it can.
 
-    :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``
+    :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``, ``protection``
     :param lineage: of the source, with what became of ``witnesses_of`` the copy
     :param readable_from: of the feed
     """
@@ -167,6 +170,8 @@ def why_void(
         return "the captured columns or the key are others now"
     if begun.selection_hash != selection_hash:
         return "columns, where, rename or mask were changed"
+    if begun.protection != protection:
+        return "the login reads other rows, or other values, of the table now (masks, security policies)"
     reached = reached_by(begun, kept)
     proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, chunks)]
     for position, witness in [*proofs, (reached, None)]:
@@ -226,11 +231,11 @@ def _in_a_row(chunks: Sequence[ChunkRead]) -> list[ChunkRead] | None:
     by_begin = {chunk.after: chunk for chunk in chunks}
     found: list[ChunkRead] = []
     reached: Bound | None = None
-    # texts of equal values may lead back to one another
-    while reached in by_begin and (reached is not None or not found) and len(found) < len(chunks):
-        found.append(by_begin[reached])
+    # texts of equal values may lead back to one another, so each is taken once
+    while reached in by_begin:
+        found.append(by_begin.pop(reached))
         reached = found[-1].last
-    return found if len(found) == len(chunks) == len(by_begin) else None
+    return found if len(found) == len(chunks) else None
 
 
 def _chosen(whole: Sequence[ChunkRead], best: Sequence[tuple[int, int, tuple[int, int] | None]]) -> list[ChunkRead]:

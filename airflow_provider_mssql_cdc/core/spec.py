@@ -115,6 +115,7 @@ class TableSpec:
         loaded from: the one that their markers name is read
     :param copies: names the folder of the table's copies; '' where a copy does not outlive the job
     :param copy: the one that the checkpoint knows
+    :param protection: what the login reads masked, or filtered; None where it reads all
     """
 
     name: TableName
@@ -127,6 +128,7 @@ class TableSpec:
     alternatives: tuple[TableSpec, ...] = ()
     copies: str = ""
     copy: KnownCopy | None = None
+    protection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,7 @@ class CopyingReceipt:
     :param chunks: that are read
     :param rows: of these
     :param waits_for: why the copy is not at its end though all rows are read; None where some are not
+    :param waits_after: a position behind which it may be at its end
     """
 
     id: str
@@ -282,6 +285,7 @@ class CopyingReceipt:
     chunks: int
     rows: int
     waits_for: str | None = None
+    waits_after: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)

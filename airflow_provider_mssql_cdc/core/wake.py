@@ -89,9 +89,8 @@ class Watched:
     @property
     def is_copying(self) -> bool:
         """Whether a copy is under way for which some of them waits."""
-        if self.checkpoint is None or not self.checkpoint.copies:
-            return False
-        return any(shape not in self.checkpoint.loaded for shape in self.sound)
+        copies = self.checkpoint.copies if self.checkpoint is not None else ()
+        return any(shape in copy.shapes for copy in copies for shape in self.sound)
 
     @property
     def failures(self) -> list[Failure]:
@@ -214,8 +213,11 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         return off.get(rules.on_disabled)
     probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
     if table.is_copying and table.checkpoint is not None and _has_begun(feed, probe):
-        # each run's progress is news
-        return Call(Reason.COPYING, failed_at=table.checkpoint.updated_at)
+        if not _waits_for_capture(table.checkpoint, probe):
+            # each run's progress is news
+            return Call(Reason.COPYING, failed_at=table.checkpoint.updated_at)
+        if position is None:
+            return None
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     of_kind = isinstance(position, feed.POSITION)
@@ -230,6 +232,12 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         return Call(Reason.PURGED)
     newest = probe.newest.get(feed.name)
     return Call(Reason.EVENTS, newest) if newest is not None and newest > position else None
+
+
+def _waits_for_capture(checkpoint: Checkpoint, probe: Probe) -> bool:
+    """Whether all rows are read, and nothing was captured since."""
+    after = [copy.waits_after for copy in checkpoint.copies]
+    return all(position is not None and (probe.cut is None or probe.cut <= position) for position in after)
 
 
 def _readable_from(feed: Feed, probe: Probe) -> Position | None:

@@ -29,7 +29,7 @@ Row = tuple[Any, ...]
 _OF_ONE_CONNECTION = frozenset({"timeout", "login_timeout", "appname"})
 
 # A reader by locks can be the victim of the capture, or of cleanup, again and again; not for ever.
-_MOST_DEADLOCKS = 3
+_MOST_DEADLOCKS = 9
 
 # A statement that ran into its time-out would run into it again, so that one is not repeated.
 _TIMED_OUT = 20003

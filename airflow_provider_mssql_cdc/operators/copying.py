@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from croniter import croniter
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState
 from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, KnownCopy, TableReceipt
@@ -18,22 +21,53 @@ if TYPE_CHECKING:
 def seconds_of_run(given: datetime.timedelta | float | str | None, context: Context) -> float | None:
     """The run's time for copies.
 
-    :param given: None for no end; ``"auto"`` for half of the run's data interval, 1 to 10 minutes
+    :param given: None for no end; ``"auto"`` for half of the schedule's interval, 1 to 10 minutes
     """
     if given != AUTO:
         return seconds(given)  # type: ignore[arg-type]
+    interval = _interval(context)
+    return None if interval is None else min(max(interval.total_seconds() / 2, 60.0), 600.0)
+
+
+def _interval(context: Context) -> datetime.timedelta | None:
+    """From one run to the next, as the schedule says; None where it names no times.
+
+    The data interval is none where the schedule makes none, as cron expressions and timedeltas do by default.
+    """
+    schedule = getattr(context.get("dag"), "schedule", None)
+    if isinstance(schedule, datetime.timedelta):
+        return schedule
+    if isinstance(schedule, str) and croniter.is_valid(schedule):
+        begin = context.get("logical_date") or datetime.datetime.now(datetime.UTC)
+        first: datetime.datetime = croniter(schedule, begin).get_next(datetime.datetime)
+        second: datetime.datetime = croniter(schedule, first).get_next(datetime.datetime)
+        return second - first
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    if start is None or end is None or end <= start:
-        return None
-    return float(min(max((end - start).total_seconds() / 2, 60.0), 600.0))
+    return end - start if start is not None and end is not None and end > start else None
 
 
-def copies_of(table: TableReceipt, path: str | None) -> tuple[CopyState, ...]:
-    """The copy that the next run goes on with, as the checkpoint tells of it."""
+def copies_of(table: TableReceipt, path: str | None, stored: Sequence[CopyState] = ()) -> tuple[CopyState, ...]:
+    """The copy that the next run goes on with, as the checkpoint tells of it.
+
+    :param path: where the table's copies lie
+    :param stored: of the checkpoint before: they stay until the shapes that wait for them are loaded
+    """
     if (copying := table.copying) is None:
-        return ()
+        done = {sink.shape for sink in table.sinks if sink.after is not None}
+        return tuple(copy for copy in stored if not done.issuperset(copy.shapes))
     host = socket.gethostname() if path is not None and is_local(path) else None
-    return (CopyState(copying.id, path or "", host, "IN_PROGRESS", copying.position, copying.low, copying.chunks),)
+    state = CopyState(
+        id=copying.id,
+        place=path or "",
+        host=host,
+        state="IN_PROGRESS",
+        position=copying.position,
+        low=copying.low,
+        chunks=copying.chunks,
+        shapes=copying.shapes,
+        waits_after=copying.waits_after,
+    )
+    return (state,)
 
 
 def known_copy(checkpoint: Checkpoint | None) -> KnownCopy | None:

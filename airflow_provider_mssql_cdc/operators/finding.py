@@ -125,6 +125,10 @@ class RunPlan:
         if warning := check_protection(self.protection, instance, selection, self.user, allowed=allowed):
             self.warnings.append(f"{instance.source}: {warning}")
 
+    def protection_of(self, table: TableSpec) -> str | None:
+        """What the login reads masked, or filtered; None where it reads all."""
+        return check_protection(self.protection, table.feed, table.selection, self.user, allowed=True)
+
 
 def look(
     hook: MsSqlCdcHook, store: CheckpointStore, request: Request, sources: Sequence[ChangeSource]

@@ -92,7 +92,7 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param slice_rows: change rows below which a window is read by one connection
     :param copy_rows: rows of a chunk of a copy, at least. Chunks that were read need not be read again
     :param copy_seconds: how long a run copies, over all tables, once all changes are loaded; the next run goes on with
-        what is left. ``"auto"`` is half of the run's data interval, 1 to 10 minutes; without such an interval, or with
+        what is left. ``"auto"`` is half of the schedule's interval, 1 to 10 minutes; without a schedule, or with
         None, a run copies to the end. A sink has nothing of a copy before it is whole
     :param fetch_size: rows per round trip
 

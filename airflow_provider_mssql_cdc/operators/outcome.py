@@ -329,7 +329,10 @@ def others(summary: Summary) -> dict[str, int]:
 
 def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
     """The position that all these sinks have reached; None while one of them is not loaded."""
-    applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in shapes]
+    # what waits for a copy keeps nobody from hearing of the others
+    copying = {shape for copy in checkpoint.copies for shape in copy.shapes if shape not in checkpoint.loaded}
+    counting = [shape for shape in shapes if shape not in copying]
+    applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in counting]
     known = [position for position in applied if position is not None]
     return min(known) if known and len(known) == len(applied) else None
 
@@ -338,7 +341,7 @@ def _moved(
     stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
 ) -> Checkpoint:
     """The checkpoint with the sinks where the receipt says they are."""
-    stored = dataclasses.replace(stored, copies=copies_of(table, copies_path))
+    stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies))
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)

@@ -357,7 +357,9 @@ def _decide(
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
             known = known_copy(plan.checkpoints[name])
-            first, *others = (dataclasses.replace(one, copies=copies, copy=known) for one in each)
+            first, *others = (
+                dataclasses.replace(one, copies=copies, copy=known, protection=plan.protection_of(one)) for one in each
+            )
             plan.specs.append(dataclasses.replace(first, alternatives=tuple(others)))
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:
             plan.quiet[name] = checkpoint

@@ -17,13 +17,13 @@ VICTIM = r"deadlocked on .* deadlock victim"
 """What the message holds; the driver hands on no number, so that in other languages of the server a victim fails."""
 
 _VICTIM = re.compile(VICTIM, re.DOTALL)
-_MOST_READS = 4
+_MOST_READS = 10
 
 Result = TypeVar("Result")
 
 
 def read_again(read: Callable[[int], Result]) -> Result:
-    """Read, and again as long as the read is a deadlock's victim; a fourth one is raised.
+    """Read, and again as long as the read is a deadlock's victim; the tenth one is raised.
 
     :param read: gets the number of the try, from 0
     """

@@ -69,7 +69,10 @@ def write_text(session: SparkSession, path: str, text: str) -> None:
         target = local_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        temporary.write_text(text, encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(target)
     else:
         session.createDataFrame([(text,)], "value STRING").coalesce(1).write.mode("overwrite").text(path)

@@ -117,6 +117,13 @@ class _TableRun:
         else:
             self._load.replay(self._job.replay)
 
+    def _count(self, load: TableLoad) -> None:
+        try:
+            load.count()
+        except Exception as error:
+            # what is committed counts for more
+            log.warning("%s: what was read cannot be counted: %s", self._table.name, error)
+
     def _do(self, what: Callable[[], None]) -> None:
         try:
             what()
@@ -130,6 +137,7 @@ class _TableRun:
                 load.waiting = []
         finally:
             if self._load is not None and not self._load.waiting:
+                self._count(self._load)
                 _remove_staged(self._spark, self._load.staging_path)
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
+from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.spec import (
@@ -71,9 +72,12 @@ class TableLoad:
         self.writing: str | None = None
         self.failed: dict[str, tuple[Exception, str | None]] = {}
         self.waiting: list[_Plan] = []
+        self._going_on: set[str] = set()
         self._seconds: dict[str, float] = {}
         self._warnings: list[str] = []
         self._copying: CopyingReceipt | None = None
+        self._counts: dict[str, int] = {}
+        self._windows: tuple[str, ...] = ()
 
     def found_table(self) -> TableSpec:
         """The table by the capture instance that the markers name, where several may be read."""
@@ -152,6 +156,7 @@ class TableLoad:
         """Load all but what begins with a copy, and what begins beside that: these wait for it."""
         waits = any(todo.copied for _, _, todo in plans)
         self.waiting = [plan for plan in plans if waits and plan[2].begins]
+        self._going_on |= {sink.shape for sink, _, todo in plans if not todo.begins}
         self._load_windows([plan for plan in plans if plan not in self.waiting])
 
     def _load_windows(self, plans: Sequence[_Plan]) -> None:
@@ -189,18 +194,33 @@ class TableLoad:
                     unfinished.chunks,
                     unfinished.rows,
                     unfinished.waits_for,
+                    unfinished.waits_after,
                 )
-                return set()
-            self._warn_of_no_key([sink for sink, _, _ in plans])
-        self._settle_all([plan for plan in plans if plan[0].shape not in self.failed])
+            else:
+                self._warn_of_no_key([sink for sink, _, _ in plans])
+        if self._copying is None:
+            self._settle_all([plan for plan in plans if plan[0].shape not in self.failed])
         left = {shape for shape in shapes if not self.is_done(shape)}
         if left and self._reading.has_lost_copy():
+            self._copying = None
             for shape in left:
                 self.failed.pop(shape, None)
             return left
-        if not left:
+        if self._copying is None and self._is_of_no_more_use(left):
+            self.count()
             self._reading.remove_copy()
         return set()
+
+    def _is_of_no_more_use(self, left: set[str]) -> bool:
+        """Whether nobody waits for a whole copy any more, or who does would fail with the same rows in the same way.
+
+        :param left: the shapes that have not begun with it
+        """
+        errors = [self.failed[shape][0] for shape in left & self.failed.keys()]
+        if any(isinstance(error, (CopyUncertainError, KeyRequiredError)) for error in errors):
+            return True
+        # one that could not be looked at may wait for it
+        return not left and self.failed.keys() <= self._going_on
 
     def _settle_all(self, plans: Sequence[_Plan]) -> None:
         for sink, state, todo in plans:
@@ -216,18 +236,23 @@ class TableLoad:
 
         :param failed: shape to why that sink was not loaded
         """
-        # what is read again for another sink is counted with that
-        unreported = [marker for marker in self._unreported if not self._reading.has_read(marker)]
         return TableReceipt(
             name=self._table.name,
             sinks=tuple(self._done),
             failed=dict(failed),
-            counts=self._reading.counts(unreported),
+            counts=self._counts,
             seconds=self._seconds,
-            windows=(*map(said_window, unreported), *map(str, self._reading.windows)),
+            windows=self._windows,
             warnings=tuple(self._warnings),
             copying=self._copying,
         )
+
+    def count(self) -> None:
+        """Count what was read, for the receipt: what was staged and kept may be removed then."""
+        # what is read again for another sink is counted with that
+        unreported = [marker for marker in self._unreported if not self._reading.has_read(marker)]
+        self._windows = (*map(said_window, unreported), *map(str, self._reading.windows))
+        self._counts = self._reading.counts(unreported)
 
     def stage_windows(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
         """Stage all windows, each change once.
@@ -351,6 +376,8 @@ class TableLoad:
             marker = None if todo.asserted else state.marker
             return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through)
         window = sink.window(todo, self._reading, self._cut)
+        if window is not None and todo.lost_after is not None and todo.lost_after > window.after:
+            raise sink.conflict(f"loaded up to {todo.lost_after}, behind the begin of this run's copy")
         if window is None:
             raise sink.conflict("emptied after this run had found rows there, so that nothing was copied")
         if not self._reading.holds(window, before_images=sink.rows.before_images):

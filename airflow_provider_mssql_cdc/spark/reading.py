@@ -99,15 +99,23 @@ class Reading:
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, copy.high)
         self.check_not_restored(state.lineage)
-        self.copy, self.low, self.staged, self._before_images = copy, copy.low, copy.events, True
+        self.copy, self.low, self._before_images = copy, copy.low, True
+        self.staged = None if copy.window.is_empty else copy.events
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
         return None
 
     def has_lost_copy(self) -> bool:
-        """Whether another run has finished the copy that this one reads, and removed it."""
-        return self._source.has_lost_copy()
+        """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""
+        if not self._source.has_lost_copy():
+            return False
+        if self.copy is not None:
+            window = self.copy.window
+            self.windows = [each for each in self.windows if each != window]
+            self._all_staged = [each for each in self._all_staged if each[0] != [window]]
+        self.copy = self.low = self.staged = None
+        return True
 
     def remove_copy(self) -> None:
         """Remove what the copy has left, once all its sinks have it."""

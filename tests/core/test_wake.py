@@ -529,22 +529,24 @@ def test_a_second_failure_is_news() -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "shapes", "expected"),
+    ("position", "waiting", "expected"),
     [
         (None, ("mirror",), Reason.COPYING),
-        (20, ("mirror", "history"), Reason.COPYING),
-        # what waited for it is loaded, or no longer asked for
-        (20, ("mirror",), None),
+        # one that waits beside others, or in a gap
+        (20, ("history",), Reason.COPYING),
+        (20, ("mirror",), Reason.COPYING),
+        # what waited for it is no longer asked for: the other one is to be loaded for the first time
+        (20, ("scd2",), Reason.FIRST_LOAD),
     ],
 )
-def test_a_copy_goes_on_though_nothing_happens(position, shapes, expected):
-    stored = dataclasses.replace(checkpoint(A, position=position), copies=(CopyState("1", "/copies"),))
-    found = look(Watched(A.source, (A,), stored, shapes=shapes), probe(20, A))
-    assert reasons(found) == ({"a": expected} if expected else {})
+def test_a_copy_goes_on_though_nothing_happens(position, waiting, expected):
+    stored = dataclasses.replace(checkpoint(A, position=position), copies=(CopyState("1", "/copies", shapes=waiting),))
+    found = look(Watched(A.source, (A,), stored, shapes=("mirror", "history")), probe(20, A))
+    assert reasons(found) == {"a": expected}
 
 
 def test_each_run_of_a_copy_is_news_to_a_watcher():
-    stored = dataclasses.replace(checkpoint(A, position=None), copies=(CopyState("1", "/copies"),))
+    stored = dataclasses.replace(checkpoint(A, position=None), copies=(CopyState("1", "/copies", shapes=("mirror",)),))
     announcer = Announcer(MAX_IDLE)
     first = look(Watched(A.source, (A,), stored), probe(20, A))
     assert first is not None
@@ -553,3 +555,11 @@ def test_each_run_of_a_copy_is_news_to_a_watcher():
     second = look(Watched(A.source, (A,), dataclasses.replace(later, updated_at=NOW + HOUR)), probe(20, A))
     assert second is not None
     assert announcer.is_news(second, NOW)
+
+
+@pytest.mark.parametrize(("captured", "expected"), [(20, {}), (21, {"a": Reason.COPYING})])
+@pytest.mark.parametrize("position", [None, 20])
+def test_a_copy_that_waits_for_the_capture_goes_on_when_more_is_captured(position, captured, expected):
+    waiting = CopyState("1", "/copies", shapes=("mirror",), waits_after=lsn(20))
+    stored = dataclasses.replace(checkpoint(A, position=position), copies=(waiting,))
+    assert reasons(look(Watched(A.source, (A,), stored), probe(captured, A))) == expected

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from airflow_provider_mssql_cdc.core.checkpoint import CopyState, Identity
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
@@ -61,8 +63,8 @@ def test_a_table_that_is_copied_is_never_told_as_loaded_and_the_next_run_hears_o
         f"copy 0123456789ab: 600,000 rows in 3 chunks are read, the next run goes on; changes are kept up to {KEPT}"
     )
     assert task.rows["dbo.b"]["status"] == "loaded"
-    # nobody is told of a table of which a shape has nothing yet
-    assert "dbo.a" not in (task.events() or {})
+    # what waits for the copy keeps nobody from hearing of the mirror
+    assert "dbo.a" in (task.events() or {})
     stored = task.group.checkpoint(A)
     assert stored is not None
     assert set(stored.loaded) == {"mirror"}
@@ -71,10 +73,23 @@ def test_a_table_that_is_copied_is_never_told_as_loaded_and_the_next_run_hears_o
     short = Identity.of(task.running.mssql_conn_id, spec.source.database, A, TARGET, "{schema}_{table}").short
     place = f"{task.master.work_dir}/copies/{short}"
     assert spec.copies_path(spec.tables[0]) == place
-    assert stored.copies == (CopyState("0123456789ab", place, None, "IN_PROGRESS", KEPT, LOW, 3),)
+    state = CopyState("0123456789ab", place, None, "IN_PROGRESS", KEPT, LOW, 3, ("history",))
+    assert stored.copies == (state,)
+
+    # a run that fails does not forget it
+    task.state.clear()
+    task.group.source.sql("INSERT INTO dbo.a (id) VALUES (76)")
+    task.group.source.scan()
+    task.master.job = lambda given: write_receipt(given, A)
+    with pytest.raises(AirflowFailException):
+        task.run(tables=["dbo.a"], shapes=["mirror", "history"])
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert stored.copies == (state,)
 
     specs.clear()
     task.state.clear()
+    task.group.store.overwrite(stored.failing(["mirror", "history"], None))
     task.master.job = lambda given: (specs.append(given), write_receipt(given))[0]
     task.group.source.sql("INSERT INTO dbo.a (id) VALUES (77)")
     task.group.source.scan()
@@ -114,23 +129,26 @@ def test_a_copy_that_waits_for_the_capture_fails_only_where_that_does_not_run(ta
 
 
 @pytest.mark.parametrize(
-    ("given", "minutes", "expected"),
+    ("given", "schedule", "expected"),
     [
-        ("auto", 60, 600.0),
-        ("auto", 6, 180.0),
-        ("auto", 1, 60.0),
-        ("auto", 0, None),
+        ("auto", "@hourly", 600.0),
+        ("auto", "*/6 * * * *", 180.0),
+        ("auto", "* * * * *", 60.0),
+        ("auto", datetime.timedelta(minutes=5), 150.0),
+        ("auto", "@once", None),
         ("auto", None, None),
-        (None, 60, None),
-        (5, 60, 5.0),
+        ("auto", CronDataIntervalTimetable("*/4 * * * *", timezone="UTC"), 120.0),
+        (None, "@hourly", None),
+        (5, "@hourly", 5.0),
         (datetime.timedelta(minutes=2), None, 120.0),
     ],
 )
-def test_how_long_a_run_copies(given: Any, minutes: int | None, expected: float | None) -> None:
+def test_how_long_a_run_copies(given: Any, schedule: Any, expected: float | None) -> None:
     end = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
-    context: Any = {}
-    if minutes is not None:
-        context = {"data_interval_start": end - datetime.timedelta(minutes=minutes), "data_interval_end": end}
+    dag = DAG("shop", schedule=schedule, start_date=datetime.datetime(2026, 1, 1))
+    # as Airflow has it by default: a schedule makes no data intervals, but one that is made for them does
+    begin = end - datetime.timedelta(minutes=4) if isinstance(schedule, CronDataIntervalTimetable) else end
+    context: Any = {"dag": dag, "logical_date": end, "data_interval_start": begin, "data_interval_end": end}
     assert seconds_of_run(given, context) == expected
 
 

@@ -26,7 +26,7 @@ class Reads:
         return "rows"
 
 
-@pytest.mark.parametrize("victims", range(4))
+@pytest.mark.parametrize("victims", [0, 1, 9])
 def test_a_victim_reads_again(victims: int) -> None:
     reads = Reads(*[VICTIM] * victims)
     assert read_again(reads) == "rows"
@@ -34,10 +34,10 @@ def test_a_victim_reads_again(victims: int) -> None:
 
 
 def test_a_victim_does_not_read_for_ever() -> None:
-    reads = Reads(*[VICTIM] * 9)
+    reads = Reads(*[VICTIM] * 20)
     with pytest.raises(RuntimeError, match="deadlock victim"):
         read_again(reads)
-    assert reads.tries == [0, 1, 2, 3]
+    assert reads.tries == [*range(10)]
 
 
 def test_what_fails_otherwise_is_not_done_again() -> None:

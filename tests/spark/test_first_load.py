@@ -113,7 +113,7 @@ def test_places_are_those_of_the_servers_own_order(server):
 @pytest.mark.parametrize("key", [("k",), ("k", "g"), ()])
 def test_a_key_without_an_index_is_one_chunk(server, key):
     jdbc = PlainJdbc(server)
-    assert index_of_key(jdbc, table(*key)) == ((), 0)
+    assert index_of_key(jdbc, table(*key)) == ((), 100)
     assert list(Chunks(jdbc, table(*key), ()).cut(Hole(None, None), lambda: 1, None)) == [Hole(None, None)]
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.changes import HistoryOptions
+from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.spec import KnownCopy
 from airflow_provider_mssql_cdc.spark.copies import folder
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
 from airflow_provider_mssql_cdc.spark.sources.cdc import copy
 
 pytestmark = pytest.mark.xdist_group(__name__)
@@ -251,7 +258,7 @@ def lsns(orders):
 
 
 def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypatch):
-    monkeypatch.setattr(copy, "KEEP_SECONDS", -1.0)
+    monkeypatch.setattr(copy, "KEEP_SECONDS", 0.2)
     kept, keep = [], copy.TableCopy._keep
 
     def changing(table, place, state, **given):
@@ -261,7 +268,7 @@ def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypa
     monkeypatch.setattr(copy.TableCopy, "_keep", changing)
     done = load(orders)
     assert done.error is None
-    assert len(kept) > ROWS // COPY_ROWS
+    assert len(kept) > 1, "while chunks are read, and at the end"
     low = min(Lsn.parse(row["_lsn"]) for row in orders.lake("dbo.orders", "history"))
     check(orders, low, done.sinks[0].read_through, captured(orders))
 
@@ -290,16 +297,21 @@ def test_a_run_copies_as_long_as_it_may_and_the_next_ones_go_on(orders, chunks):
 def test_a_shape_that_is_added_waits_for_its_copy_and_the_other_goes_on(orders, chunks):
     first = load(orders, "mirror")
     change(orders, 1)
-    second = load(orders, at=positions_of(first), copy_seconds=0.001)
+    cut = orders.max_lsn()
+    change(orders, 3)
+    second = load(orders, at=positions_of(first), upto=cut, copy_seconds=0.001)
     assert [(sink.shape, sink.outcome) for sink in second.sinks] == [("mirror", "loaded")]
     assert second.copying.shapes == ("history",)
     low = second.copying.low
     change(orders, 2)
+    # commits between the cut of a run and its copy's low
+    assert second.sinks[0].read_through < low
     third = load(orders, at=positions_of(second))
     assert third.error is None
     assert {sink.shape: sink.outcome for sink in third.sinks} == {"mirror": "loaded", "history": "first_load"}
     check(orders, low, third.sinks[1].read_through, captured(orders))
-    events = {(lsn, id) for lsn, _, _, op, id, _ in captured(orders) if lsn > str(low) and op != 3}
+    after = str(second.sinks[0].read_through)
+    events = {(lsn, id) for lsn, _, _, op, id, _ in captured(orders) if lsn > after and op != 3}
     assert third.counts["events"] == len(events), "each change once, though the mirror has taken some of them before"
 
 
@@ -319,3 +331,87 @@ def test_a_copy_whose_rows_are_all_read_waits_for_the_capture_of_a_later_run(ord
     done = load(orders)
     assert done.error is None
     check(orders, waiting.copying.low, done.sinks[0].read_through, captured(orders))
+
+
+def test_windows_that_two_runs_have_kept_are_counted_once(orders, chunks):
+    chunks.stopped_at(1)
+    load(orders)
+    change(orders, 1)
+    chunks.stopped_at(0)
+    load(orders)
+    ((place_of_copy, first),) = copies(orders)
+    (kept,) = first.kept
+    # as another run keeps it at the same time, which is killed then, and one that was slower
+    change(orders, 2)
+    chunks.stopped_at(0)
+    load(orders)
+    ((_, second),) = copies(orders)
+    later = next(window for window in second.kept if window.after == kept.upto)
+    shorter = place_of_copy.new_window()
+    shutil.copytree(Path(place_of_copy.path, kept.name), Path(place_of_copy.path, shorter))
+    files = tuple(file.replace(kept.name, shorter) for file in kept.files)
+    place_of_copy.add(dataclasses.replace(kept, name=shorter, files=files))
+    chunks.stopped_at(None)
+    done = load(orders)
+    assert done.error is None
+    low, high = second.begun.low, done.sinks[0].read_through
+    check(orders, low, high, captured(orders))
+    assert later.after == kept.upto
+    events = [op for lsn, _, _, op, _, _ in captured(orders) if str(low) < lsn <= str(high) and op != 3]
+    assert done.counts["events"] == len(events)
+
+
+def test_a_copy_whose_rows_cannot_be_judged_is_read_anew(orders, chunks, monkeypatch):
+    def uncertain(rows, begun, target_rows):
+        raise CopyUncertainError("CDC left out a value.", table="dbo.orders", advice="Run the task again.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Mirror, "first", uncertain)
+        failed = load(orders, "mirror")
+    assert failed.error.kind == "CopyUncertainError"
+    assert copies(orders) == []
+    chunks.stopped_at(None)
+    assert load(orders, "mirror").error is None
+    assert len(chunks.read) == ROWS // COPY_ROWS
+
+
+def test_a_copy_of_masked_values_is_not_gone_on_with_by_a_login_that_reads_them(orders, chunks):
+    masked = dataclasses.replace(orders.table("dbo.orders", ("mirror",)), protection="shop reads masks of note")
+    chunks.stopped_at(1)
+    orders.load(masked, copy_rows=COPY_ROWS)
+    ((_, begun),) = copies(orders)
+    assert begun.begun.protection == "shop reads masks of note"
+    chunks.stopped_at(None)
+    done = load(orders, "mirror")
+    assert done.error is None
+    assert "masks, security policies" in done.warnings[0]
+    assert done.sinks[0].after.copies != (begun.begun.id,)
+
+
+def test_a_copy_on_another_workers_disk_is_told_and_read_to_its_end(orders, chunks):
+    known = KnownCopy("0123456789ab", "/elsewhere/copies", "worker-1")
+    table = dataclasses.replace(orders.table("dbo.orders", ("mirror",)), copy=known)
+    done = orders.load(table, copy_rows=COPY_ROWS, copy_seconds=0.001).tables[0]
+    assert (done.error, done.copying) == (None, None)
+    (warning,) = done.warnings
+    assert "copy 0123456789ab of dbo.orders is not found: it was read into /elsewhere/copies on worker-1" in warning
+
+
+def test_the_folder_of_a_copy_is_nobody_elses(orders, chunks):
+    chunks.stopped_at(1)
+    load(orders)
+    ((found, _),) = copies(orders)
+    for folder_of in (Path(found.path), Path(found.path).parent):
+        assert stat.S_IMODE(folder_of.stat().st_mode) == 0o700
+
+
+def test_a_copy_of_a_quiet_table_begins_a_history_that_leaves_events_out(live, chunks):
+    live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
+    live.sql("INSERT INTO dbo.orders VALUES (1, N'n', NULL)")
+    live.enable("dbo.orders")
+    live.sql("UPDATE dbo.orders SET note = N'x'")
+    live.wait_captured()
+    table = live.table("dbo.orders", ("history",), history=HistoryOptions(operations=("delete",)))
+    done = live.load(table).tables[0]
+    assert done.error is None
+    assert {row["_op"] for row in live.lake("dbo.orders", "history")} <= {"R"}

@@ -107,26 +107,32 @@ class Chunks:
 
 
 def index_of_key(jdbc: Jdbc, table: TableSpec) -> tuple[tuple[KeyPart, ...], int]:
-    """The key as an index of the whole table has it, and how many rows that says there are; no part without such one.
+    """The key as an index of the whole table begins with it, and how many rows the table is said to have; no part
+    without such one.
 
     An index that is divided into partitions has no order of its own (docs: partitioned indexes).
     """
-    if not table.schema.key or not can_be_cut([table.schema.column(name) for name in table.schema.key]):
-        return (), 0
     number = f"OBJECT_ID({literal(table.name.quoted)})"
     rows = jdbc.rows(
-        "SELECT i.index_id, c.name, ic.key_ordinal AS place, ic.is_descending_key AS down, p.rows AS n"
-        " FROM sys.indexes i"
-        " JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id AND ic.key_ordinal > 0"
-        " JOIN sys.columns c ON c.object_id = i.object_id AND c.column_id = ic.column_id"
-        " JOIN sys.partitions p ON p.object_id = i.object_id AND p.index_id = i.index_id"
-        f" WHERE i.object_id = {number} AND i.is_disabled = 0 AND i.has_filter = 0"
+        "SELECT p.index_id, p.rows AS n, c.name, ic.key_ordinal AS place, ic.is_descending_key AS down"
+        " FROM sys.partitions p"
+        " LEFT JOIN sys.indexes i ON i.object_id = p.object_id AND i.index_id = p.index_id AND i.is_disabled = 0"
+        " AND i.has_filter = 0"
+        " LEFT JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id"
+        " AND ic.key_ordinal > 0"
+        " LEFT JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id"
+        f" WHERE p.object_id = {number} AND p.partition_number = 1"
         f" AND NOT EXISTS (SELECT * FROM sys.partitions m WHERE m.object_id = {number} AND m.partition_number > 1)",
-        "index_id INT, name STRING, place INT, down BOOLEAN, n BIGINT",
+        "index_id INT, n BIGINT, name STRING, place INT, down BOOLEAN",
     )
-    ordered = sorted(rows, key=lambda row: (row["index_id"], row["place"]))
+    # the table itself is index 0 or 1
+    counted = next((row["n"] for row in rows if row["index_id"] < 2), 0)
+    key = table.schema.key
+    if not key or not can_be_cut([table.schema.column(name) for name in key]):
+        return (), counted
+    ordered = sorted((row for row in rows if row["name"]), key=lambda row: (row["index_id"], row["place"]))
     for _, of_index in itertools.groupby(ordered, lambda row: row["index_id"]):
-        columns = list(of_index)[: len(table.schema.key)]
-        if tuple(row["name"] for row in columns) == table.schema.key:
-            return tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in columns), columns[0]["n"]
-    return (), 0
+        columns = list(of_index)[: len(key)]
+        if tuple(row["name"] for row in columns) == key:
+            return tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in columns), counted
+    return (), counted

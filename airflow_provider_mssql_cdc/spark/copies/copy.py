@@ -59,6 +59,7 @@ class Unfinished:
     :param chunks: that are read
     :param rows: of these
     :param waits_for: why it is not at its end though all rows are read
+    :param waits_after: a position behind which it may be
     """
 
     id: str
@@ -67,6 +68,7 @@ class Unfinished:
     chunks: int
     rows: int
     waits_for: str | None = None
+    waits_after: Position | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -47,7 +47,8 @@ class CopyFolder:
         """Write the first entry."""
         if files.is_local(self.path):
             # what is not masked in a target may be in here: others of this machine must not read it
-            os.makedirs(files.local_path(self.path), mode=0o700, exist_ok=True)
+            for folder in (files.local_path(self.path).parent, files.local_path(self.path)):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
         self._write(_BEGUN, begun)
 
     def new_chunk(self) -> str:

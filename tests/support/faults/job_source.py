@@ -79,6 +79,7 @@ class JobSource:
             held=held,
             events=events,
             witnesses=seen,
+            warnings=(),
         )
 
     def has_lost_copy(self) -> bool:

@@ -66,7 +66,9 @@ class Source(Protocol):
     def low(self, state: SourceState) -> Position:
         """The position before what begins now."""
 
-    def read(self, windows: Sequence[Window], folder: str, *, before_images: bool) -> StagedOnce:
+    def read(
+        self, windows: Sequence[Window], folder: str, *, before_images: bool, connections: int | None = None
+    ) -> StagedOnce:
         """Stage windows."""
 
     def chunks(self, parts: Sequence[KeyPart]) -> Chunks:
@@ -110,8 +112,6 @@ class TableCopy:
         used, is_whole = self._read(folder, found)
         if not is_whole:
             return self._unfinished(used)
-        # events up to the end would lack values
-        check_columns(self._jdbc, self._table)
         ends = [CopyEnd(chunk.end.begin, chunk.end.end, chunk.end.elapsed) for chunk in used]
         try:
             high = captured_position(self._jdbc, self._source.feed, ends, self._capture_timeout)
@@ -120,6 +120,8 @@ class TableCopy:
                 raise
             return self._unfinished(used, error.message)
         self._keep(folder, self._source.state(), at_least=high)
+        # events up to the end would lack values
+        check_columns(self._jdbc, self._table)
         files = [path for chunk in used for path in folder.files_of(chunk)]
         events = KeptEvents(self._session, folder, self._begin.low, self._kept)
         return Copy(
@@ -141,8 +143,17 @@ class TableCopy:
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
         rows = sum(chunk.rows for chunk in used)
-        said = tuple(self._warnings)
-        return Unfinished(self._begin.id, self._begin.low, self._reached, len(used), rows, waits_for, said)
+        seen = [chunk.end.end.max_lsn for chunk in used if chunk.end.end.max_lsn is not None]
+        return Unfinished(
+            id=self._begin.id,
+            low=self._begin.low,
+            position=self._reached,
+            chunks=len(used),
+            rows=rows,
+            waits_for=waits_for,
+            waits_after=max(seen, default=None) if waits_for else None,
+            warnings=tuple(self._warnings),
+        )
 
     def is_lost(self) -> bool:
         """Whether the folder has gone; what this run has written there since goes, too."""
@@ -174,6 +185,7 @@ class TableCopy:
                 feed=self._source.feed,
                 schema_hash=self._table.schema.hash,
                 selection_hash=self._table.selection.hash,
+                protection=self._table.protection,
                 key=self._table.schema.key,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
@@ -213,6 +225,11 @@ class TableCopy:
             self._jdbc, self._source.feed, state.readable_from, self._source.low(state), self._order.capture_timeout
         )
         parts, counted = index_of_key(self._jdbc, self._table)
+        if not parts and counted >= self._source.chunk_rows:
+            self._warn(
+                f"{self._table.name} is copied in one chunk, which a run that is killed reads again: there is no index"
+                " by which its key can be sought (all of the table, not partitioned)."
+            )
         if counted < self._source.chunk_rows:
             parts = ()
         begun = CopyBegun(
@@ -222,12 +239,14 @@ class TableCopy:
             feed=FeedRef.of(self._source.feed),
             schema_hash=self._table.schema.hash,
             selection_hash=self._table.selection.hash,
+            protection=self._table.protection,
             key=self._table.schema.key,
             descending=tuple(part.descending for part in parts),
             highest=self._source.chunks(parts).highest() if parts else None,
         )
         CopyFolder(self._session, self._place, begun.id).begin(begun)
-        if len(there := folders(self._session, self._place)) == 1:
+        there = folders(self._session, self._place)
+        if [folder.id for folder, _ in there] == [begun.id]:
             return there[0]
         going_on = self._gone_on_with()
         if going_on is None:
@@ -251,20 +270,29 @@ class TableCopy:
         kept_at = started
         running: set[Future[ChunkRead]] = set()
         read: list[ChunkRead] = []
+        is_whole = True
+
+        def until_fewer_than(most: int) -> None:
+            """Wait for chunks, and keep one more window from time to time, over a connection of its own."""
+            nonlocal kept_at, running
+            while len(running) >= most or time.monotonic() > kept_at + KEEP_SECONDS:
+                if time.monotonic() > kept_at + KEEP_SECONDS:
+                    with self._connections:
+                        self._keep(folder, self._source.state(), connections=1)
+                    kept_at = time.monotonic()
+                else:
+                    left = kept_at + KEEP_SECONDS - time.monotonic()
+                    done, running = wait(running, max(left, 0.01), FIRST_COMPLETED)
+                    read.extend(chunk.result() for chunk in done)
+
         with ThreadPoolExecutor(self._source.connections, thread_name_prefix="chunk") as pool:
-            is_whole = True
             for hole in self._cut(holes):
                 if (read or running) and self._time.left == 0:
                     is_whole = False
                     break
-                if time.monotonic() > kept_at + KEEP_SECONDS:
-                    self._keep(folder, self._source.state())
-                    kept_at = time.monotonic()
                 running.add(pool.submit(self._read_chunk, folder, hole, begin, started))
-                if len(running) >= self._source.connections:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    read += [chunk.result() for chunk in done]
-            read += [chunk.result() for chunk in running]
+                until_fewer_than(self._source.connections)
+            until_fewer_than(1)
         return [*used, *read], is_whole
 
     def _cut(self, holes: list[Hole]) -> Iterator[Hole]:
@@ -288,11 +316,18 @@ class TableCopy:
         log.info("%s: a chunk of %d rows is copied", self._table.name, rows)
         return entry
 
-    def _keep(self, folder: CopyFolder, state: SourceState, at_least: Position | None = None) -> None:
+    def _keep(
+        self,
+        folder: CopyFolder,
+        state: SourceState,
+        at_least: Position | None = None,
+        connections: int | None = None,
+    ) -> None:
         """Keep the events behind the newest kept window.
 
         :param state: of the source now: up to its newest position
         :param at_least: up to here all are wanted
+        :param connections: by default all that there are
         """
         upto = state.newest
         if upto is None or (at_least is not None and upto < at_least):
@@ -304,7 +339,7 @@ class TableCopy:
         if upto <= self._reached:
             return
         window, name = Window(self._reached, upto), folder.new_window()
-        staged = self._source.read([window], folder.rows_of(name), before_images=True)
+        staged = self._source.read([window], folder.rows_of(name), before_images=True, connections=connections)
         witness = next((witness for witness in state.lineage.witnesses() if witness.lsn == upto), None)
         now = self._source.state([witness] if witness else [])
         check_not_restored(self._table.name, [witness] if witness else [], now.lineage)

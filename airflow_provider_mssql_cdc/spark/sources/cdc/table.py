@@ -69,8 +69,14 @@ class CapturedTable:
             )
         return max(state.readable_from, state.newest)
 
-    def read(self, windows: Sequence[Window], folder: str, *, before_images: bool) -> StagedOnce:
-        """Read the union of the windows once, in slices in LSN order."""
+    def read(
+        self, windows: Sequence[Window], folder: str, *, before_images: bool, connections: int | None = None
+    ) -> StagedOnce:
+        """Read the union of the windows once, in slices in LSN order.
+
+        :param connections: by default all that there are
+        """
+        most = connections or self.connections
         whole = merged(windows)
         parts = [
             read_window(
@@ -81,7 +87,7 @@ class CapturedTable:
                 window,
                 history=before_images,
                 slice_rows=self._slice_rows,
-                connections=self.connections,
+                connections=most,
                 selection=self.table.selection,
             )
             for window in whole
@@ -89,7 +95,7 @@ class CapturedTable:
         rows = reduce(DataFrame.unionAll, parts)
         return stage(
             # each partition reads over a connection of its own
-            rows.coalesce(self.connections) if len(parts) > 1 else rows,
+            rows.coalesce(most) if len(parts) > 1 else rows,
             self.table.schema,
             self._mappings,
             list(dict.fromkeys([*windows, *whole])),

@@ -9,7 +9,6 @@ import random
 
 import pytest
 
-from tests.spark.conftest import namespace, postgresql  # noqa: F401
 from tests.spark.test_histories import BATCHES, FORMAT, seeded  # noqa: F401
 from tests.support import harsh, histories
 from tests.support.spark.kill_points import SHAPES

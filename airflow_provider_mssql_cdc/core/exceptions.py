@@ -140,6 +140,10 @@ class CopyUncertainError(MsSqlCdcError):
     permanent = False
 
 
+class CopyRefusedError(MsSqlCdcError):
+    """A table cannot be copied as its database lets it be read: rows would be missing, or there twice."""
+
+
 class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 

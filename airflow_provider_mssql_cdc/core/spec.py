@@ -179,7 +179,8 @@ class JobSpec:
     :param connections: JDBC connections open at once, over all tables
     :param tables_at_once: tables loaded side by side
     :param slice_rows: change rows below which a window is not divided
-    :param copy_rows: of a chunk of a copy, at least
+    :param copy_rows: of the first chunks of a copy, at least
+    :param copy_chunk_seconds: that a chunk is to take, which later ones are made for; None leaves them as they are
     :param copy_seconds: that copies take in this run, over all tables, once the changes are loaded; None goes on to
         their end
     :param fetch_size: rows per JDBC round trip
@@ -200,6 +201,7 @@ class JobSpec:
     tables_at_once: int = 4
     slice_rows: int = 200_000
     copy_rows: int = 200_000
+    copy_chunk_seconds: float | None = 30.0
     copy_seconds: float | None = None
     fetch_size: int = 10_000
     capture_timeout: float = 900.0

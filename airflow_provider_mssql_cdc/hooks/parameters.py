@@ -30,6 +30,7 @@ LOAD_ONLY = frozenset(
         "tables_at_once",
         "slice_rows",
         "copy_rows",
+        "copy_chunk_seconds",
         "copy_seconds",
         "small_window",
         "fetch_size",

@@ -90,7 +90,8 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param connections: JDBC connections open at once
     :param tables_at_once: tables loaded side by side
     :param slice_rows: change rows below which a window is read by one connection
-    :param copy_rows: rows of a chunk of a copy, at least. Chunks that were read need not be read again
+    :param copy_rows: rows of the first chunks of a copy, at least. Chunks that were read need not be read again
+    :param copy_chunk_seconds: that a chunk is to take: later ones have more rows, or less. None leaves them as they are
     :param copy_seconds: how long a run copies, over all tables, once all changes are loaded; the next run goes on with
         what is left. ``"auto"`` is half of the schedule's interval, 1 to 10 minutes; without a schedule, or with
         None, a run copies to the end. A sink has nothing of a copy before it is whole
@@ -147,6 +148,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         tables_at_once: int = 4,
         slice_rows: int = 200_000,
         copy_rows: int = 200_000,
+        copy_chunk_seconds: float | None = 30.0,
         copy_seconds: datetime.timedelta | float | Literal["auto"] | None = AUTO,
         fetch_size: int = 10_000,
         name: str = "mssql-cdc-load",
@@ -172,6 +174,7 @@ class MsSqlCdcLoadOperator(LoadRun):
             tables_at_once=tables_at_once,
             slice_rows=slice_rows,
             copy_rows=copy_rows,
+            copy_chunk_seconds=copy_chunk_seconds,
             copy_seconds=copy_seconds,
             fetch_size=fetch_size,
             packages=packages,
@@ -223,6 +226,8 @@ class MsSqlCdcLoadOperator(LoadRun):
             raise ValueError(f'copy_seconds={self.copy_seconds!r}: expected more than 0 s, None or "auto"')
         if self.copy_rows < 1:
             raise ValueError(f"copy_rows={self.copy_rows}: expected at least 1")
+        if self.copy_chunk_seconds is not None and self.copy_chunk_seconds <= 0:
+            raise ValueError(f"copy_chunk_seconds={self.copy_chunk_seconds}: expected more than 0 s, or None")
         if self.small_window < 0:
             raise ValueError(f"small_window={self.small_window}: expected at least 0")
         if self.max_idle is not None and self.max_idle <= 0:

@@ -101,6 +101,7 @@ class LoadSubmission(SparkSubmitOperator):
         tables_at_once: int,
         slice_rows: int,
         copy_rows: int,
+        copy_chunk_seconds: float | None,
         copy_seconds: datetime.timedelta | float | str | None,
         fetch_size: int,
         packages: str | None,
@@ -125,7 +126,7 @@ class LoadSubmission(SparkSubmitOperator):
         self.connections = connections
         self.tables_at_once = tables_at_once
         self.slice_rows = slice_rows
-        self.copy_rows = copy_rows
+        self.copy_rows, self.copy_chunk_seconds = copy_rows, copy_chunk_seconds
         self.copy_seconds = copy_seconds
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
@@ -168,6 +169,7 @@ class LoadSubmission(SparkSubmitOperator):
             tables_at_once=self.tables_at_once,
             slice_rows=self.slice_rows,
             copy_rows=self.copy_rows,
+            copy_chunk_seconds=self.copy_chunk_seconds,
             copy_seconds=seconds_of_run(self.copy_seconds, context),
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),

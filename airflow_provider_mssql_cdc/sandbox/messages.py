@@ -57,6 +57,7 @@ MESSAGES: dict[int, str] = {
         "operator."
     ),
     300: "{} permission was denied on object 'server', database 'master'.",
+    308: "Index '{}' on table '{}' (specified in the FROM clause) does not exist.",
     313: "An insufficient number of arguments were supplied for the procedure or function {}.",
     402: "The data types {} and {} are incompatible in the {} operator.",
     447: "Expression type {} is invalid for COLLATE clause.",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import (
+    CaptureLagError,
     CdcPermissionError,
     ConnectionSettingError,
     DatabaseUnavailableError,
@@ -19,6 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 from airflow_provider_mssql_cdc.core.spec import JobError
 from airflow_provider_mssql_cdc.core.table import quote
 from airflow_provider_mssql_cdc.spark.deadlocks import VICTIM
+from airflow_provider_mssql_cdc.spark.jdbc import LAGS
 
 _LONGEST = 2000
 
@@ -92,6 +94,12 @@ _KNOWN = (
         1222,
         SqlServerError,
         "Another session holds a lock on the table; sys.dm_tran_locks names it. Run the task again.",
+    ),
+    _known(
+        LAGS,
+        50000,
+        CaptureLagError,
+        "A readable secondary may lag behind: run the task again, or read from the primary (ApplicationIntent).",
     ),
     _known(VICTIM, 1205, SqlServerError, "Run the task again."),
     _known(

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.spec import SourceSpec
+from airflow_provider_mssql_cdc.core.table import lsn_literal
 from airflow_provider_mssql_cdc.spark.deadlocks import read_again
 
 log = logging.getLogger(__name__)
+
+SNAPSHOT = "SNAPSHOT"
+"""The isolation level in which each statement reads what was committed when it began."""
+
+LAGS = "the server does not show"
+"""Begins the message of a server that lags behind another one."""
 
 _DRIVER = "com.microsoft.sqlserver.jdbc.SQLServerDriver"
 
@@ -36,13 +44,38 @@ class Jdbc:
     :param session: the table's own session
     :param credentials: of the login
     :param fetch_size: rows per round trip
+    :param proof: a statement with which each connection begins; what it raises, the read raises
+    :param isolation: level of its connections, as mssql-jdbc names it; None is the driver's own
     """
 
     def __init__(
-        self, session: SparkSession, spec: SourceSpec, credentials: Credentials, fetch_size: int = 10_000
+        self,
+        session: SparkSession,
+        spec: SourceSpec,
+        credentials: Credentials,
+        fetch_size: int = 10_000,
+        proof: str | None = None,
+        isolation: str | None = None,
     ) -> None:
         self.session = session
         self._spec, self._credentials, self._fetch_size = spec, credentials, fetch_size
+        self._proof, self._isolation = proof, isolation
+
+    def showing(self, low: Position, *, by_snapshots: bool = False) -> Jdbc:
+        """The same way, where each connection proves before its first row that its own server shows a position.
+
+        A readable secondary may lag behind the server that named it: rows of before the position would be missing.
+
+        :param by_snapshots: whether each statement reads one moment (SNAPSHOT)
+        """
+        if not isinstance(low, Lsn):
+            return self
+        proof = (
+            f"IF NOT EXISTS (SELECT * FROM cdc.lsn_time_mapping WHERE start_lsn >= {lsn_literal(low)})"
+            f" THROW 50000, N'{LAGS} {low}, with which the copy begins', 1"
+        )
+        isolation = SNAPSHOT if by_snapshots else None
+        return Jdbc(self.session, self._spec, self._credentials, self._fetch_size, proof, isolation)
 
     def frame(self, query: str, schema: str) -> DataFrame:
         """The rows of a query, read by one connection when the frame is used.
@@ -55,6 +88,11 @@ class Jdbc:
             options["user"] = self._credentials.user
         if self._credentials.password is not None:
             options["password"] = self._credentials.password
+        if self._isolation is not None:
+            # a SET of the proof would end with it, as it is sent as a prepared statement (docs: SET statements)
+            options["defaultTransactionIsolation"] = self._isolation
+        if self._proof is not None:
+            options["sessionInitStatement"] = self._proof
         return (
             self.session.read.format("jdbc")
             .options(**options)

@@ -216,6 +216,13 @@ def read_and_load(rows: int, rounds: int) -> None:
             )
 
 
+def copies(rows: int, rounds: int) -> None:
+    """(l) a first load beside spark.read.jdbc and one write, and after a kill."""
+    from tests.benchmarks.copies import measure
+
+    measure(rows, rounds)
+
+
 def empty(tables: int, rounds: int) -> None:
     """(d) An empty run over many tables: hook and planner, no Spark."""
     from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
@@ -341,15 +348,15 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
-        help="(a), (b) and (c), then (d) to (k); commits is a part of sandbox, (e)",
+        choices=["serve", "load", "copies", "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
+        help="(a), (b) and (c), (l), then (d) to (k); commits is a part of sandbox, (e)",
     )
     parser.add_argument(
         "--rows",
         type=int,
         nargs="+",
         default=[1_000_000],
-        help="of (a), (b), (c), (e), or of the tables of (h), (i)",
+        help="of (a), (b), (c), (l), (e), or of the tables of (h), (i)",
     )
     parser.add_argument("--tables", type=int, default=100, help="of (d)")
     parser.add_argument("--rounds", type=int, default=5, help="of all but (f), which goes once through each window")
@@ -381,6 +388,7 @@ def main() -> None:
     chosen: dict[str, Callable[[], None]] = {
         "serve": lambda: serve(given.rows[0], given.rounds),
         "load": lambda: read_and_load(given.rows[0], given.rounds),
+        "copies": lambda: copies(given.rows[0], given.rounds),
         "empty": lambda: empty(given.tables, given.rounds),
         "sandbox": lambda: (
             sandbox.commits(given.rounds, given.beside),

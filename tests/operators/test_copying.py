@@ -154,7 +154,12 @@ def test_how_long_a_run_copies(given: Any, schedule: Any, expected: float | None
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"copy_rows": 0}, "copy_rows=0"), ({"copy_seconds": 0}, "copy_seconds=0"), ({"copy_seconds": "x"}, "'x'")],
+    [
+        ({"copy_rows": 0}, "copy_rows=0"),
+        ({"copy_chunk_seconds": 0}, "copy_chunk_seconds=0"),
+        ({"copy_seconds": 0}, "copy_seconds=0"),
+        ({"copy_seconds": "x"}, "'x'"),
+    ],
 )
 def test_what_has_no_meaning_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -124,6 +124,7 @@ def test_scans_that_are_held_back_do_not_end_a_copy(source):
 
 def test_where_reads_wait_for_locks_a_copy_begins_at_the_newest_commit(source):
     source.sql("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT OFF")
+    source.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION OFF")
     source.sql("UPDATE dbo.items SET v = v + 100 WHERE id < 5")
     source.wait_captured()
     newest = source.max_lsn()
@@ -148,3 +149,76 @@ def test_a_new_instance_is_copied_once_all_commits_of_before_are_seen(source, cl
     clock.ahead += datetime.timedelta(seconds=10)
     loads.join()
     assert sorted(row["id"] for row in source.lake("dbo.others")) == [1, 2, 3]
+
+
+@pytest.fixture
+def moving(live):
+    """A table whose rows move in an index without any change that is captured."""
+    live.sql("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT OFF")
+    live.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION OFF")
+    live.sql("CREATE TABLE dbo.moving (id int NOT NULL PRIMARY KEY, note nvarchar(20), place int NOT NULL)")
+    live.sql("CREATE INDEX by_place ON dbo.moving (place, note)")
+    live.sql("INSERT INTO dbo.moving VALUES " + ", ".join(f"({n}, N'n{n}', {n})" for n in range(40)))
+    live.enable("dbo.moving", captured_column_list="N'id,note'")
+    live.sql("UPDATE dbo.moving SET note = N'x' WHERE id = 1")
+    live.wait_captured()
+    rows, live.sandbox.instance.piece_rows = live.sandbox.instance.piece_rows, 8
+    yield live
+    live.sandbox.instance.piece_rows, live.sandbox.instance.between_pieces = rows, lambda table, pieces: None
+
+
+def copied(origin: Origin, **given: object) -> tuple[object, list[str]]:
+    """A load beside which rows move from the end of the index to what was read already; with the scans it sent."""
+    sent: list[str] = []
+
+    def note(text: str) -> bool:
+        if "FROM [dbo].[moving]" in text and "[note] AS" in text:
+            sent.append(text)
+        return False
+
+    def move(table: str, pieces: int) -> None:
+        if table == "moving":
+            origin.sql(f"UPDATE dbo.moving SET place = -{pieces} WHERE id = {40 - pieces}")
+
+    origin.sandbox.instance.between_pieces = move
+    with origin.sandbox.faults.delay(note, seconds=0):
+        receipt = origin.load(origin.table("dbo.moving", shapes=("mirror",), **given), copy_rows=1000)
+    origin.sandbox.instance.between_pieces = lambda table, pieces: None
+    return receipt.tables[0], sent
+
+
+def test_a_row_that_moves_where_nothing_is_captured_is_neither_missing_nor_twice(moving):
+    done, sent = copied(moving)
+    assert done.error is None
+    assert all("WITH (INDEX([PK__moving__" in text for text in sent)
+    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
+    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected
+
+
+def test_where_snapshots_are_allowed_a_copy_reads_by_them(moving):
+    moving.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    done, sent = copied(moving)
+    assert done.error is None
+    assert sent
+    assert not any("INDEX" in text for text in sent)
+    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
+    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected
+
+
+def test_a_table_that_lies_in_the_order_of_what_is_not_captured_is_refused_where_reads_lock(moving):
+    moving.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'moving', N'all'")
+    moving.sql("DROP TABLE dbo.moving")
+    moving.sql("CREATE TABLE dbo.moving (id int NOT NULL, note nvarchar(20), place int NOT NULL)")
+    moving.sql("CREATE CLUSTERED INDEX by_place ON dbo.moving (place)")
+    moving.sql("INSERT INTO dbo.moving VALUES " + ", ".join(f"({n}, N'n{n}', {n})" for n in range(40)))
+    moving.enable("dbo.moving", captured_column_list="N'id,note'")
+    moving.sql("UPDATE dbo.moving SET note = N'x' WHERE id = 1")
+    moving.wait_captured()
+    refused, sent = copied(moving, key=["id"])
+    assert (refused.error.kind, refused.error.permanent, sent) == ("CopyRefusedError", True, [])
+    assert "ALLOW_SNAPSHOT_ISOLATION ON" in refused.error.message
+    moving.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    done, _ = copied(moving, key=["id"])
+    assert done.error is None
+    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
+    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected

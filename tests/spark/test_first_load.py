@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,8 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.sandbox import Sandbox
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
+from airflow_provider_mssql_cdc.spark.sources.cdc.copy import next_size
 
 COLUMNS = (
     Column(1, 1, "g", "nvarchar", length=20, nullable=True, collation="Latin1_General_CI_AS"),
@@ -54,7 +56,7 @@ def table(*key: str) -> TableSpec:
     schema = TableSchema(COLUMNS, key)
     name = TableName("dbo", "t")
     zero = Lsn(bytes(10))
-    feed = CaptureInstance("dbo_t", 1, name, 2, NOON, zero, zero, COLUMNS, key)
+    feed = CaptureInstance("dbo_t", 1, name, 2, NOON, start_lsn=zero, min_lsn=zero, columns=COLUMNS, index_key=key)
     return TableSpec(name, feed, schema, ())
 
 
@@ -67,8 +69,10 @@ def rows_of(server: Sandbox, parts: tuple[KeyPart, ...], hole: Hole) -> list[int
 @pytest.mark.parametrize("rows", [1, 7, 40, 1000])
 def test_each_row_is_in_one_chunk_and_a_chunk_has_as_many_as_asked_for(server, rows):
     jdbc = PlainJdbc(server)
-    parts, counted = index_of_key(jdbc, table("g", "k"))
-    assert ([part.descending for part in parts], counted) == ([False, True], 100)
+    scan = table_scan(jdbc, table("g", "k"))
+    parts = scan.parts
+    assert [part.descending for part in parts] == [False, True]
+    assert dataclasses.replace(scan, parts=()) == TableScan((), 100, by_versions=True, by_snapshots=False, pin="of_key")
     chunks = Chunks(jdbc, table("g", "k"), (), parts)
 
     pieces = list(chunks.cut(Hole(None, None), lambda: rows, chunks.highest()))
@@ -81,7 +85,7 @@ def test_each_row_is_in_one_chunk_and_a_chunk_has_as_many_as_asked_for(server, r
 
 def test_what_other_runs_have_left_out_is_cut_between_their_chunks(server):
     jdbc = PlainJdbc(server)
-    parts, _ = index_of_key(jdbc, table("g", "k"))
+    parts = table_scan(jdbc, table("g", "k")).parts
     chunks = Chunks(jdbc, table("g", "k"), (), parts)
     pieces = list(chunks.cut(Hole(None, None), lambda: 9, chunks.highest()))
     # every third one was never finished; another run had cut elsewhere
@@ -100,7 +104,7 @@ def test_what_other_runs_have_left_out_is_cut_between_their_chunks(server):
 
 def test_places_are_those_of_the_servers_own_order(server):
     jdbc = PlainJdbc(server)
-    parts, _ = index_of_key(jdbc, table("g", "k"))
+    parts = table_scan(jdbc, table("g", "k")).parts
     ordered = [("é", "1"), ("b", "2"), ("B", "2"), ("a", "2"), ("A", "3"), (None, "0"), (None, "9")][::-1]
     bounds = [
         tuple(None if n == 0 and text is None else _as_text(n, text) for n, text in enumerate(b)) for b in ordered
@@ -113,17 +117,19 @@ def test_places_are_those_of_the_servers_own_order(server):
 @pytest.mark.parametrize("key", [("k",), ("k", "g"), ()])
 def test_a_key_without_an_index_is_one_chunk(server, key):
     jdbc = PlainJdbc(server)
-    assert index_of_key(jdbc, table(*key)) == ((), 100)
+    scan = table_scan(jdbc, table(*key))
+    assert (scan.parts, scan.rows, scan.pin) == ((), 100, "0")
     assert list(Chunks(jdbc, table(*key), ()).cut(Hole(None, None), lambda: 1, None)) == [Hole(None, None)]
 
 
 def test_a_key_that_an_index_begins_with_is_cut_by_it(server):
-    parts, counted = index_of_key(PlainJdbc(server), table("g"))
+    scan = table_scan(PlainJdbc(server), table("g"))
+    parts = scan.parts
     chunks = Chunks(PlainJdbc(server), table("g"), (), parts)
     pieces = list(chunks.cut(Hole(None, None), lambda: 5, chunks.highest()))
     found = [rows_of(server, parts, piece) for piece in pieces]
     assert sorted(k for piece in found for k in piece) == list(range(100))
-    assert (counted, len(pieces) > 2) == (100, True)
+    assert (scan.rows, len(pieces) > 2) == (100, True)
 
 
 def _as_text(number: int, text: str) -> str:
@@ -135,3 +141,18 @@ def entry(server: Sandbox, parts: tuple[KeyPart, ...], number: int, piece: Hole)
     rows = len(rows_of(server, parts, piece))
     after: Bound | None = piece.after
     return ChunkRead(f"chunk-{number}", after, piece.last, rows, (), "", ReadEnd(seen, seen, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds", "wanted", "expected"),
+    [
+        (100, 10.0, 30.0, 200),  # at most twice as many
+        (100, 20.0, 30.0, 150),
+        (150, 60.0, 30.0, 75),
+        (100, 600.0, 30.0, 50),  # at least half as many
+        (20, 0.1, 30.0, 100),  # the last one of a hole says nothing
+        (100, 10.0, None, 100),
+    ],
+)
+def test_chunks_are_made_for_the_time_that_they_take(rows, seconds, wanted, expected):
+    assert next_size(100, rows, seconds, wanted) == expected

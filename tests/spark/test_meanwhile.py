@@ -17,7 +17,7 @@ from tests.support.spark.loads import Loads, check, prepare, write, write_meanwh
 # where Spark runs already
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_histories"), pytest.mark.timeout(900)]
 
-LOADS, TRANSACTIONS = 3, 40
+LOADS, TRANSACTIONS = 2, 30
 
 
 @pytest.mark.parametrize("seed", BATCHES)

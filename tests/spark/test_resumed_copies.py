@@ -16,14 +16,18 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import KnownCopy
 from airflow_provider_mssql_cdc.spark.copies import folder
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
+from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
 from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
+from tests.support.spark.kill_points import AFTER, BEFORE, Point
+from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
 ROWS = 40
-COPY_ROWS = 10
+COPY_ROWS, CHUNKS = 14, 3
 
 
 class Stopped(Exception):
@@ -148,8 +152,8 @@ def test_a_copy_goes_on_where_it_was_stopped_and_outlives_what_is_purged(orders,
     high = done.sinks[0].read_through
     check(orders, low, high, events)
     read = [*first, *second, *chunks.read]
-    assert len({hole.after for hole in read}) == len(read) >= ROWS // COPY_ROWS, "no chunk is read twice"
-    assert list(place(orders).iterdir()) == []
+    assert len({hole.after for hole in read}) == len(read) == CHUNKS, "no chunk is read twice"
+    assert not place(orders).parent.exists()
     (marker,) = {sink.after.copies for sink in done.sinks}
     assert marker == (begun.begun.id,)
 
@@ -185,10 +189,12 @@ def test_a_copy_begins_again_where_changes_were_purged_before_they_were_kept(ord
     check(orders, again.begun.low, done.sinks[0].read_through, events | captured(orders))
 
 
-@pytest.mark.parametrize("other", ["schema", "selection", "restored", "feed"])
+@pytest.mark.parametrize(
+    "other", ["schema", "restored", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("selection", "feed"))]
+)
 def test_a_copy_of_something_else_begins_again(orders, chunks, other):
     chunks.stopped_at(2)
-    assert load(orders).error.kind == "Stopped"
+    assert load(orders, "mirror").error.kind == "Stopped"
     ((_, begun),) = copies(orders)
     given = {}
     if other == "schema":
@@ -204,13 +210,13 @@ def test_a_copy_of_something_else_begins_again(orders, chunks, other):
         entry = place(orders) / begun.begun.id / "entries" / "copy.json"
         entry.write_text(entry.read_text().replace('"selection_hash": null', '"selection_hash": "1:other"'))
     chunks.stopped_at(None)
-    done = load(orders, **given)
+    done = load(orders, "mirror", **given)
     assert done.error is None
     assert done.sinks[0].after.copies != (begun.begun.id,)
     assert sum(1 for hole in chunks.read if hole.after is None) == 1
     source = sorted((row["id"], row["note"], row["doc"]) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
     assert sorted((row["id"], row["note"], row["doc"]) for row in orders.lake("dbo.orders")) == source
-    assert list(place(orders).iterdir()) == []
+    assert not place(orders).parent.exists()
 
 
 def test_a_sink_that_failed_begins_with_the_same_copy_later(orders, chunks, monkeypatch):
@@ -285,7 +291,7 @@ def test_a_run_copies_as_long_as_it_may_and_the_next_ones_go_on(orders, chunks):
             position, low = copying.position, copying.low
             assert not orders.spark.catalog.tableExists(orders.sql_name("dbo.orders", "mirror"))
     # one chunk at least, and not more at once than there are connections
-    assert ROWS // COPY_ROWS >= len(runs) > 1
+    assert CHUNKS >= len(runs) > 1
     assert len({hole.after for hole in chunks.read}) == len(chunks.read)
     assert copies(orders) == []
     at = positions_of(runs[-1])
@@ -372,7 +378,7 @@ def test_a_copy_whose_rows_cannot_be_judged_is_read_anew(orders, chunks, monkeyp
     assert copies(orders) == []
     chunks.stopped_at(None)
     assert load(orders, "mirror").error is None
-    assert len(chunks.read) == ROWS // COPY_ROWS
+    assert len(chunks.read) == CHUNKS
 
 
 def test_a_copy_of_masked_values_is_not_gone_on_with_by_a_login_that_reads_them(orders, chunks):
@@ -415,3 +421,59 @@ def test_a_copy_of_a_quiet_table_begins_a_history_that_leaves_events_out(live, c
     done = live.load(table).tables[0]
     assert done.error is None
     assert {row["_op"] for row in live.lake("dbo.orders", "history")} <= {"R"}
+
+
+def test_a_server_that_lags_behind_the_low_gives_no_rows(orders, chunks, monkeypatch):
+    """As a readable secondary may; here the low is one that the server does not have yet."""
+    ahead = Lsn(b"\xff" + bytes(9))
+    showing = Jdbc.showing
+    with monkeypatch.context() as patched:
+        patched.setattr(Jdbc, "showing", lambda jdbc, low, **given: showing(jdbc, ahead, **given))
+        failed = load(orders)
+    assert failed.error.kind == "CaptureLagError"
+    assert f"the server does not show {ahead}, with which the copy begins" in failed.error.message
+    assert not failed.error.permanent
+    # it goes on where the server is not behind
+    done = load(orders)
+    assert done.error is None
+    source = sorted((row["id"], row["note"]) for row in orders.sql("SELECT id, note FROM dbo.orders"))
+    assert sorted((row["id"], row["note"]) for row in orders.lake("dbo.orders")) == source
+
+
+STOPS = {
+    "chunk read, no entry": Point(folder.CopyFolder, "add", BEFORE),
+    "a chunk's entry written": Point(folder.CopyFolder, "add", AFTER),
+    "all chunks read, no window kept": Point(copy.TableCopy, "_keep", BEFORE),
+    "window kept": Point(copy.TableCopy, "_keep", AFTER),
+    "about to begin": Point(folder.CopyFolder, "begin", BEFORE),
+    "begun": Point(folder.CopyFolder, "begin", AFTER),
+    "one sink committed": Point(TableLoad, "_settle", AFTER),
+    "folder to be removed": Point(CapturedTable, "remove_copy", BEFORE),
+}
+
+
+OFTEN = ("chunk read, no entry", "all chunks read, no window kept", "one sink committed", "folder to be removed")
+
+
+@pytest.mark.parametrize(
+    "point", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.thorough) for each in STOPS]
+)
+def test_a_run_that_stops_anywhere_in_a_copy_does_no_harm(orders, monkeypatch, point):
+    """As one whose worker was taken for dead: another one does its work, and then it goes on."""
+    with monkeypatch.context() as patched:
+        stop = Stop(patched, STOPS[point])
+        with stop.meanwhile(lambda: load(orders)):
+            change(orders, 1)
+            done = load(orders)
+            assert done.error is None
+            low = min(row["_lsn"] for row in orders.lake("dbo.orders", "history"))
+            history = done.sinks[1]
+            # the copy's own commit may be that of the one that stopped
+            high = history.read_through if history.outcome == "first_load" else history.before
+            check(orders, low, high, captured(orders))
+    check(orders, low, high, captured(orders))
+    assert copies(orders) == []
+    change(orders, 2)
+    later = load(orders, at=positions_of(done))
+    assert later.error is None
+    check(orders, low, high, captured(orders))

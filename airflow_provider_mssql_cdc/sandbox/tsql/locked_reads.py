@@ -20,7 +20,7 @@ from airflow_provider_mssql_cdc.sandbox.engine.open_transaction import OpenTrans
 from airflow_provider_mssql_cdc.sandbox.engine.schema import IndexDef, TableDef
 from airflow_provider_mssql_cdc.sandbox.engine.storage import ROW_ID, Database, TableEntry
 from airflow_provider_mssql_cdc.sandbox.engine.stored import STAGE, physical, staged, stored_name
-from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
+from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel, SqlError
 from airflow_provider_mssql_cdc.sandbox.tsql import languages
 from airflow_provider_mssql_cdc.sandbox.tsql.environment import Environment
 from airflow_provider_mssql_cdc.sandbox.tsql.meanwhile import meanwhile
@@ -40,6 +40,13 @@ class Wanted:
 
     node: exp.Table
     hints: frozenset[str]
+
+    @property
+    def index(self) -> str | None:
+        """The index that the hint INDEX names, by name or number; None where the server chooses."""
+        hints = [hint for group in self.node.args.get("hints") or [] for hint in group.expressions]
+        named = [hint.expressions[0].name for hint in hints if hint.name.lower() == "index" and hint.expressions]
+        return named[0] if named else None
 
     def columns(self) -> frozenset[str] | None:
         """Names in lower case of the columns that the whole statement names; None for all."""
@@ -107,6 +114,7 @@ class PieceReader:
 
     :param columns: names in lower case of those that are wanted; None for all
     :param keeps: the rows stay locked until the transaction ends (REPEATABLE READ)
+    :param index: that a hint names, by name or number; None where the server chooses
     :ivar seek: conditions on the index's first column, in DuckDB's words: rows that do not fulfil them are not met
     """
 
@@ -115,6 +123,7 @@ class PieceReader:
     entry: TableEntry
     columns: frozenset[str] | None
     keeps: bool
+    index: str | None = None
     seek: list[str] = field(default_factory=list)
 
     def narrow(self, alias: str, condition: exp.Expr, text: str) -> None:
@@ -123,7 +132,7 @@ class PieceReader:
         :param alias: of the table in DuckDB
         :param text: the condition for DuckDB
         """
-        index = self.entry.table.primary_key if self._clustered is None else self._clustered
+        index = self._pinned or (self.entry.table.primary_key if self._clustered is None else self._clustered)
         if index is None or not isinstance(
             condition, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In
         ):
@@ -137,11 +146,27 @@ class PieceReader:
         return next((index for index in self.entry.table.indexes if index.clustered), None)
 
     @property
+    def _pinned(self) -> IndexDef | None:
+        """The index that a hint names; None also for the table itself.
+
+        :raises SqlError: 308 if there is none of that name
+        """
+        if self.index in (None, "0", "1"):
+            return None
+        folded = str(self.index).casefold()
+        found = [each for each in self.entry.table.indexes if each.name.casefold() == folded]
+        if not found:
+            raise SqlError.of(308, self.index, self.entry.table.name)
+        return found[0]
+
+    @property
     def _order(self) -> list[str]:
         """The key of the index that is read: the narrowest that has all that is wanted."""
         table, clustered = self.entry.table, self._clustered
         key = clustered.columns if clustered is not None else ()
-        if self.columns is None or self.seek:
+        if self._pinned is not None:
+            return list(dict.fromkeys((*self._pinned.columns, *key)))
+        if self.columns is None or self.seek or self.index is not None:
             return list(key)
         wanted = {name for name in self.columns if table.column(name) is not None}
         covering = [

@@ -91,7 +91,7 @@ def _read_as(env: Environment, wanted: Wanted, database: Database, entry: TableE
     keeps = bool(env.trancount) and (
         env.isolation is IsolationLevel.REPEATABLE_READ or "repeatableread" in wanted.hints
     )
-    pieces = PieceReader(env, database, entry, wanted.columns(), keeps)
+    pieces = PieceReader(env, database, entry, wanted.columns(), keeps, wanted.index)
     return dataclasses.replace(stored, source=env.later(pieces.read), narrow=pieces.narrow)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, places
@@ -13,7 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import ColumnMapping
 from airflow_provider_mssql_cdc.core.conditions import pushed_filter
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.table import literal
+from airflow_provider_mssql_cdc.core.table import literal, quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
@@ -24,6 +25,7 @@ class Chunks:
 
     :param parts: what the table is cut by; empty where it is one chunk
     :param salt: of hashes
+    :param pin: name or number of the index that is read; None leaves it to the server
     """
 
     def __init__(
@@ -33,8 +35,10 @@ class Chunks:
         mappings: Sequence[ColumnMapping],
         parts: Sequence[KeyPart] = (),
         salt: str | None = None,
+        pin: str | None = None,
     ) -> None:
         self._jdbc, self._table, self._mappings, self._parts, self._salt = jdbc, table, mappings, parts, salt
+        self._pin = pin
 
     def highest(self) -> Bound | None:
         """The last row's place; None where the table is empty."""
@@ -73,7 +77,10 @@ class Chunks:
     @property
     def _rows(self) -> str:
         """What is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
-        name, where = self._table.name.quoted, pushed_filter(self._table.schema, self._table.selection.conditions)
+        where = pushed_filter(self._table.schema, self._table.selection.conditions)
+        name = self._table.name.quoted
+        if self._pin is not None:
+            name += f" WITH (INDEX({self._pin if self._pin.isdigit() else quote(self._pin)}))"
         return f"(SELECT * FROM {name} WHERE {where}) r" if where else name
 
     def _frame(self, hole: Hole) -> DataFrame:
@@ -106,33 +113,72 @@ class Chunks:
         return tuple(found[0][name] for name in names) if found else None
 
 
-def index_of_key(jdbc: Jdbc, table: TableSpec) -> tuple[tuple[KeyPart, ...], int]:
-    """The key as an index of the whole table begins with it, and how many rows the table is said to have; no part
-    without such one.
+@dataclass(frozen=True, slots=True)
+class TableScan:
+    """How a table can be scanned.
+
+    :param parts: the key as an index of the whole table begins with it; empty without such one
+    :param rows: that the table is said to have
+    :param by_versions: whether plain reads go by row versions (READ_COMMITTED_SNAPSHOT)
+    :param by_snapshots: whether reads may go by SNAPSHOT
+    :param pin: name or number of an index in which a row moves only where a captured column changes; None where there
+        is none
+    """
+
+    parts: tuple[KeyPart, ...] = ()
+    rows: int = 0
+    by_versions: bool = True
+    by_snapshots: bool = False
+    pin: str | None = None
+
+
+def table_scan(jdbc: Jdbc, table: TableSpec) -> TableScan:
+    """Look how a table can be scanned.
 
     An index that is divided into partitions has no order of its own (docs: partitioned indexes).
     """
-    number = f"OBJECT_ID({literal(table.name.quoted)})"
-    rows = jdbc.rows(
-        "SELECT p.index_id, p.rows AS n, c.name, ic.key_ordinal AS place, ic.is_descending_key AS down"
-        " FROM sys.partitions p"
-        " LEFT JOIN sys.indexes i ON i.object_id = p.object_id AND i.index_id = p.index_id AND i.is_disabled = 0"
-        " AND i.has_filter = 0"
+    found = jdbc.rows(
+        "SELECT d.is_read_committed_snapshot_on AS versions, CAST(d.snapshot_isolation_state AS int) AS snapshots,"
+        " i.index_id, i.name AS of_index, c.name, ic.key_ordinal AS place, ic.is_descending_key AS down, p.n, p.number"
+        " FROM sys.databases d CROSS JOIN sys.indexes i"
+        " JOIN (SELECT index_id, SUM(rows) AS n, MAX(partition_number) AS number FROM sys.partitions"
+        f" WHERE object_id = OBJECT_ID({literal(table.name.quoted)}) GROUP BY index_id) p ON p.index_id = i.index_id"
         " LEFT JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id"
         " AND ic.key_ordinal > 0"
         " LEFT JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id"
-        f" WHERE p.object_id = {number} AND p.partition_number = 1"
-        f" AND NOT EXISTS (SELECT * FROM sys.partitions m WHERE m.object_id = {number} AND m.partition_number > 1)",
-        "index_id INT, n BIGINT, name STRING, place INT, down BOOLEAN",
+        f" WHERE d.database_id = DB_ID() AND i.object_id = OBJECT_ID({literal(table.name.quoted)})"
+        # a heap, and indexes as trees; others have no order of rows
+        " AND i.type IN (0, 1, 2) AND i.is_disabled = 0 AND i.has_filter = 0",
+        "versions BOOLEAN, snapshots INT, index_id INT, of_index STRING, name STRING, place INT, down BOOLEAN,"
+        " n BIGINT, number INT",
     )
-    # the table itself is index 0 or 1
-    counted = next((row["n"] for row in rows if row["index_id"] < 2), 0)
-    key = table.schema.key
+    if not found:
+        # it cannot be seen any more, which the read will say
+        return TableScan()
+    ordered = sorted(found, key=lambda row: (row["index_id"], row["place"] or 0))
+    indexes = [list(of_index) for _, of_index in itertools.groupby(ordered, lambda row: row["index_id"])]
+    parts, pin = _key_in(indexes, table)
+    captured = {column.name for column in table.feed.columns}
+    for index in indexes:
+        # else the table itself, where no other column moves its rows
+        if pin is None and index[0]["index_id"] < 2 and {row["name"] for row in index} - {None} <= captured:
+            pin = str(index[0]["index_id"])
+    return TableScan(
+        parts,
+        rows=next((index[0]["n"] for index in indexes if index[0]["index_id"] < 2), 0),
+        by_versions=found[0]["versions"],
+        by_snapshots=found[0]["snapshots"] == 1,
+        pin=pin,
+    )
+
+
+def _key_in(indexes: Sequence[Sequence[Row]], table: TableSpec) -> tuple[tuple[KeyPart, ...], str | None]:
+    """The key as an index begins with it, and the index's name, where its other columns are captured, too."""
+    key, captured = table.schema.key, {column.name for column in table.feed.columns}
     if not key or not can_be_cut([table.schema.column(name) for name in key]):
-        return (), counted
-    ordered = sorted((row for row in rows if row["name"]), key=lambda row: (row["index_id"], row["place"]))
-    for _, of_index in itertools.groupby(ordered, lambda row: row["index_id"]):
-        columns = list(of_index)[: len(key)]
-        if tuple(row["name"] for row in columns) == key:
-            return tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in columns), counted
-    return (), counted
+        return (), None
+    for index in indexes:
+        if tuple(row["name"] for row in index[: len(key)]) == key and index[0]["number"] == 1:
+            parts = tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in index[: len(key)])
+            return parts, index[0]["of_index"] if {row["name"] for row in index} <= captured else None
+    return (), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Sequence
@@ -80,6 +81,12 @@ class CopyFolder:
         # first what says that it is there: should this be killed, nobody goes on with the rest
         files.remove(self._session, f"{self.path}/{_ENTRIES}")
         files.remove(self._session, self.path)
+        if files.is_local(self.path):
+            table = files.local_path(self.path).parent
+            with contextlib.suppress(OSError):
+                # others may have copies there
+                table.rmdir()
+                table.parent.rmdir()
 
     def _write(self, name: str, entry: CopyBegun | ChunkRead | KeptWindow) -> None:
         # one line, which Spark's text files hold as one row

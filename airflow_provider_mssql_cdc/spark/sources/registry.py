@@ -22,6 +22,7 @@ def _captured(
         connections=connections,
         slice_rows=job.slice_rows,
         chunk_rows=job.copy_rows,
+        chunk_seconds=job.copy_chunk_seconds,
         salt=salt,
         sees_fork=job.recovery_fork is not None,
     )

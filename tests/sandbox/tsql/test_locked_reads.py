@@ -138,12 +138,20 @@ def read_while(sandbox: Sandbox, reader: Client, statement: str, meanwhile: Call
         ("UPDATE dbo.a SET v = 99 WHERE id = 1", "SELECT id FROM dbo.a WHERE v > 0", [1, 2, 3, 4, 5, 6, 1]),
         ("UPDATE dbo.a SET v = 1 WHERE id = 5", "SELECT id FROM dbo.a WHERE v > 0", [1, 2, 3, 4, 6]),
         ("UPDATE dbo.a SET v = 1 WHERE id = 5", "SELECT w FROM dbo.a WHERE v > 0", ["a", "b", "c", "d", "e", "f"]),
+        # a hint says which one is read
+        ("UPDATE dbo.a SET v = 99 WHERE id = 1", "SELECT id FROM dbo.a WITH (INDEX(1))", [1, 2, 3, 4, 5, 6]),
+        ("UPDATE dbo.a SET v = 99 WHERE id = 1", "SELECT w FROM dbo.a WITH (INDEX(by_v))", [*"abcdefa"]),
+        ("UPDATE dbo.a SET v = 1 WHERE id = 5", "SELECT w FROM dbo.a WITH (INDEX([by_v])) WHERE id > 0", [*"abcdf"]),
     ],
 )
 def test_a_row_that_moves_is_met_twice_or_never(
     sandbox: Sandbox, one: Client, other: Client, moves: str, statement: str, met: list[object]
 ) -> None:
     assert read_while(sandbox, one, statement, lambda: other.run(moves)) == met
+
+
+def test_an_index_that_a_hint_names_must_be_there(one: Client) -> None:
+    assert one.error("SELECT id FROM dbo.a WITH (INDEX(no_such))") == 308
 
 
 @pytest.mark.parametrize("statement", ["SELECT id FROM dbo.a", "SELECT id FROM dbo.a WITH (TABLOCK)"])

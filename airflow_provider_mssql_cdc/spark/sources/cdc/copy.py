@@ -24,13 +24,13 @@ from airflow_provider_mssql_cdc.core.copies import (
     why_void,
     witnesses_of,
 )
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, GapError
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, CopyRefusedError, GapError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import KnownCopy, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, index_of_key
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
@@ -51,6 +51,20 @@ CAPTURE_SECONDS = 30.0
 """How long the capture is waited for at least, though the run's time for copies is over."""
 
 
+def next_size(size: int, rows: int, seconds: float, wanted: float | None) -> int:
+    """How many rows the next chunk has at least: as many as are read in the wanted time, but at most twice as many, or
+    half as many, as now.
+
+    :param size: now
+    :param rows: of a chunk that was read
+    :param seconds: that it took
+    :param wanted: None leaves the size as it is
+    """
+    if wanted is None or rows < size or seconds <= 0:
+        return size
+    return max(1, int(min(max(rows / seconds * wanted, size / 2), size * 2)))
+
+
 class Source(Protocol):
     """What a copy asks of its table."""
 
@@ -59,6 +73,7 @@ class Source(Protocol):
     feed: CaptureInstance
     connections: int
     chunk_rows: int
+    chunk_seconds: float | None
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state."""
@@ -71,7 +86,7 @@ class Source(Protocol):
     ) -> StagedOnce:
         """Stage windows."""
 
-    def chunks(self, parts: Sequence[KeyPart]) -> Chunks:
+    def chunks(self, parts: Sequence[KeyPart], low: Position, scan: TableScan) -> Chunks:
         """The table's chunks."""
 
 
@@ -88,6 +103,7 @@ class TableCopy:
         self._connections = threading.BoundedSemaphore(source.connections)
         self._folder: CopyFolder | None = None
         self._time = order.time
+        self._chunk_rows = source.chunk_rows
         self._voided: set[str] = set()
         self._warnings: list[str] = []
 
@@ -99,13 +115,15 @@ class TableCopy:
         :raises GapError: if changes were purged before they were kept
         """
         state = self._source.state()
+        self._scan = table_scan(self._jdbc, self._table)
+        self._check_scan()
         going_on = self._gone_on_with()
         if going_on is None and self._order.known is not None:
             self._say_lost(self._order.known)
         folder, found = going_on or self._begun(state)
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
-        self._chunks = self._source.chunks(self._parts(found.begun))
+        self._chunks = self._source.chunks(self._parts(found.begun), found.begun.low, self._scan)
         if found.chunks:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
@@ -205,6 +223,21 @@ class TableCopy:
             folder.remove()
         return going_on
 
+    def _check_scan(self) -> None:
+        """Refuse a scan in which rows may move without a change that is captured.
+
+        :raises CopyRefusedError: if there is no other way to read the table
+        """
+        scan = self._scan
+        if scan.pin is None and not (scan.by_versions or scan.by_snapshots):
+            raise CopyRefusedError(
+                "its rows lie in the order of columns that are not captured, and are read by locks: a row that moves "
+                "meanwhile would be missing, or there twice, and no change would tell.",
+                table=str(self._table.name),
+                advice="Let the database read by row versions (ALTER DATABASE .. SET ALLOW_SNAPSHOT_ISOLATION ON), or "
+                "give the key an index of its own.",
+            )
+
     def _say_lost(self, known: KnownCopy) -> None:
         """Say that the copy which the checkpoint knows is not here. It may never be: so this run copies to the end."""
         if known.id not in self._voided:
@@ -222,9 +255,14 @@ class TableCopy:
     def _begun(self, state: SourceState) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
         low = copy_low(
-            self._jdbc, self._source.feed, state.readable_from, self._source.low(state), self._order.capture_timeout
+            self._jdbc,
+            self._source.feed,
+            state.readable_from,
+            self._source.low(state),
+            self._order.capture_timeout,
+            by_versions=self._scan.by_versions or self._scan.by_snapshots,
         )
-        parts, counted = index_of_key(self._jdbc, self._table)
+        parts, counted = self._scan.parts, self._scan.rows
         if not parts and counted >= self._source.chunk_rows:
             self._warn(
                 f"{self._table.name} is copied in one chunk, which a run that is killed reads again: there is no index"
@@ -242,7 +280,7 @@ class TableCopy:
             protection=self._table.protection,
             key=self._table.schema.key,
             descending=tuple(part.descending for part in parts),
-            highest=self._source.chunks(parts).highest() if parts else None,
+            highest=self._source.chunks(parts, low, self._scan).highest() if parts else None,
         )
         CopyFolder(self._session, self._place, begun.id).begin(begun)
         there = folders(self._session, self._place)
@@ -297,7 +335,7 @@ class TableCopy:
 
     def _cut(self, holes: list[Hole]) -> Iterator[Hole]:
         for hole in holes:
-            pieces = self._chunks.cut(hole, lambda: self._source.chunk_rows, self._begin.highest)
+            pieces = self._chunks.cut(hole, lambda: self._chunk_rows, self._begin.highest)
             while True:
                 with self._connections:
                     piece = next(pieces, None)
@@ -308,9 +346,12 @@ class TableCopy:
     def _read_chunk(self, folder: CopyFolder, hole: Hole, begin: CaptureProgress, started: float) -> ChunkRead:
         name = folder.new_chunk()
         with self._connections:
+            begun = time.monotonic()
             files = self._chunks.read(hole, folder.rows_of(name))
+            seconds = time.monotonic() - begun
             end = ReadEnd(begin, read_progress(self._jdbc), time.monotonic() - started)
             rows = files.rows().count()
+        self._chunk_rows = next_size(self._chunk_rows, rows, seconds, self._source.chunk_seconds)
         entry = ChunkRead(name, hole.after, hole.last, rows, folder.inside(name, files.files), files.schema.json(), end)
         folder.add(entry)
         log.info("%s: a chunk of %d rows is copied", self._table.name, rows)

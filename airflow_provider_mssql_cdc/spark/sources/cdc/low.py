@@ -24,36 +24,41 @@ is set forward in just that while makes a commit look older than it is; nothing 
 _POLL_SECONDS = 0.5
 
 _LOOK = (
-    "SELECT d.is_read_committed_snapshot_on AS versions,"
-    " (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping"
+    "SELECT (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping"
     " WHERE tran_end_time > DATEADD(second, -{seconds}, GETDATE())) AS young,"
     " CAST(CASE WHEN t.create_date > DATEADD(second, -{seconds}, GETDATE()) THEN 1 ELSE 0 END AS bit) AS is_new"
     " FROM sys.databases d LEFT JOIN cdc.change_tables t ON t.capture_instance = {instance}"
     " WHERE d.database_id = DB_ID()"
 )
-_LOOKED = "versions BOOLEAN, young BINARY, is_new BOOLEAN"
+_LOOKED = "young BINARY, is_new BOOLEAN"
 
 
 def copy_low(
-    jdbc: Jdbc, feed: CaptureInstance, readable_from: Position | None, newest: Position, timeout: float
+    jdbc: Jdbc,
+    feed: CaptureInstance,
+    readable_from: Position | None,
+    newest: Position,
+    timeout: float,
+    *,
+    by_versions: bool,
 ) -> Position:
     """The position before a copy: each change of which the copy may show nothing is captured after it.
 
-    Where reads wait for locks that is the newest position. Where they go by row versions
-    (``READ_COMMITTED_SNAPSHOT``), it lies below every commit that is younger than ``SETTLED_SECONDS``; but not before
-    the instance can be read, which is waited for.
+    Where reads wait for locks that is the newest position. Where they go by row versions, it lies below every commit
+    that is younger than ``SETTLED_SECONDS``; but not before the instance can be read, which is waited for.
 
     :param readable_from: the position before the instance's first change
     :param newest: the newest position, or the one before the instance's first change where that is higher
     :param timeout: seconds to wait
+    :param by_versions: whether the copy is read so (READ_COMMITTED_SNAPSHOT, SNAPSHOT)
     :raises CaptureLagError: if the instance is too young for that time, or the server's clock stands still
     """
+    if not by_versions:
+        return newest
     assert readable_from is not None
     deadline = time.monotonic() + timeout
     while True:
         row = jdbc.rows(_LOOK.format(instance=literal(feed.name), seconds=SETTLED_SECONDS), _LOOKED)[0]
-        if not row["versions"]:
-            return newest
         young = Lsn(bytes(row["young"])) if row["young"] is not None else None
         if young is None or young > readable_from:
             settled = newest if young is None else _mapped_below(jdbc, young)

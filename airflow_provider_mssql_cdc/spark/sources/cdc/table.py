@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merged
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
@@ -30,7 +30,8 @@ class CapturedTable:
 
     :param connections: JDBC connections that it may open at once
     :param slice_rows: change rows below which a window is read by one connection
-    :param chunk_rows: of a chunk of a copy, at least
+    :param chunk_rows: of the first chunks of a copy, at least
+    :param chunk_seconds: that a chunk is to take, which later ones are made for; None leaves them as they are
     :param salt: of hashes
     :param sees_fork: whether the login is known to see the database's recovery fork
     """
@@ -44,11 +45,13 @@ class CapturedTable:
         connections: int,
         slice_rows: int,
         chunk_rows: int = 200_000,
+        chunk_seconds: float | None = None,
         salt: str | None = None,
         sees_fork: bool = False,
     ) -> None:
         assert isinstance(table.feed, CaptureInstance)
-        self.jdbc, self.table, self.connections, self.chunk_rows = jdbc, table, connections, chunk_rows
+        self.jdbc, self.table, self.connections = jdbc, table, connections
+        self.chunk_rows, self.chunk_seconds = chunk_rows, chunk_seconds
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
@@ -105,12 +108,17 @@ class CapturedTable:
             salt=self._salt,
         )
 
-    def chunks(self, parts: Sequence[KeyPart]) -> Chunks:
+    def chunks(self, parts: Sequence[KeyPart], low: Position, scan: TableScan) -> Chunks:
         """The table's chunks.
 
         :param parts: what it is cut by
+        :param low: of the copy: each server that is read from shows it
+        :param scan: says how it can be read: by snapshots where the database allows it, else by the database's own
+            option; by locks in the order of an index in which rows move only with a change that is captured
         """
-        return Chunks(self.jdbc, self.table, self._mappings, parts, self._salt)
+        by_locks = not (scan.by_versions or scan.by_snapshots)
+        jdbc = self.jdbc.showing(low, by_snapshots=scan.by_snapshots)
+        return Chunks(jdbc, self.table, self._mappings, parts, self._salt, scan.pin if by_locks else None)
 
     def copy(self, order: CopyOrder) -> Copy | Unfinished:
         """Copy the rows, and wait until the capture has passed the end of that."""

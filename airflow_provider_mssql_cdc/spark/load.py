@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import secrets
@@ -186,16 +187,7 @@ class TableLoad:
             for text in copy.warnings if copy else ():
                 self._warn(text)
             if unfinished is not None:
-                self._copying = CopyingReceipt(
-                    unfinished.id,
-                    tuple(shapes),
-                    unfinished.low,
-                    unfinished.position,
-                    unfinished.chunks,
-                    unfinished.rows,
-                    unfinished.waits_for,
-                    unfinished.waits_after,
-                )
+                self._copying = dataclasses.replace(unfinished.receipt, shapes=tuple(shapes))
             else:
                 self._warn_of_no_key([sink for sink, _, _ in plans])
         if self._copying is None:

@@ -187,12 +187,17 @@ def copied(origin: Origin, **given: object) -> tuple[object, list[str]]:
     return receipt.tables[0], sent
 
 
+def check_moving(origin: Origin) -> None:
+    """Compare the mirror with the source."""
+    expected = [(row["id"], row["note"]) for row in origin.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
+    assert sorted((row["id"], row["note"]) for row in origin.lake("dbo.moving")) == expected
+
+
 def test_a_row_that_moves_where_nothing_is_captured_is_neither_missing_nor_twice(moving):
     done, sent = copied(moving)
     assert done.error is None
     assert all("WITH (INDEX([PK__moving__" in text for text in sent)
-    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
-    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected
+    check_moving(moving)
 
 
 def test_where_snapshots_are_allowed_a_copy_reads_by_them(moving):
@@ -201,8 +206,7 @@ def test_where_snapshots_are_allowed_a_copy_reads_by_them(moving):
     assert done.error is None
     assert sent
     assert not any("INDEX" in text for text in sent)
-    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
-    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected
+    check_moving(moving)
 
 
 def test_a_table_that_lies_in_the_order_of_what_is_not_captured_is_refused_where_reads_lock(moving):
@@ -220,5 +224,4 @@ def test_a_table_that_lies_in_the_order_of_what_is_not_captured_is_refused_where
     moving.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
     done, _ = copied(moving, key=["id"])
     assert done.error is None
-    expected = [(row["id"], row["note"]) for row in moving.sql("SELECT id, note FROM dbo.moving ORDER BY id")]
-    assert sorted((row["id"], row["note"]) for row in moving.lake("dbo.moving")) == expected
+    check_moving(moving)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.spec import KnownCopy
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, KnownCopy
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
@@ -54,21 +54,10 @@ class CopyOrder:
 class Unfinished:
     """A copy that the next run goes on with.
 
-    :param low: every change after it is read beside the copy
-    :param position: up to here they are kept
-    :param chunks: that are read
-    :param rows: of these
-    :param waits_for: why it is not at its end though all rows are read
-    :param waits_after: a position behind which it may be
+    :param receipt: how far it is; the shapes that wait for it are not known here
     """
 
-    id: str
-    low: Position
-    position: Position
-    chunks: int
-    rows: int
-    waits_for: str | None = None
-    waits_after: Position | None = None
+    receipt: CopyingReceipt
     warnings: tuple[str, ...] = ()
 
 

@@ -29,7 +29,7 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.spec import KnownCopy, TableSpec
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, KnownCopy, TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
@@ -114,13 +114,12 @@ class TableCopy:
         :raises SchemaChangedError: if columns were changed meanwhile
         :raises GapError: if changes were purged before they were kept
         """
-        state = self._source.state()
         self._scan = table_scan(self._jdbc, self._table)
         self._check_scan()
         going_on = self._gone_on_with()
         if going_on is None and self._order.known is not None:
             self._say_lost(self._order.known)
-        folder, found = going_on or self._begun(state)
+        folder, found = going_on or self._begun()
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
         self._chunks = self._source.chunks(self._parts(found.begun), found.begun.low, self._scan)
@@ -162,16 +161,17 @@ class TableCopy:
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
         rows = sum(chunk.rows for chunk in used)
         seen = [chunk.end.end.max_lsn for chunk in used if chunk.end.end.max_lsn is not None]
-        return Unfinished(
+        receipt = CopyingReceipt(
             id=self._begin.id,
+            shapes=(),
             low=self._begin.low,
             position=self._reached,
             chunks=len(used),
             rows=rows,
             waits_for=waits_for,
             waits_after=max(seen, default=None) if waits_for else None,
-            warnings=tuple(self._warnings),
         )
+        return Unfinished(receipt, tuple(self._warnings))
 
     def is_lost(self) -> bool:
         """Whether the folder has gone; what this run has written there since goes, too."""
@@ -252,8 +252,9 @@ class TableCopy:
         log.warning(text)
         self._warnings.append(text)
 
-    def _begun(self, state: SourceState) -> tuple[CopyFolder, Found]:
+    def _begun(self) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
+        state = self._source.state()
         low = copy_low(
             self._jdbc,
             self._source.feed,

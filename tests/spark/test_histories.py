@@ -41,9 +41,9 @@ def seeded(spark, tmp_path, namespace, seed):
         yield Origin(spark, server, tmp_path, namespace, live=True)
 
 
-@pytest.mark.parametrize("seed", BATCHES)
-def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
-    live, count = seeded, BATCHES[seed]
+def begun(live, seed, request, transactions):
+    """Histories that were written so far: what draws them, their models, and the loads of them."""
+    count = BATCHES[seed]
     # what a failure needs to be repeated
     print(f"python -m tests.histories --seed {seed} --count {count} --format {FORMAT} --build {harsh.BUILD}")
     rng = random.Random(seed)
@@ -52,10 +52,17 @@ def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request
         live.into(request.getfixturevalue("postgresql"))
     models = [histories.Model(h) for h in range(count)]
     prepare(live)
-    write(live, models, rng, 150)
+    write(live, models, rng, transactions)
     live.wait_captured()
     loads = Loads(live, SHAPES[FORMAT])
     loads.unordered = harsh.BUILD == "2016"
+    return rng, models, loads
+
+
+@pytest.mark.parametrize("seed", BATCHES)
+def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
+    live, count = seeded, BATCHES[seed]
+    rng, models, loads = begun(live, seed, request, 150)
 
     # two first loads at once: one of them wins, in each sink
     with ThreadPoolExecutor(2) as pool:

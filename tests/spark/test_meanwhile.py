@@ -5,14 +5,10 @@ What the loads leave of them is done after each load, so that the targets are co
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from tests.spark.test_histories import BATCHES, FORMAT, seeded  # noqa: F401
-from tests.support import harsh, histories
-from tests.support.spark.kill_points import SHAPES
-from tests.support.spark.loads import Loads, check, prepare, write, write_meanwhile
+from tests.spark.test_histories import BATCHES, begun, seeded  # noqa: F401
+from tests.support.spark.loads import check, write_meanwhile
 
 # where Spark runs already
 pytestmark = [pytest.mark.xdist_group("tests.spark.test_histories"), pytest.mark.timeout(900)]
@@ -22,19 +18,8 @@ LOADS, TRANSACTIONS = 2, 30
 
 @pytest.mark.parametrize("seed", BATCHES)
 def test_histories_that_go_on_between_the_reads_of_a_load(seeded, seed, request):  # noqa: F811
-    live, count = seeded, BATCHES[seed]
-    # what a failure needs to be repeated
-    print(f"python -m tests.histories --seed {seed} --count {count} --format {FORMAT} --build {harsh.BUILD}")
-    rng = random.Random(seed)
-    live.format = FORMAT
-    if FORMAT == "postgresql":
-        live.into(request.getfixturevalue("postgresql"))
-    models = [histories.Model(h) for h in range(count)]
-    prepare(live)
-    write(live, models, rng, 100)
-    live.wait_captured()
-    loads, between = Loads(live, SHAPES[FORMAT]), []
-    loads.unordered = harsh.BUILD == "2016"
+    live, between = seeded, []
+    rng, models, loads = begun(live, seed, request, 100)
     for _ in range(LOADS):
         supply = write_meanwhile(live, models, rng, TRANSACTIONS)
         loads.load()

@@ -8,14 +8,14 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec
-from airflow_provider_mssql_cdc.spark import copying
+from airflow_provider_mssql_cdc.spark.copies import chunks
 from tests.support.spark.kill_points import AFTER, AFTER_PLAN, COPIED, READ, Point
 from tests.support.spark.origin import positions
 from tests.support.spark.stop import Stop
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
-WRITTEN = Point(copying, "write_rows", AFTER)
+WRITTEN = Point(chunks, "write_rows", AFTER)
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ import pytest
 from airflow_provider_mssql_cdc.core.exceptions import RestoredError, ServerUnreachableError
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.sandbox import Sandbox
-from airflow_provider_mssql_cdc.spark import copying, staging
+from airflow_provider_mssql_cdc.spark import staging
+from airflow_provider_mssql_cdc.spark.copies import chunks
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.support import histories
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER
@@ -176,7 +177,7 @@ def test_a_load_goes_on_when_the_server_is_there_again(wired, monkeypatch):
     prepare(wired)
     write(wired, models, rng, 20)
     loads = Loads(wired, tables=("items",))
-    for point in (Point(copying, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
+    for point in (Point(chunks, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
         write(wired, models, rng, 15)
         wired.wait_captured()
         with monkeypatch.context() as patched:

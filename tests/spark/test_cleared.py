@@ -79,7 +79,12 @@ class Try:
         self.told = extra
 
 
-@pytest.mark.parametrize("point", HELD)
+OFTEN = ("about to commit, where main is looked up", "before the checkpoints")
+
+
+@pytest.mark.parametrize(
+    "point", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.thorough) for each in HELD]
+)
 def test_a_task_that_is_cleared_while_its_job_runs_loads_once(live, monkeypatch, point):
     rng, models = random.Random(8), [histories.Model(h) for h in range(5)]
     prepare(live)

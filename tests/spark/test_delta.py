@@ -240,6 +240,7 @@ def now(target):
     return row["now"]
 
 
+@pytest.mark.thorough
 def test_a_restore_from_another_time_zone(table, zone):
     name = "Asia/Tokyo"
     zone(name)
@@ -372,7 +373,7 @@ def test_a_merge_beside_a_foreign_change_of_the_same_rows_is_decided_again(table
     assert contents(table()) == [(1, "A", 1)]
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
+@pytest.mark.parametrize("forgotten", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_the_list_of_files_has_as_many_partitions_as_the_table_is_long(table, monkeypatch, forgotten):
     monkeypatch.setattr(delta, "_FILES_OF_A_PARTITION", 2)
     for position in range(1, 5):

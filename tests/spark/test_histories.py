@@ -71,7 +71,7 @@ def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request
     check(loads, models)
 
     # enough for each of the loads to come
-    write(live, models, rng, max(3 * count, 600))
+    write(live, models, rng, max(3 * count, 400))
     live.wait_captured()
     limit = rng.choice([1, 30, 150])
     print(f"a load of {limit} transactions")

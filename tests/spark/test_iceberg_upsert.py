@@ -184,7 +184,7 @@ KEYS = {
 KEY_NAMES = [f"k{n}" for n in range(len(KEYS) - 1)] + ["k `y"]
 
 
-@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("nullable", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_key_of_every_type(new, nullable):
     """Rows that differ from the first one in one part of the key alone."""
     ddl = (
@@ -339,7 +339,9 @@ def both(target):
     expire(target)
 
 
-@pytest.mark.parametrize("moment", ["update", "to_add", "append", "_fast_forward"])
+@pytest.mark.parametrize(
+    "moment", ["update", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("to_add", "append")), "_fast_forward"]
+)
 @pytest.mark.parametrize("maintain", [pytest.param(expire, marks=pytest.mark.thorough), both])
 def test_maintenance_at_any_moment_of_a_commit(new, monkeypatch, moment, maintain):
     target, other = new(), new()

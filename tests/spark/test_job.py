@@ -237,7 +237,9 @@ def on_a_word(origin, position, **given):
     return origin.table("dbo.orders", at=dict.fromkeys(("mirror", "history"), (position, position)), **given)
 
 
-@pytest.mark.parametrize("how", ["no marker", "restored", "another name of the server"])
+@pytest.mark.parametrize(
+    "how", ["no marker", "restored", pytest.param("another name of the server", marks=pytest.mark.thorough)]
+)
 def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
     first = orders.load(orders.table("dbo.orders"))
     position = positions(first)["mirror"][0]

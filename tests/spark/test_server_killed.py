@@ -24,7 +24,7 @@ from airflow_provider_mssql_cdc.spark.copies import chunks
 from airflow_provider_mssql_cdc.spark.job import run
 from tests.support import histories
 from tests.support.logins import SPARK_PASSWORD, SPARK_USER
-from tests.support.spark.kill_points import AFTER_PLAN, BEFORE, READ, READING, STAGED, Point
+from tests.support.spark.kill_points import BEFORE, READING, STAGED, Point
 from tests.support.spark.loads import Loads, check, prepare, write
 from tests.support.spark.origin import Origin
 from tests.support.spark.stop import Stop
@@ -177,7 +177,7 @@ def test_a_load_goes_on_when_the_server_is_there_again(wired, monkeypatch):
     prepare(wired)
     write(wired, models, rng, 20)
     loads = Loads(wired, tables=("items",))
-    for point in (Point(chunks, "write_rows", BEFORE), AFTER_PLAN, READING, READ, STAGED):
+    for point in (Point(chunks, "write_rows", BEFORE), READING, STAGED):
         write(wired, models, rng, 15)
         wired.wait_captured()
         with monkeypatch.context() as patched:

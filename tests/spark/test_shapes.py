@@ -23,6 +23,10 @@ DOC = 0b100
 IN_BUCKETS = {"partition_by": ("bucket(4, id)",), "properties": {"write.merge.mode": "copy-on-write"}}
 
 
+# how a table of one more format takes what these load, the others tell
+ICEBERG_OFTEN = ["iceberg", pytest.param("delta", marks=pytest.mark.thorough)]
+
+
 @pytest.fixture(params=["iceberg", "delta"])
 def orders(request, live: Origin) -> Origin:
     if request.param == "iceberg in a JDBC catalog":
@@ -188,6 +192,7 @@ def test_all_shapes_of_one_run_hold_what_the_source_says(orders: Origin, made: d
         assert made.get("properties", {}).items() <= properties.items()
 
 
+@pytest.mark.parametrize("orders", ICEBERG_OFTEN, indirect=True)
 def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
     first = orders.load(orders.table("dbo.orders", ("mirror",)))
     orders.sql("DELETE FROM dbo.orders WHERE id = 1; UPDATE dbo.orders SET note = N'later' WHERE id = 2")
@@ -207,7 +212,7 @@ def test_a_shape_that_is_added_begins_by_itself(orders: Origin) -> None:
     ("orders", "deletes"),
     [
         ("iceberg", "soft"),
-        ("delta", "soft"),
+        pytest.param("delta", "soft", marks=pytest.mark.thorough),
         ("postgresql", "soft"),
         ("iceberg", "ignore"),
         pytest.param("delta", "ignore", marks=pytest.mark.thorough),
@@ -235,6 +240,7 @@ def test_a_mirror_that_keeps_deleted_rows(orders: Origin, deletes: str) -> None:
     assert sorted(orders.lake("dbo.orders"), key=lambda row: row["id"]) == expected
 
 
+@pytest.mark.parametrize("orders", ICEBERG_OFTEN, indirect=True)
 def test_a_gap_in_versions_is_closed_at_the_new_low(orders: Origin) -> None:
     first = orders.load(orders.table("dbo.orders", ("scd2",)))
     at = positions(first)
@@ -266,6 +272,7 @@ def test_a_gap_in_versions_is_closed_at_the_new_low(orders: Origin) -> None:
     assert begun == {11, 12}
 
 
+@pytest.mark.parametrize("orders", ICEBERG_OFTEN, indirect=True)
 def test_a_replay_into_versions_is_refused(orders: Origin) -> None:
     first = orders.load(orders.table("dbo.orders", ("scd2",)))
     window = ReplaySpec(first.tables[0].sinks[0].read_through.previous(), first.tables[0].sinks[0].read_through)

@@ -43,6 +43,7 @@ def run(python: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.xdist_group("clean python")
 def test_airflow_lists_the_provider(clean_python):
     listed = run(clean_python, "-m", "airflow", "providers", "list", "--output", "json")
     providers = {row["package_name"]: row for row in json.loads(listed[listed.index("[") :])}
@@ -52,6 +53,7 @@ def test_airflow_lists_the_provider(clean_python):
     )
 
 
+@pytest.mark.xdist_group("clean python")
 def test_what_the_provider_names_exists_without_the_sandbox_and_without_loading_pyspark(clean_python):
     script = """
 import importlib, sys
@@ -79,6 +81,7 @@ def public_classes() -> list[str]:
     return sorted(name for text in texts for name in re.findall(r"^class (MsSqlCdc\w+)", text, re.MULTILINE))
 
 
+@pytest.mark.xdist_group("clean python")
 def test_the_type_marker_is_in_the_wheel(clean_python):
     script = """
 from importlib.resources import files

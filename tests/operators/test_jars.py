@@ -189,6 +189,7 @@ def test_without_a_network_it_is_left_to_spark_whose_own_cache_may_hold_them(rep
     assert 'packages=""' in caplog.text.replace("\\", "")
 
 
+@pytest.mark.thorough
 def test_a_repository_that_cannot_be_reached_is_a_network_that_fails(repository, home, tmp_path):
     settings = ivy(repository, tmp_path)
     repository.close()

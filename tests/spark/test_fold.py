@@ -7,6 +7,7 @@ from hypothesis import given
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError, TargetError
+from airflow_provider_mssql_cdc.core.marker import LAYOUT
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
@@ -98,10 +99,17 @@ def test_a_history_holds_every_image_in_full(spark, tmp_path_factory, seed):
     assert [(bytes.fromhex(e["_lsn"][2:]), e["_seq"]) for e in sorted(events, key=lambda e: e["_n"])] == order
 
 
-def first_mirror(window, staged, copy, table=TABLE):
+def first_mirror(window, staged, copy, table=TABLE, deletes="hard"):
     """The rows with which a mirror begins."""
-    write = mirror_of(table).first(Beginning(window, staged, Copied(copy)), None)
+    write = mirror_of(table, deletes).first(Beginning(window, staged, Copied(copy)), None)
     return write.rows
+
+
+def at_low(history, window, staged, copy):
+    """What a history begins with, and all rows that it has after a first load."""
+    target = local(copy.sparkSession, [], ", ".join(f"`{column.name}` {column.type}" for column in history.columns()))
+    first = history.laid_out(history.first(Beginning(window, staged, Copied(copy)), target), LAYOUT).rows.collect()
+    return [row for row in first if row["_op"] == "R"], first
 
 
 PASSED_ON = model.table_spec(unique_key=False)
@@ -145,10 +153,15 @@ def test_a_scan_that_meets_rows_on_the_move_loses_none(spark, tmp_path_factory, 
     found = first_mirror(window, staged, copied, table).collect()
 
     assert sorted(map(tuple, found)) == sorted(row[:3] for row in before(captures, high))
-    events = {(row["h"], row["id"], row["name"]) for row in staged.rows(window).collect()}
-    kept = {row[:3] for row in before(captures, low)} - events
-    history = history_of(table).copied(window, staged, Copied(copied)).select("h", "id", "name").collect()
-    assert sorted(map(tuple, history)) == sorted(kept)
+    begun, _ = at_low(history_of(table), window, staged, copied)
+    assert sorted((row["h"], row["id"], row["name"]) for row in begun) == sorted(
+        row[:3] for row in before(captures, low)
+    )
+    soft = first_mirror(window, staged, copied, table, deletes="soft").collect()
+    there = {row[:2] for row in before(captures, high)}
+    went = {(row["h"], row["id"]) for row in staged.rows(window).collect() if row["_op"] in "DB"} - there
+    assert {(row["h"], row["id"]) for row in soft if row["_deleted_at"] is not None} == went
+    assert len(soft) == len(there) + len(went)
 
 
 def test_a_row_that_looks_like_the_one_that_left_its_key(spark, tmp_path):
@@ -364,6 +377,67 @@ def test_a_copy_of_any_moment_gives_no_event_a_value_of_another_time(spark, tmp_
         values = dict(zip(model.NAMES, real[event["_lsn"], event["_command_id"], event["_op"]], strict=True))
         assert set(event["_unknown"]) <= set(model.LOBS)
         assert {n: event[n] for n in model.NAMES} == {**values, **dict.fromkeys(event["_unknown"])}
+
+
+@few
+@given(seeds)
+def test_a_history_begins_with_the_table_as_it_was_at_one_position(spark, tmp_path_factory, seed):
+    captures, low, high = draw(seed)
+    random, session, window = Random(seed), table_session(spark), Window(model.lsn(low), model.lsn(high))
+    moments = {(c.history, id_): c.state(random.randint(low, high)).get(id_) for c in captures for id_ in range(1, 6)}
+    copy = copied(session, [(*key, *values) for key, values in moments.items() if values is not None])
+    path = str(tmp_path_factory.mktemp("staged") / "events")
+    raw = frame(session, model.raw_rows(captures, low, high))
+    staged = stage(raw, SPEC.schema, MAPPINGS, [window], path, history=True)
+
+    begun, _ = at_low(history_of(TABLE), window, staged, copy)
+
+    assert {row["_lsn"] for row in begun} <= {str(model.lsn(low))}
+    real = {row[:2]: dict(zip(model.NAMES, row, strict=True)) for row in before(captures, low)}
+    found = {(row["h"], row["id"]): {name: row[name] for name in model.NAMES} for row in begun}
+    assert len(found) == len(begun)
+    lacking = {(row["h"], row["id"]): dict.fromkeys(row["_unknown"]) for row in begun}
+    assert found == {key: {**values, **lacking[key]} for key, values in real.items()}
+    assert {name for names in lacking.values() for name in names} <= {*model.LOBS}
+
+
+def test_what_was_deleted_after_the_low_was_there_at_it_and_what_came_was_not(spark, tmp_path):
+    session = table_session(spark)
+    capture = model.Capture(1, keeps=True)
+
+    def at(position, *steps):
+        capture.begin(position)
+        for step, *of in steps:
+            step(*of)
+        capture.commit()
+
+    def values(text):
+        return (text, text, text)
+
+    at(1, *((capture.insert, key, values(f"K{key}")) for key in (2, 3, 4)))
+    at(5, (capture.insert, 1, values("K1")))
+    at(6, (capture.update, 2, values("K2 of now"), 2, False))
+    at(7, (capture.delete, 3))
+    read = [(1, 1, *values("K1")), (1, 2, *values("K2 of now")), (1, 4, *values("K4")), (1, 5, *values("K5"))]
+    at(20, (capture.insert, 5, values("K5")))
+    at(30, (capture.delete, 4))
+    at(40, (capture.insert, 6, values("K6")))
+    window = Window(model.lsn(10), model.lsn(50))
+    raw = frame(session, model.raw_rows([capture], 10, 50))
+    staged = stage(raw, SPEC.schema, MAPPINGS, [window], str(tmp_path / "events"), history=True)
+    copy = copied(session, read)
+
+    begun, rows = at_low(history_of(TABLE), window, staged, copy)
+
+    assert sorted((row["id"], row["name"]) for row in begun) == [(1, "K1"), (2, "K2 of now"), (4, "K4")]
+    assert sorted((row["_op"], row["id"]) for row in rows if row["_op"] != "R") == [("D", 4), ("I", 5), ("I", 6)]
+    mirror = first_mirror(window, staged, copy).collect()
+    assert sorted((row["id"], row["name"]) for row in mirror) == [(1, "K1"), (2, "K2 of now"), (5, "K5"), (6, "K6")]
+    kept = first_mirror(window, staged, copy, deletes="ignore").collect()
+    assert sorted((row["id"], row["name"]) for row in kept if row["id"] == 4) == [(4, "K4")]
+    marked = first_mirror(window, staged, copy, deletes="soft").collect()
+    assert [row["id"] for row in marked if row["_deleted_at"] is not None] == [4]
+    assert len(marked) == len(kept) == 5
 
 
 UNKNOWN = "not known"

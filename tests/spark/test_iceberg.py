@@ -133,7 +133,7 @@ class AtTheSameInstant(IcebergTable):
         return super()._fast_forward(branch, state, part)
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2))])
 @pytest.mark.parametrize("first", [[], [(0, "a", 1)]], ids=["two first loads", "two loads"])
 def test_of_two_commits_at_the_same_instant_exactly_one_wins(spark, table, first, round_):
     if first:
@@ -209,7 +209,7 @@ def expire_marked(target, rewrites=1):
     )
 
 
-@pytest.mark.parametrize("rewrites", [1, 3])
+@pytest.mark.parametrize("rewrites", [pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_the_properties_remember_a_marker_whose_snapshot_expired(table, rewrites):
     target = table()
     load(target, 1, [(1, "a", 1)])
@@ -242,7 +242,7 @@ def test_a_memory_of_which_nothing_tells_whether_it_is_of_this_line_is_refused_a
     assert f"remember {lsn(1)} as loaded, by a snapshot of which nothing tells any more" in str(state.doubt)
 
 
-@pytest.mark.parametrize("rewrites", [0, 1, 2])
+@pytest.mark.parametrize("rewrites", [0, pytest.param(1, marks=pytest.mark.thorough), 2])
 @pytest.mark.parametrize("hand", [True, False], ids=["to what was written by hand", "to an earlier load"])
 def test_a_table_that_was_rolled_back_and_maintained_is_not_what_its_properties_remember(table, rewrites, hand):
     target = table()

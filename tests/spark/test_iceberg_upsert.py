@@ -34,7 +34,7 @@ MODES = {
     "avro": {"write.format.default": "avro"},
     "orc": {"write.format.default": "orc"},
 }
-OFTEN = ("v3", "v2, merge on read alone", "v3, merge on write", "orc")
+OFTEN = ("v2, merge on read alone", "v3, merge on write")
 
 
 @pytest.fixture
@@ -100,8 +100,15 @@ def test_each_key_has_the_row_of_its_last_change(new, mode):
 SHUFFLED = {BROADCAST_BYTES: "0", "spark.sql.autoBroadcastJoinThreshold": "-1"}
 
 
-@pytest.mark.parametrize("options", [{}, SHUFFLED], ids=["broadcast", "shuffled"])
-@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize(
+    ("options", "nullable"),
+    [
+        ({}, True),
+        (SHUFFLED, False),
+        pytest.param({}, False, marks=pytest.mark.thorough),
+        pytest.param(SHUFFLED, True, marks=pytest.mark.thorough),
+    ],
+)
 def test_both_sides_of_what_is_broadcast(new, options, nullable):
     target = new()
     rows = [(n, f"old {n}", n) for n in range(200)]
@@ -120,7 +127,7 @@ def test_both_sides_of_what_is_broadcast(new, options, nullable):
     assert ("might_contain" in merges[0]) == bool(options)
 
 
-@pytest.mark.parametrize("of_target", [False, True])
+@pytest.mark.parametrize("of_target", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_the_changes_are_computed_once(new, of_target):
     target = new()
     assert put(target, 1, [(n, f"old {n}", n, "I") for n in range(20)])
@@ -369,7 +376,7 @@ def test_maintenance_at_any_moment_of_a_commit(new, monkeypatch, moment, maintai
     assert target.state().marker == marker(3)
 
 
-@pytest.mark.parametrize("moment", ["update", "to_add", "append"])
+@pytest.mark.parametrize("moment", ["update", pytest.param("to_add", marks=pytest.mark.thorough), "append"])
 def test_a_branch_that_others_drop_while_it_is_written(new, monkeypatch, moment):
     """Iceberg makes a branch anew, from main, where a commit finds none: without what was written before."""
     target, other = new(), new()
@@ -455,7 +462,7 @@ def test_an_updated_row_keeps_its_row_id(new):
 @pytest.mark.parametrize(
     ("partition_by", "adaptive"),
     [
-        ((), "true"),
+        pytest.param((), "true", marks=pytest.mark.thorough),
         pytest.param((), "false", marks=pytest.mark.thorough),
         pytest.param(("code",), "true", marks=pytest.mark.thorough),
         (("bucket(4, id)",), "true"),

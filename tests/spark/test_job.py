@@ -1068,7 +1068,7 @@ class OthersFirst(TableLoad):
         return super()._settle(sink, state, todo)
 
 
-@pytest.mark.parametrize("first_load", [True, False])
+@pytest.mark.parametrize("first_load", [pytest.param(True, marks=pytest.mark.thorough), False])
 def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     at = {}
     if not first_load:

@@ -184,7 +184,13 @@ def test_a_merge_by_a_key_with_null_finds_the_row(table):
     assert contents(target) == [(None, "z", 1), (2, "b", 2)]
 
 
-@pytest.mark.parametrize("rows", [[], [(9, "", 9, "D", 5)]], ids=["no row", "a delete of nothing"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([], id="no row", marks=pytest.mark.thorough),
+        pytest.param([(9, "", 9, "D", 5)], id="a delete of nothing"),
+    ],
+)
 def test_a_window_without_effect_commits_its_marker(table, rows):
     target = table()
     load(target, 1, [(1, "a", 1)])

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.cli.demo import airflow_home, lake, report, shop
 from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_events, read_source
-from airflow_provider_mssql_cdc.cli.demo.expected import FirstLoad
+from airflow_provider_mssql_cdc.cli.demo.expected import copied_at
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import find_dags
 from airflow_provider_mssql_cdc.cli.demo.processes import Children
 from airflow_provider_mssql_cdc.cli.demo.writer import Writer
@@ -269,7 +269,7 @@ class Demo:
         result = {}
         with contextlib.closing(self._connect()) as connection:
             for table in shop.TABLES:
-                low = FirstLoad.of(table, self.runs).low
+                low = copied_at(table, self.runs)
                 changes = f"cdc.[{table.schema}_{table.name}_CT]"
                 result[table.full_name] = read_events(connection, changes, table.events, low)
         return result

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from airflow_provider_mssql_cdc.cli.demo import lake, postgres, report, shop, targets_lake
 from airflow_provider_mssql_cdc.cli.demo.compare import Comparison, compare, read_events, read_source
-from airflow_provider_mssql_cdc.cli.demo.expected import Expected, FirstLoad, Row
+from airflow_provider_mssql_cdc.cli.demo.expected import Expected, Row, copied_at
 from airflow_provider_mssql_cdc.cli.demo.play import Demo
 from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, SHAPES, TABLE, TRANSACTIONS, VERSIONS
 
@@ -57,8 +57,8 @@ class Targets(Demo):
             results = []
             for target in self.loads:
                 runs = [run for run in self.runs if run["load"] == target]
-                first = FirstLoad.of(TABLE, runs)
-                expected = Expected(TABLE, first, source, [event for event in events if event[0] > first.low])
+                low = copied_at(TABLE, runs)
+                expected = Expected(TABLE, low, source, [event for event in events if event[0] > low])
                 totals = report.add_up(runs)[TABLE.full_name]
                 for shape in SHAPES[target]:
                     found = compare_shape(shape, source, expected, self._read_target(target, shape))
@@ -68,7 +68,7 @@ class Targets(Demo):
 
     def _read_both(self) -> tuple[list[Row], list[Row]]:
         # each target has a first load of its own
-        low = min(FirstLoad.of(TABLE, [run for run in self.runs if run["load"] == target]).low for target in self.loads)
+        low = min(copied_at(TABLE, [run for run in self.runs if run["load"] == target]) for target in self.loads)
         with contextlib.closing(self._connect()) as connection:
             changes = f"cdc.[{TABLE.schema}_{TABLE.name}_CT]"
             return (

@@ -26,6 +26,21 @@ def last_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
     return events.join(last, "_n", "left_semi")
 
 
+def first_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The first row of each key: an old image where the key was there before, a new one where it begins.
+
+    :param events: staged rows, with all before images
+    :param key: columns that identify a row
+    """
+    first = events.groupBy(*map(column, key)).agg(F.min("_n").alias("_n")).select("_n")
+    return events.join(first, "_n", "left_semi")
+
+
+def is_old_image() -> Column:
+    """The condition that a row of events tells what was there before."""
+    return F.col("_op").isin("D", "B")
+
+
 def is_delete() -> Column:
     """The condition that a row of ``last_per_key`` ends its key."""
     return F.col("_op").isin("D", "B")

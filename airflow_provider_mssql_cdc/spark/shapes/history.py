@@ -8,16 +8,15 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, check_history_key
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, check_history_key
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed
-from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id, unknown
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
 from airflow_provider_mssql_cdc.spark.staging import Staged, within
@@ -75,13 +74,21 @@ class History(SinkRows):
         check_history_key(spec.name, self.sink.history, key=spec.schema.key, unique=spec.unique_key)
 
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
-        """The copied rows as ``R`` at the copy's low, but for those that changed meanwhile; and the events since."""
+        """The table's rows at the copy's low as ``R``, and the events since."""
         names = [*(column(target.name) for target in self.columns(layout=1)), F.col(TRAN_ID)]
         window, staged, copy = begun.window, begun.staged, begun.copy
         parts = []
         if copy is not None and self.takes_copy:
-            parts.append(self.copied(window, staged, copy).select(*names))
-        if staged is not None and not window.is_empty:
+            copied = self.table.copied(copy, staged, window)
+            at_low = [copied.stay]
+            if copied.was is not None:
+                at_low.append(copied.was)
+            elif copied.events is not None:
+                at_low = [by_keys_of(copy.rows(), self.events_held(copied.events), self.table.key, "left_anti")]
+            parts += [self.at_low(rows, window.after).select(*names) for rows in at_low]
+            if copied.events is not None:
+                parts.append(self.shown(copied.events).select(*names))
+        elif staged is not None and not window.is_empty:
             known = self.table.known_in_copy(copy.rows(), staged, window) if copy is not None else None
             parts.append(self.rows(window, staged, known).select(*names))
         return Write(reduce(DataFrame.unionAll, parts) if parts else target_rows.limit(0))
@@ -132,36 +139,41 @@ class History(SinkRows):
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         """
-        options = self.sink.history
-        events = history_events(self.table, options.changes, staged, window, known, once=not self.is_wide)
-        events = events.where(F.col("_op").isin(*letters(options)))
+        changes = self.sink.history.changes
+        return self._chosen(history_events(self.table, changes, staged, window, known, once=not self.is_wide))
+
+    def shown(self, events: DataFrame) -> DataFrame:
+        """What some events add.
+
+        :param events: of a window, with all before images, their LOBs filled in
+        """
+        with_times = events.withColumn("_commit_ts_utc", self.table.commit_ts_utc)
+        return self._chosen(seen_as(self.sink.history.changes, self.table, with_times))
+
+    def _chosen(self, events: DataFrame) -> DataFrame:
+        events = events.where(F.col("_op").isin(*letters(self.sink.history)))
         return records(self.table, events) if self.is_wide else events
 
-    def copied(self, window: Window, staged: Staged | None, copy: Copy) -> DataFrame:
-        """The copied rows as a history holds them; those whose key changed meanwhile give way."""
-        copied, unenforced = copy.rows(), self.table.unenforced_key
-        if staged is not None and self.sink.history.operations != OPERATIONS:
-            copied = by_keys_of(copied, self.events_held(window, staged), self.table.key, "left_anti")
-        elif staged is not None and staged.count(window).events:
-            copied, _ = self.table.begin(copied, staged.rows(window))
-        elif unenforced:
-            unenforced.refuse_duplicates(copied)
+    def at_low(self, rows: DataFrame, low: Position) -> DataFrame:
+        """Rows of the source table as a history holds them: they were there at a copy's low.
+
+        :param rows: with ``_unknown``, where they lack a value
+        """
         columns = {**event_columns(self.table.position_kind), TRAN_ID: "STRING"}
         said = {
             "_op": F.lit("R"),
-            self.table.position: F.lit(window.after.sort_key),
+            self.table.position: F.lit(low.sort_key),
             "_changed": no_names(),
-            "_unknown": no_names(),
+            "_unknown": unknown(rows),
         }
-        return copied.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
+        return rows.withColumns({n: said.get(n, F.lit(None)).cast(type_) for n, type_ in columns.items()})
 
-    def events_held(self, window: Window, staged: Staged) -> DataFrame:
-        """The events of the keys that a history of some kinds of changes holds, or that came and went: a copied row
-        does not give way to what is left out.
+    def events_held(self, events: DataFrame) -> DataFrame:
+        """The events of the keys that a history of some kinds of changes holds, or that came and went.
 
-        The key is one that the server enforces.
+        Where events do not tell what was before them, a copied row does not give way to what is left out.
         """
-        events, options = staged.rows(window), self.sink.history
+        options = self.sink.history
         if not options.is_net:
             return events.where(F.col("_op").isin(*letters(options)) | key_changed(events))
         left_out = seen_as(options.changes, self.table, events).where(~F.col("_op").isin(*letters(options)))

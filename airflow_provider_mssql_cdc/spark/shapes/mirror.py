@@ -14,7 +14,8 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key
+from airflow_provider_mssql_cdc.spark.shapes.table import unknown as unknown_of
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
 
@@ -46,8 +47,6 @@ class Mirror(SinkRows):
         """The copied rows, with those in their place that changed meanwhile; what vanished in a gap goes."""
         assert begun.copy is not None
         rows = self._first_rows(begun.window, begun.staged, begun.copy)
-        if self.sink.deletes == SOFT:
-            rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
         if not begun.anew:
             return Write(rows)
         kept = rows if self.sink.deletes == HARD else rows.unionByName(self._gone(rows, target_rows, begun.known_at))
@@ -97,17 +96,24 @@ class Mirror(SinkRows):
         return changes
 
     def _first_rows(self, window: Window, staged: Staged | None, copy: Copy) -> DataFrame:
-        stay, events, last = self.table.copied_and_events(copy, staged, window)
-        if staged is None or events is None or last is None:
-            return stay
-        if unknown := self._unknown(staged, window, last):
+        copied = self.table.copied(copy, staged, window)
+        rows = copied.stay.select(*self.table.data)
+        if self.sink.deletes == SOFT:
+            rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
+        if staged is None or copied.left is None or copied.gone is None:
+            return rows
+        if unknown := self._unknown(staged, window, copied.left):
             raise CopyUncertainError(
                 f"CDC left out the value of {unknown}, which changed while the table was copied.",
                 table=str(self.table.spec.name),
                 advice="Run the task again, at a quiet moment of the table: a copy during which "
                 "these rows do not change has all values.",
             )
-        return stay.select(*self.table.data).unionAll(last.where(~is_delete()).select(*self.table.data))
+        last = copied.left
+        if self.sink.deletes != HARD and copied.was is not None:
+            # of a row that was deleted before it was copied nobody knows a value that CDC leaves out
+            last = last.unionByName(copied.gone.where(F.size(unknown_of(copied.gone)) == 0))
+        return rows.unionByName(self._kept(last).select(*map(column, rows.columns)))
 
     def _kept(self, changes: DataFrame) -> DataFrame:
         """The changes, with deletes as rows to put where the mirror keeps deleted rows."""

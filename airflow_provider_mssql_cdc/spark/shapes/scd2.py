@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.table import unknown
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
 
@@ -39,17 +40,21 @@ class Versions(SinkRows):
         return (*self.table.key, self.begins)
 
     def first(self, begun: Beginning, target_rows: DataFrame) -> Write:
-        """Versions of the copied rows from the copy's low, and of the events since.
+        """Versions of the table's rows at the copy's low from there on, and of the events since.
 
         In a gap the versions that vanished, or differ at the copy's low, end there, and what differs begins.
         """
         assert begun.copy is not None
         low = begun.window.after
-        stay, events, _ = self.table.copied_and_events(begun.copy, begun.staged, begun.window)
+        copied = self.table.copied(begun.copy, begun.staged, begun.window)
+        at_low = [self._begun(rows, low) for rows in (copied.stay, copied.was) if rows is not None]
         if begun.anew:
-            return self._anew(stay, low, events, target_rows)
-        copied = self._begun(stay, low)
-        return Write(copied if events is None else copied.unionByName(self._of_events(events)))
+            return self._anew(reduce(DataFrame.unionByName, at_low), low, copied.events, target_rows)
+        parts = at_low[:1]
+        if copied.events is not None:
+            parts += [self._ended(was, copied.events) for was in at_low[1:]]
+            parts.append(self._of_events(copied.events))
+        return Write(reduce(DataFrame.unionByName, parts))
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The versions that a window begins, and those that it ends."""
@@ -57,12 +62,6 @@ class Versions(SinkRows):
         known = now.select(*map(column, (*self.table.key, *self.table.lobs)), "_unknown")
         events = self.table.events(staged, window, self.table.known_of(known, staged, window))
         return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
-
-    def lacks(self, known: tuple[Gap, ...], after: Position, window: Window) -> tuple[Gap, ...]:
-        """A version of before the gap that changed while the table was copied counts up to that change, though it may
-        have ended in the gap: so all up to the window's end is not sure.
-        """
-        return (*known, Gap(after, window.upto))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position at which a version begins or ends."""
@@ -73,23 +72,23 @@ class Versions(SinkRows):
         """The versions that count now, one per key."""
         return target_rows.where(F.col(self.ends).isNull())
 
-    def _anew(self, copied: DataFrame, low: Position, events: DataFrame | None, target_rows: DataFrame) -> Write:
+    def _anew(self, at_low: DataFrame, low: Position, events: DataFrame | None, target_rows: DataFrame) -> Write:
         """What closes a gap.
 
-        :param copied: the rows whose keys have no event
+        :param at_low: versions of the table's rows at the copy's low, from there on
         :param events: after ``low``; None where there are none
         :param target_rows: the table's versions, those of before the gap
         """
         now = self.still_open(target_rows)
         data = [target.name for target in self.table.data_columns]
-        same = by_keys_of(now, copied, data, "left_semi")
-        gone = by_keys_of(now, same, self.table.key, "left_anti")
-        parts = [self._begun(by_keys_of(copied, same, self.table.key, "left_anti"), low)]
-        if events is not None:
-            parts += [self._of_events(events), self._ended(gone, events)]
-            gone = by_keys_of(gone, events, self.table.key, "left_anti")
-        parts.append(gone.withColumn(self.ends, F.lit(low.sort_key)))
-        return self._puts(parts)
+        same = by_keys_of(now, at_low, data, "left_semi")
+        gone = by_keys_of(now, same, self.table.key, "left_anti").withColumn(self.ends, F.lit(low.sort_key))
+        begun = by_keys_of(at_low, same, self.table.key, "left_anti")
+        if events is None:
+            return self._puts([gone, begun])
+        ended = self._ended(same.unionByName(begun), events)
+        begun = by_keys_of(begun, events, self.table.key, "left_anti")
+        return self._puts([gone, begun, ended, self._of_events(events)])
 
     def _of_events(self, events: DataFrame) -> DataFrame:
         """A version for each key and transaction that left a row; the next of the key ends it, a delete too."""
@@ -130,10 +129,10 @@ class Versions(SinkRows):
     def _last_of_transactions(self, events: DataFrame) -> DataFrame:
         return last_per_key(events, (*self.table.key, self.table.position))
 
-    def _begun(self, copied: DataFrame, low: Position) -> DataFrame:
-        """Copied rows as versions from ``low``, of whose time nothing is known."""
-        values: dict[str, Column] = {self.begins: F.lit(low.sort_key), "_unknown": F.array()}
-        return copied.select(
+    def _begun(self, rows: DataFrame, low: Position) -> DataFrame:
+        """Rows as versions from ``low``, of whose time nothing is known."""
+        values: dict[str, Column] = {self.begins: F.lit(low.sort_key), "_unknown": unknown(rows)}
+        return rows.select(
             *self.table.data,
             *(values.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in self.system_columns.items()),
         )

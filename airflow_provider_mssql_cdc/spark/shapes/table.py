@@ -16,13 +16,40 @@ from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.server_time import to_utc
 from airflow_provider_mssql_cdc.spark.session import broadcast_bytes
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, last_per_key, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import (
+    by_keys_of,
+    column,
+    first_per_key,
+    is_delete,
+    is_old_image,
+    last_per_key,
+    renamed,
+    same_key,
+)
 from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
 from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
 _WIDTH = 32
 """Bytes that a value takes in memory beside those of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """What a copy and the events since its low come to.
+
+    :param stay: the copied rows that have no event: as they are, they were at the low
+    :param was: of the others, the images of before their first event, with ``_unknown``; None where there are none
+    :param events: since the low, with the LOBs that are known; None where there are none
+    :param left: of the keys that have events, the last row of each that is there
+    :param gone: the last row of each that is not
+    """
+
+    stay: DataFrame
+    was: DataFrame | None = None
+    events: DataFrame | None = None
+    left: DataFrame | None = None
+    gone: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,38 +183,40 @@ class TableRows:
         names = F.coalesce("_unknown", no_names()).alias("_unknown")
         return copied.join(by_key, same_key(self.key), "left").select(*map(column, (*self.key, *self.lobs)), names)
 
-    def begin(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """The copied rows that stay, and the last row of each key that has events.
-
-        :param events: of the window that begins at the copy's low
-        """
-        if self.unenforced_key:
-            return self.unenforced_key.first_rows(copied, events)
-        return by_keys_of(copied, events, self.key, "left_anti"), last_per_key(events, self.key)
-
-    def copied_and_events(
-        self, copy: Copy, staged: Staged | None, window: Window
-    ) -> tuple[DataFrame, DataFrame | None, DataFrame | None]:
-        """What begins a sink: the copied rows that stay, the events since the copy's low, and the last row of each key
-        that has some; None where there are no events.
+    def copied(self, copy: Copy, staged: Staged | None, window: Window) -> CopiedRows:
+        """What begins a sink.
 
         :param window: from the copy's low on
         :raises KeyRequiredError: if the key, which the user named, is not unique
         :raises CopyUncertainError: if rows passed such a key on while they were copied
         """
-        copied = copy.rows()
+        copied, unenforced = copy.rows(), self.unenforced_key
         if staged is None or not staged.count(window).events:
-            if self.unenforced_key:
-                self.unenforced_key.refuse_duplicates(copied)
-            return copied, None, None
+            if unenforced:
+                unenforced.refuse_duplicates(copied)
+            return CopiedRows(copied)
         events = self.events(staged, window, self.known_in_copy(copied, staged, window))
-        stay, last = self.begin(copied, events)
-        return stay, events, last
+        if unenforced:
+            return CopiedRows(**unenforced.first_rows(copied, events), events=events)
+        has_images = self.spec.feed.CAN.before_images
+        last = last_per_key(events, self.key)
+        return CopiedRows(
+            stay=by_keys_of(copied, events, self.key, "left_anti"),
+            was=first_per_key(events, self.key).where(is_old_image()) if has_images else None,
+            events=events,
+            left=last.where(~is_delete()),
+            gone=last.where(is_delete()),
+        )
 
 
 def tran_id(rows: DataFrame) -> Column:
     """The id of the transaction that made a row; NULL in rows that tell of none."""
     return F.col(TRAN_ID) if TRAN_ID in rows.columns else F.lit(None)
+
+
+def unknown(rows: DataFrame) -> Column:
+    """What rows lack; nothing in those that were copied."""
+    return F.col("_unknown") if "_unknown" in rows.columns else no_names()
 
 
 def no_names() -> Column:

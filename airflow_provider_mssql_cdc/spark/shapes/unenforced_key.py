@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_old_image, renamed, same_key
 
-_SIGN, _NET, _SUM, _CAME, _WENT, _LEFT, _HELD, _NUMBER, _THROUGH, _MOVED = (
-    TEMPORARY + name for name in ("sign", "net", "sum", "came", "went", "left", "held", "number", "through", "moved")
+_SIGN, _NET, _SUM, _CAME, _WENT, _LEFT, _HELD, _NUMBER, _THROUGH, _MOVED, _LEAST = (
+    TEMPORARY + name
+    for name in ("sign", "net", "sum", "came", "went", "left", "held", "number", "through", "moved", "least")
 )
 _EXAMPLES = 3
 """Keys that an error names."""
@@ -57,8 +58,8 @@ class UnenforcedKey:
         self._refuse(by_key)
         return events.join(by_key.select(F.col(_NUMBER).alias("_n")), "_n", "left_semi")
 
-    def first_rows(self, copied: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """The copied rows that stay, and one event for each row that is left of those that have events.
+    def first_rows(self, copied: DataFrame, events: DataFrame) -> dict[str, DataFrame]:
+        """What a copy comes to, as ``CopiedRows`` names it.
 
         :param copied: rows, each of some moment within the window
         :param events: staged rows of the window, with all before images
@@ -70,8 +71,15 @@ class UnenforcedKey:
         number = by_image.where(~F.col(_THROUGH)).select(F.col(_NUMBER).alias("_n"))
         left = events.join(number, "_n", "left_semi")
         stay = self._not_touched(copied, by_image)
-        self.refuse_duplicates(stay.select(*self._key()).unionAll(left.select(*self._key())))
-        return stay, left
+        there = stay.select(*self._key()).unionAll(left.select(*self._key()))
+        self.refuse_duplicates(there)
+        went = by_keys_of(events.where(is_old_image()), there, self.key, "left_anti")
+        return {
+            "stay": stay,
+            "was": self._before_all(events),
+            "left": left,
+            "gone": went.join(went.groupBy(*self._key()).agg(F.max("_n").alias("_n")), "_n", "left_semi"),
+        }
 
     def refuse_duplicates(self, rows: DataFrame) -> None:
         """Prove that no two rows have the same key.
@@ -142,6 +150,14 @@ class UnenforcedKey:
             *_numbers(),
         )
         return found.withColumn(_NUMBER, F.when(F.col(_LEFT) > 0, F.col(_CAME)))
+
+    def _before_all(self, events: DataFrame) -> DataFrame:
+        """The images that went without having come: they were there before all events."""
+        of_image = Window.partitionBy(*self._key(), *map(column, self.image)).orderBy("_n")
+        balance = F.sum(_SIGN).over(of_image.rowsBetween(Window.unboundedPreceding, 0))
+        least = F.min(_SUM).over(of_image.rowsBetween(Window.unboundedPreceding, -1))
+        rows = _signed(events).withColumn(_SUM, balance).withColumn(_LEAST, F.least(F.lit(0), least))
+        return rows.where(F.col(_SUM) < F.col(_LEAST)).drop(_SIGN, _SUM, _LEAST)
 
     def _not_touched(self, copied: DataFrame, by_image: DataFrame) -> DataFrame:
         """The copied rows that the events leave as they are, those that went through among them."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mssql_cdc.cli.demo import report
-from airflow_provider_mssql_cdc.cli.demo.expected import Expected, FirstLoad
+from airflow_provider_mssql_cdc.cli.demo.expected import Expected, copied_at
 from airflow_provider_mssql_cdc.cli.demo.targets import compare_shape
 from airflow_provider_mssql_cdc.cli.demo.targets_lake import HISTORY, TABLE, TRANSACTIONS, VERSIONS
 
@@ -45,20 +45,21 @@ EVENTS = [
     (ELEVEN, 2, "D", *FLEETING),
     (TWELVE, 1, "I", *AGAIN),
 ]
-COPIED = [QUIET, BEFORE, GONE]
+AT_LOW = [QUIET, BEFORE, COPIED_AND_CHANGED[0], GONE]
 VERSION_ROWS = [
     (*QUIET, LOW, None),
     (*BEFORE, LOW, TEN),
     (*SHIPPED, TEN, None),
+    (*COPIED_AND_CHANGED[0], LOW, MEANWHILE),
     (*COPIED_AND_CHANGED[1], MEANWHILE, None),
     (*GONE, LOW, TEN),
     (*AGAIN, TWELVE, None),
 ]
-EXPECTED = Expected(TABLE, FirstLoad(LOW, HIGH), SOURCE, EVENTS[::-1])
+EXPECTED = Expected(TABLE, LOW, SOURCE, EVENTS[::-1])
 
 HELD = {
     "mirror": (TABLE.arrow, SOURCE),
-    "history": (HISTORY, [*((LOW, None, "R", *row) for row in COPIED), *EVENTS]),
+    "history": (HISTORY, [*((LOW, None, "R", *row) for row in AT_LOW), *EVENTS]),
     "scd2": (VERSIONS, VERSION_ROWS),
     "transactions": (
         TRANSACTIONS,
@@ -117,21 +118,20 @@ def test_a_lost_row_and_one_that_is_there_twice_are_found(shape):
 
 
 def test_a_version_that_ends_too_late_is_told():
-    rows = [(*row[:-1], ELEVEN) if row == VERSION_ROWS[4] else row for row in VERSION_ROWS]
+    rows = [(*row[:-1], ELEVEN) if row == VERSION_ROWS[5] else row for row in VERSION_ROWS]
     (example,) = differences("scd2", rows)["versions"]
     assert example == f"order_id 4, _from_lsn {LOW}: _to_lsn is {ELEVEN!r} in the lake, {TEN!r} in the source"
 
 
 def test_a_deleted_row_whose_version_stays_open_is_told_twice():
-    rows = [(*row[:-1], None) if row == VERSION_ROWS[4] else row for row in VERSION_ROWS]
+    rows = [(*row[:-1], None) if row == VERSION_ROWS[5] else row for row in VERSION_ROWS]
     assert differences("scd2", rows).keys() == {"versions", "open versions"}
 
 
-def test_a_table_whose_rows_all_changed_while_they_were_copied_has_a_lower_end_too():
-    """Its history then has no copied row to tell it by."""
+def test_a_summary_tells_at_which_position_a_first_load_has_the_rows():
     entry = {"table": TABLE.full_name, "windows": [f"({LOW}, {HIGH}]"], "position": HIGH}
-    assert FirstLoad.of(TABLE, [{"tables": [entry]}]) == FirstLoad(LOW, HIGH)
-    assert FirstLoad.of(TABLE, [{"tables": [{**entry, "windows": []}]}]) == FirstLoad(HIGH, HIGH)
+    assert copied_at(TABLE, [{"tables": [entry]}]) == LOW
+    assert copied_at(TABLE, [{"tables": [{**entry, "windows": []}]}]) == HIGH
 
 
 def test_what_was_compared_is_named_by_target_and_shape():

@@ -7,10 +7,10 @@ import zoneinfo
 from dataclasses import dataclass
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
-from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.position import Lsn, Window
 
 Edge = datetime.datetime | str | None
-"""The start or end of an interval as it is given: text is ISO 8601."""
+"""The start or end of an interval as it is given: text is ISO 8601, or a commit LSN."""
 
 
 SLIGHTLY = datetime.timedelta(seconds=10)
@@ -61,16 +61,53 @@ class Crossing:
 def edges(interval: object) -> tuple[Edge, Edge]:
     """The two edges of what was given as an interval.
 
-    :raises IntervalError: if it is anything else than two times
+    :raises IntervalError: if it is anything else than two times or two LSNs
     """
     if isinstance(interval, list | tuple) and len(interval) == 2:
         start, end = interval
         if isinstance(start, datetime.datetime | str) and isinstance(end, datetime.datetime | str):
             return start, end
     raise IntervalError(
-        f"interval={interval!r} is not two times.",
-        advice='Write interval=(start, end), as in ("2026-01-31T00:00:00+00:00", "2026-02-01T00:00:00+00:00").',
+        f"interval={interval!r} is not two times, and not two LSNs.",
+        advice='Write interval=(start, end), as in ("2026-01-31T00:00:00+00:00", "2026-02-01T00:00:00+00:00"), or '
+        "(after, upto), two commit LSNs.",
     )
+
+
+def window_of(start: Edge, end: Edge) -> Window | None:
+    """The window of an interval whose edges are LSNs: behind the first one, up to and with the second; None for times.
+
+    :raises IntervalError: if it is empty or turned round, or one edge is a time
+    """
+    after, upto = _lsn(start), _lsn(end)
+    if after is None and upto is None:
+        return None
+    if after is None or upto is None:
+        raise IntervalError(
+            f"interval=({start!r}, {end!r}) is an LSN and a time.", advice="Give two LSNs, or two times with a zone."
+        )
+    if after >= upto:
+        raise IntervalError(
+            f"the interval from {after} to {upto} is empty: it begins behind its first LSN.",
+            advice="Write the smaller LSN first: interval=(after, upto).",
+        )
+    return Window(after, upto)
+
+
+def _lsn(edge: Edge) -> Lsn | None:
+    try:
+        return Lsn.parse(edge) if isinstance(edge, str) else None
+    except ValueError:
+        return None
+
+
+def check_edges(start: Edge, end: Edge) -> None:
+    """Refuse an interval as ``window_of`` and ``check_interval`` do.
+
+    :raises IntervalError: saying what is wrong
+    """
+    if window_of(start, end) is None:
+        check_interval(start, end)
 
 
 def check_interval(start: Edge, end: Edge) -> tuple[datetime.datetime, datetime.datetime]:

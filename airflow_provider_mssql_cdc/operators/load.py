@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AssetAlias
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
-from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, edges
+from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.shapes import DELETES, HISTORY, check_shapes
@@ -81,8 +81,8 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param on_lag: what to do then: ``warn`` in the log and the summary, or ``fail`` after all that is there was loaded
     :param replay: write a past interval into ``history`` once more; moves no checkpoint. It fails, and waits for its
         next try, until the capture and the history have reached the interval's end: give the task ``retries``
-    :param interval: (start, end) to replay, as ISO 8601 text or datetimes, both with a zone; by default the run's
-        data interval (templated)
+    :param interval: (start, end) to replay, as ISO 8601 text or datetimes, both with a zone; or two commit LSNs, of
+        which the first is left out; by default the run's data interval (templated)
     :param target_suffix: with ``replay``: build new tables with this suffix, each of one interval, as with
         ``"_{{ ds_nodash }}"`` (templated)
     :param work_dir: folder or URL that Airflow and Spark both read, for job spec, receipt and staged rows; by default
@@ -249,7 +249,7 @@ class MsSqlCdcLoadOperator(LoadRun):
                 'a replay needs shapes=["history"]: an old value must not overwrite a newer one in a mirror'
             )
         if self.interval is not None and is_said(self.interval):
-            check_interval(*edges(self.interval))
+            check_edges(*edges(self.interval))
 
     def _check_tables(self) -> None:
         """Refuse tables and a target that cannot be right. What is a template is left for the run to check.

@@ -20,10 +20,10 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
 from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
-from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time
+from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time, window_of
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import Candidate, check_ddl, check_lineage, check_schema, table_spec
-from airflow_provider_mssql_cdc.core.position import Cut, Lsn, is_gap
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
@@ -46,19 +46,24 @@ def plan_replay(
 ) -> RunPlan:
     """Plan to write a past interval into ``history`` once more.
 
-    :param interval: [start, end), with zones
+    :param interval: [start, end), with zones; or (after, upto] as LSNs
     :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
     :param suffix: of the table to build anew; '' inserts what is missing in the loaded one
     :raises IntervalError: if the interval has no positions
     :raises SourceRestoredError: if the database was restored meanwhile
     """
-    start, end = check_interval(*interval)
+    window = window_of(*interval)
+    times = check_interval(*interval) if window is None else None
     source = CdcSource(hook)
     status, plan, feeds = look(hook, store, request, (source,))
-    after, upto = interval_positions(hook, status, start, end, timezone)
+    if times is not None:
+        after, upto = interval_positions(hook, status, *times, timezone)
+    else:
+        assert window is not None
+        after, upto = window_positions(hook, status, window)
     first = hook.transactions_between(after, upto, limit=1)
     if not first:
-        log.info("no transaction was committed from %s to %s", start, end)
+        log.info("no transaction was committed from %s to %s", *(times or (after, upto)))
         return plan
     # The same transactions, from as late a start as possible: a table that was enabled between the last transaction
     # before the interval and the first within it lacks nothing.
@@ -98,6 +103,21 @@ def plan_replay(
         else:
             plan.specs += [spec] if spec is not None else []
     return plan
+
+
+def window_positions(hook: MsSqlCdcHook, status: DatabaseStatus, window: Window) -> tuple[Lsn, Lsn]:
+    """A window of LSNs, which need not be those of commits, up to its last commit.
+
+    :raises IntervalNotReachedError: if the capture has not come so far
+    """
+    after, upto = Lsn.parse(window.after.text), Lsn.parse(window.upto.text)
+    if status.max_lsn is None or status.max_lsn < upto:
+        raise IntervalNotReachedError(
+            f"the capture has reached {status.max_lsn or 'nothing'}, not yet the interval's end {upto}.",
+            advice=hook.agent_health().detail,
+        )
+    last = hook.witness(upto)
+    return after, max(after, Lsn.parse(last.lsn.text)) if last is not None else after
 
 
 def interval_positions(

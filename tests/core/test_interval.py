@@ -4,7 +4,7 @@ import zoneinfo
 import pytest
 
 from airflow_provider_mssql_cdc.core.exceptions import IntervalError
-from airflow_provider_mssql_cdc.core.interval import check_interval, edges, server_time
+from airflow_provider_mssql_cdc.core.interval import check_edges, check_interval, edges, server_time, window_of
 
 UTC = datetime.UTC
 
@@ -128,3 +128,29 @@ def test_what_names_no_zone_is_told(zone):
 def test_two_times_are_an_interval():
     given = ("2026-01-01T00:00:00+00:00", utc(2026, 1, 2))
     assert edges(given) == edges(list(given)) == given
+
+
+LOW, HIGH = "0x00000000000000000005", "00000000:00000000:0009"
+
+
+def test_two_lsns_are_a_window():
+    window = window_of(LOW, HIGH)
+    assert (window.after.text, window.upto.text) == (LOW, "0x00000000000000000009")
+    assert window_of("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z") is None
+    check_edges(LOW, HIGH)
+    check_edges("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        (LOW, LOW, "is empty"),
+        (HIGH, LOW, "is empty"),
+        (LOW, "2026-01-02T00:00:00Z", "an LSN and a time"),
+        ("0x12", HIGH, "an LSN and a time"),
+        ("0x12", "0x13", "not an ISO 8601 time"),
+    ],
+)
+def test_other_pairs_of_lsns_are_refused(start, end, said):
+    with pytest.raises(IntervalError, match=said):
+        check_edges(start, end)

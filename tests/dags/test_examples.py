@@ -20,7 +20,7 @@ def bag(airflow_db):
 
 def test_every_example_can_be_imported(bag):
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay", "shop_targets"}
+    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay", "shop_replay_window", "shop_targets"}
 
 
 def test_every_example_survives_serialization(bag):
@@ -110,3 +110,15 @@ def test_no_example_imports_what_the_workers_may_not_have():
     for path in DAGS.glob("*.py"):
         modules = re.findall(r"^(?:from|import) ([a-z_]+)", path.read_text(), re.MULTILINE)
         assert set(modules) <= {"__future__", "datetime", "airflow", "airflow_provider_mssql_cdc", "shop_lake"}
+
+
+def test_a_run_by_hand_names_the_window_that_is_replayed(bag):
+    from airflow.sdk.exceptions import ParamValidationError
+
+    dag = bag.dags["shop_replay_window"]
+    (replay,) = dag.tasks
+    edges = {"start": "0x0000002D00000F100003", "end": "0x0000002E000000280005"}
+    assert replay.render_template(replay.interval, {"params": edges}) == tuple(edges.values())
+    # nothing is replayed that the run does not name
+    with pytest.raises(ParamValidationError):
+        dag.params.validate()

@@ -86,6 +86,28 @@ def test_a_day_is_the_window_between_its_first_and_its_last_transaction(week: We
     assert (sink.read_through, sink.expects) == (position, position)
 
 
+def test_two_lsns_are_a_window_too(week: Week) -> None:
+    first = week.on(TUESDAY)
+    last = week.on(TUESDAY)
+    later = week.on(WEDNESDAY)
+    week.group.loaded(A, B)
+
+    def replay(after: Lsn, upto: Lsn) -> RunPlan:
+        with week.group.source.hook() as hook:
+            request = week.group.request()
+            return plan_replay(hook, week.group.store, request, (after.text, upto.text), None, "")
+
+    # neither needs to be a commit's
+    plan = replay(first.previous().previous(), later.previous())
+    assert (plan.failures, [spec.name for spec in plan.specs]) == ({}, [B])
+    assert plan.replay is not None
+    assert (plan.replay.after, plan.replay.upto) == (first.previous(), last)
+    assert replay(first, last).replay.after == last.previous(), "the first one is left out"
+    assert replay(last, later.previous()).replay is None
+    with pytest.raises(IntervalNotReachedError, match="the capture has reached"):
+        replay(first, Lsn.parse("0xFFFF0000000000000001"))
+
+
 @pytest.mark.parametrize("suffix", ["", "_again"])
 def test_columns_that_change_within_the_window_stop_the_table(week: Week, suffix: str) -> None:
     week.on(TUESDAY, "ALTER TABLE dbo.a ALTER COLUMN v bigint", "INSERT INTO dbo.a (id) VALUES (2)")

@@ -79,7 +79,7 @@ class Try:
         self.told = extra
 
 
-OFTEN = ("about to commit, where main is looked up", "before the checkpoints")
+OFTEN = ("about to commit, where main is looked up",)
 
 
 @pytest.mark.parametrize(

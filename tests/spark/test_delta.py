@@ -262,6 +262,7 @@ def test_a_restore_from_another_time_zone(table, zone):
     assert target.state().marker == marker(3)
 
 
+@pytest.mark.thorough
 def test_a_restore_to_a_moment_that_may_be_several_versions_is_doubted_until_it_is_made_by_number(table):
     load(table(), 1, [(1, "a", 1)])
     load(table(), 2, [])
@@ -287,7 +288,8 @@ class Restored(DeltaTable):
         super()._write(write)
 
 
-@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.thorough), True])
+@pytest.mark.thorough
+@pytest.mark.parametrize("killed", [False, True])
 def test_a_restore_while_delta_begins_is_found(table, killed):
     load(table(), 1, [(1, "a", 1)])
     target = table(kind=Restored)

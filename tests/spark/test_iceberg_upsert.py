@@ -228,7 +228,9 @@ def test_the_marker_is_in_the_last_commit_of_a_window(new, changes, expected):
     assert commits(target)[-len(expected) :] == expected
 
 
-@pytest.mark.parametrize(("least", "in_two"), [("", False), ("3", False), ("2", True)])
+@pytest.mark.parametrize(
+    ("least", "in_two"), [pytest.param("", False, marks=pytest.mark.thorough), ("3", False), ("2", True)]
+)
 def test_a_small_table_takes_a_window_in_one_commit(new, least, in_two):
     target = new()
     rows = [(1, "a", 1), (2, "a", 2)]

@@ -131,7 +131,8 @@ def test_a_replay_and_a_load_that_meet_both_come_to_their_end(live, monkeypatch,
         setting.check()
 
 
-@pytest.mark.parametrize("format_", ["iceberg", pytest.param("delta", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("format_", ["iceberg", "delta"])
 def test_loads_go_on_over_a_target_that_was_compacted_and_rolled_back(live, monkeypatch, format_):
     live.format = format_
     shapes = ("mirror", "history", "scd2")

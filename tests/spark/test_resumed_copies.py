@@ -447,7 +447,7 @@ STOPS = {
 }
 
 
-OFTEN = ("chunk read, no entry", "all chunks read, no window kept", "one sink committed", "folder to be removed")
+OFTEN = ("chunk read, no entry", "one sink committed")
 
 
 @pytest.mark.parametrize(

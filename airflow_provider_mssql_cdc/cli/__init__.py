@@ -17,6 +17,7 @@ _COMMANDS = {
     "sandbox": "airflow_provider_mssql_cdc.cli.sandbox",
     "plan": "airflow_provider_mssql_cdc.cli.plan",
     "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
+    "copy": "airflow_provider_mssql_cdc.cli.copy",
     "warm": "airflow_provider_mssql_cdc.cli.warm",
 }
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _add_sandbox(commands)
     _add_plan(commands)
     _add_checkpoint(commands)
+    _add_copy(commands)
     commands.add_parser(
         "warm",
         help="let Spark start more quickly on this worker",
@@ -125,6 +127,28 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     plan.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
     plan.add_argument("--table", help="one table alone, as schema.table")
     plan.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
+
+
+def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    copy = commands.add_parser(
+        "copy",
+        help="ask for a copy of tables, pause it, stop it, see how far it is",
+        description="Ask for a copy of a load's tables, which its next run begins: it compares the targets with the "
+        "tables, and writes what differs. Or pause, resume or stop a copy, also one of a first load.",
+    )
+    actions = copy.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, description in (
+        ("start", "ask for a copy"),
+        ("pause", "read no rows for now, and go on keeping the changes beside the copy"),
+        ("resume", "go on with a paused copy"),
+        ("stop", "end a copy and remove what it has read"),
+        ("status", "show what is asked for, and how far copies are"),
+    ):
+        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        action.add_argument("--dag", metavar="D", required=True, help="DAG id")
+        action.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
+        action.add_argument("--table", help="one table alone, as schema.table (default: all tables of the load)")
+        action.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
 
 
 def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
 from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequests
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
 from airflow_provider_mssql_cdc.core.patterns import parse_name
 from airflow_provider_mssql_cdc.core.position import Lsn
@@ -174,7 +175,7 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
 
 
 def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
-    what = "checkpoint"
+    what, requests = "checkpoint", CopyRequests(store.variables)
     if arguments.shape is None:
         if not store.delete(identity):
             raise _missing(identity)
@@ -186,6 +187,9 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
         store.overwrite(dataclasses.replace(stored, sinks=sinks))
         what = f"checkpoint of the {shape}"
+    if requests.load(identity) is not None:
+        # a copy that was stopped, too, is begun anew
+        requests.delete(identity)
     return (
         f"{_name(identity)}: {what} removed.\n"
         "At the next run a target table that carries a marker is continued from there; one that is missing or empty is "

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import is_said
 
 if TYPE_CHECKING:
+    from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
     from airflow_provider_mssql_cdc.operators.finding import RunPlan
     from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     # Airflow logs to standard output, which is for the plan alone
     with contextlib.redirect_stdout(sys.stderr):
-        task = _task(arguments)
+        task = task_of(arguments)
         try:
             wanted = None if arguments.table is None else parse_name(arguments.table)
             plan, enables = _plan(task)
@@ -51,7 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _task(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
+def task_of(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
+    """The load that ``--dag`` and ``--task`` name.
+
+    :raises CommandError: where there is none
+    """
     from airflow.dag_processing.dagbag import DagBag
 
     from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
@@ -73,30 +78,39 @@ def _task(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
     return task
 
 
+def hook_of(task: MsSqlCdcLoadOperator) -> MsSqlCdcHook:
+    """The hook of a load's source, for a process that is no task.
+
+    :raises CommandError: where its connection cannot be found
+    """
+    from airflow.models import Connection
+
+    from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+
+    try:
+        connection: Any = Connection.get_connection_from_secrets(task.mssql_conn_id)
+    except Exception as error:
+        raise CommandError(f"connection {task.mssql_conn_id}: {error}") from error
+    return MsSqlCdcHook(task.mssql_conn_id, connection=connection)
+
+
 def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
     """The plan to the cut that the DAG says, else to the newest position; and whether a run would enable change data
     capture.
 
     :raises MsSqlCdcError: if nothing can be planned at all
     """
-    from airflow.models import Connection
-
-    from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
     from airflow_provider_mssql_cdc.operators.outcome import Outcome
     from airflow_provider_mssql_cdc.operators.planning import plan_load
     from airflow_provider_mssql_cdc.operators.request import cut_given
 
-    try:
-        connection: Any = Connection.get_connection_from_secrets(task.mssql_conn_id)
-    except Exception as error:
-        raise CommandError(f"connection {task.mssql_conn_id}: {error}") from error
     request = task.request()
     enables = request.on_disabled == "enable"
     if enables:
         request = dataclasses.replace(request, on_disabled="skip")
     # what a template or another task says is known when that runs
     upto = cut_given(task.upto) if isinstance(task.upto, str) and is_said(task.upto) else None
-    with contextlib.closing(MsSqlCdcHook(task.mssql_conn_id, connection=connection)) as hook:
+    with contextlib.closing(hook_of(task)) as hook:
         plan = plan_load(hook, CheckpointStore(MetadataVariables()), request, upto, task.sources(hook))
     return Outcome(plan).with_whole_commands().plan, enables
 
@@ -105,6 +119,9 @@ def _lines(plan: RunPlan, *, enables: bool) -> Iterator[tuple[TableName, str]]:
     said: dict[TableName, list[str]] = {}
     for name, steps in plan.steps.items():
         said[name] = [str(commit) for commit in steps.commits] or ["nothing to do"]
+    for name, asked in plan.requests.items():
+        if not asked.has_ended(plan.checkpoints.get(name)):
+            said[name] = [*said.get(name, []), f"a person asks for copy {asked.id}: {asked.wanted}"]
     for waiting in plan.waiting:
         failing = [f"{shape} fails: {unnamed(error, waiting.name)}" for shape, error in waiting.failed.items()]
         said[waiting.name] = [f"waits: {waiting.reason}", *failing]

@@ -28,6 +28,7 @@ class Failure:
     :param since: when the first of the runs failed that failed one after the other; None if this is the first
     :param seen: ``core.resting.fingerprint`` of the table's feeds then, so that a repair can be noticed
     :param planned: it was found while planning, without the job, and each plan looks again
+    :param stopped: a person has stopped the copy that the sink waited for, and only a person begins another one
     """
 
     reason: str
@@ -35,6 +36,7 @@ class Failure:
     seen: str | None = None
     since: datetime.datetime | None = None
     planned: bool = False
+    stopped: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -251,7 +253,7 @@ class Checkpoint:
     :param schema_changes: seen, and without a place yet
     :param waiting_ids: column_ids that wait to be asked for
     :param noted: positions of other kinds, each with the LSN from which it may be used
-    :param ended_copies: ids of copies that ended
+    :param ended_copies: ids of copies that a person asked for, each with how it ended
     :param untold: events for the operations asset that no successful task has told yet
     """
 

@@ -258,3 +258,17 @@ def _holes(chunks: Sequence[ChunkRead], place: Callable[[Bound | None], object])
     if not chunks or reached is not None:
         holes.append(Hole(reached, None))
     return holes
+
+
+def next_size(size: int, rows: int, seconds: float, wanted: float | None) -> int:
+    """How many rows the next chunk has at least: as many as are read in the wanted time, but at most twice as many, or
+    half as many, as now.
+
+    :param size: now
+    :param rows: of a chunk that was read
+    :param seconds: that it took
+    :param wanted: None leaves the size as it is
+    """
+    if wanted is None or rows < size or seconds <= 0:
+        return size
+    return max(1, int(min(max(rows / seconds * wanted, size / 2), size * 2)))

@@ -144,6 +144,10 @@ class CopyRefusedError(MsSqlCdcError):
     """A table cannot be copied as its database lets it be read: rows would be missing, or there twice."""
 
 
+class CopyStoppedError(MsSqlCdcError):
+    """A person has stopped the copy with which a sink was to begin."""
+
+
 class UnsupportedColumnError(MsSqlCdcError):
     """A captured column has a type that cannot be loaded without changing its values."""
 

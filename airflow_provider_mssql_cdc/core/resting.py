@@ -61,6 +61,8 @@ class Turn:
             failure = sink.failed if sink is not None else None
             if failure is None:
                 sound.append(shape)
+            elif failure.stopped:
+                resting[shape] = failure
             elif asked or failure.planned or failure.is_of_another(seen) or now - failure.time >= max_idle:
                 again.append(shape)
             else:

@@ -101,6 +101,26 @@ class KnownCopy:
     host: str | None = None
 
 
+COPY, PAUSE, STOP = "copy", "pause", "stop"
+
+ASKED_COPY = "copy"
+"""Stands in a receipt's failures for the copy that a person asks for, which is no sink's."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCopy:
+    """What a person asks of a table's copy.
+
+    :param id: names it in the markers of sinks that have it
+    :param wanted: ``COPY`` goes on with it, ``PAUSE`` keeps changes and reads no rows, ``STOP`` ends it
+    :param of_loaded: it is for sinks that are loaded, too: what differs there is written
+    """
+
+    id: str
+    wanted: str = COPY
+    of_loaded: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """One source table with all its sinks.
@@ -116,6 +136,7 @@ class TableSpec:
     :param copies: names the folder of the table's copies; '' where a copy does not outlive the job
     :param copy: the one that the checkpoint knows
     :param protection: what the login reads masked, or filtered; None where it reads all
+    :param asked: what a person asks of its copy
     """
 
     name: TableName
@@ -129,6 +150,7 @@ class TableSpec:
     copies: str = ""
     copy: KnownCopy | None = None
     protection: str | None = None
+    asked: AskedCopy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +300,7 @@ class CopyingReceipt:
     :param rows: of these
     :param waits_for: why the copy is not at its end though all rows are read; None where some are not
     :param waits_after: a position behind which it may be at its end
+    :param paused: a person wants no rows to be read now
     """
 
     id: str
@@ -288,6 +311,7 @@ class CopyingReceipt:
     rows: int
     waits_for: str | None = None
     waits_after: Position | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +323,7 @@ class TableReceipt:
     :param seconds: wall time by step
     :param windows: the windows read, as text
     :param copying: what is left for the next run; None where nothing is
+    :param ended_copy: id of the copy that a person asked for and how it ended, once nothing is left to do with it
     """
 
     name: TableName
@@ -309,6 +334,7 @@ class TableReceipt:
     windows: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     copying: CopyingReceipt | None = None
+    ended_copy: str | None = None
 
     @property
     def errors(self) -> list[JobError]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
@@ -28,6 +29,7 @@ class Reason(enum.Enum):
     EVENTS = "events"
     FIRST_LOAD = "first load"
     COPYING = "its copy goes on"
+    ASKED = "a person asks something of its copy"
     MISSING = "it is named, and does not exist or cannot be seen"
     DISABLED = "change data capture is off for it, or its capture instance cannot be seen"
     NOT_ENABLED = "change data capture is off and is to be enabled"
@@ -71,6 +73,7 @@ class Watched:
     :param unreadable: it has a checkpoint that cannot be read, so ``checkpoint`` is None
     :param missing: it is named, and is not there or cannot be seen
     :param shapes: those that are loaded; one without a state is to be loaded for the first time
+    :param request: what a person asks of its copy
     """
 
     name: TableName
@@ -79,6 +82,7 @@ class Watched:
     unreadable: bool = False
     missing: bool = False
     shapes: tuple[str, ...] = (MIRROR,)
+    request: CopyRequest | None = None
 
     @property
     def sound(self) -> tuple[str, ...]:
@@ -93,10 +97,20 @@ class Watched:
         return any(shape in copy.shapes for copy in copies for shape in self.sound)
 
     @property
+    def reads_rows(self) -> bool:
+        """Whether a run may read rows for a copy, or ends one: nobody has paused it."""
+        return self.request is None or not self.request.is_paused or self.request.has_ended(self.checkpoint)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a person asks for what a run does though nothing changed."""
+        return self.request is not None and self.request.wants_a_run(self.checkpoint)
+
+    @property
     def failures(self) -> list[Failure]:
-        """Those for good, the one that is tried again first before the others."""
+        """Those for good that are tried again, the first one before the others."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
-        found = [sink.failed for shape, sink in sinks.items() if sink.failed and shape in self.shapes]
+        found = [s.failed for shape, s in sinks.items() if s.failed and not s.failed.stopped and shape in self.shapes]
         return sorted(found, key=lambda failure: failure.time)
 
 
@@ -143,11 +157,24 @@ class Wake:
 
 
 def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:
-    """The lowest position of these shapes; None if one of them was never loaded."""
-    loaded = checkpoint.loaded if checkpoint else {}
-    sinks = [loaded.get(shape) for shape in shapes]
-    known = [sink.position for sink in sinks if sink is not None]
-    return min(known) if known and len(known) == len(sinks) else None
+    """The lowest position of these shapes, or of the copies beside which changes are kept for them; None if one of them
+    was never loaded and waits for none.
+    """
+    if checkpoint is None:
+        return None
+    copies = {shape: copy for copy in checkpoint.copies for shape in copy.shapes}
+    found = []
+    for shape in shapes:
+        sink, copy = checkpoint.loaded.get(shape), copies.get(shape)
+        if sink is None:
+            found.append(copy.position if copy is not None else None)
+        elif copy is not None and copy.low is not None and copy.low > sink.position:
+            # one in a gap, which the copy closes
+            found.append(copy.position)
+        else:
+            found.append(sink.position)
+    known = [position for position in found if position is not None]
+    return min(known) if known and len(known) == len(found) else None
 
 
 def feed_to_probe(table: Watched) -> Feed | None:
@@ -212,12 +239,16 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
     probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
-    if table.is_copying and table.checkpoint is not None and _has_begun(feed, probe):
-        if not _waits_for_capture(table.checkpoint, probe):
-            # each run's progress is news
-            return Call(Reason.COPYING, failed_at=table.checkpoint.updated_at)
-        if position is None:
-            return None
+    if table.reads_rows and _has_begun(feed, probe):
+        updated_at = table.checkpoint.updated_at if table.checkpoint is not None else None
+        waits = table.is_copying and table.checkpoint is not None and _waits_for_capture(table.checkpoint, probe)
+        # each run's progress is news
+        if table.is_copying and not waits:
+            return Call(Reason.COPYING, failed_at=updated_at)
+        if table.is_asked and not waits:
+            return Call(Reason.ASKED, failed_at=updated_at)
+    if table.is_copying and position is None:
+        return None
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None
     of_kind = isinstance(position, feed.POSITION)

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequests
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -263,9 +264,11 @@ class Watch:
         """The table with its checkpoint read anew."""
         options, database = self._options[table.name], self._status.name if self._status else ""
         try:
-            checkpoint = self._store.load(
-                Identity.of(self.request.connection, database, table.name, options.target.address, options.table_name)
+            identity = Identity.of(
+                self.request.connection, database, table.name, options.target.address, options.table_name
             )
+            checkpoint = self._store.load(identity)
+            request = CopyRequests(self._store.variables).load(identity)
         except NewerCheckpointError:
             # another version of the package loads this table: what it waits for is not known here
             raise
@@ -274,7 +277,7 @@ class Watch:
                 log.warning("left out: %s", error)
             return dataclasses.replace(table, checkpoint=None, unreadable=True)
         there = checkpoint if table.missing else without_absence(checkpoint)
-        return dataclasses.replace(table, checkpoint=there, unreadable=False)
+        return dataclasses.replace(table, checkpoint=there, request=request, unreadable=False)
 
     def _is_news(self, text: str) -> bool:
         """Whether nobody has mentioned it, and if so, remember it as mentioned."""

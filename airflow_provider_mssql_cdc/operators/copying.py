@@ -60,7 +60,7 @@ def copies_of(table: TableReceipt, path: str | None, stored: Sequence[CopyState]
         id=copying.id,
         place=path or "",
         host=host,
-        state="IN_PROGRESS",
+        state="PAUSED" if copying.paused else "IN_PROGRESS",
         position=copying.position,
         low=copying.low,
         chunks=copying.chunks,
@@ -79,6 +79,8 @@ def known_copy(checkpoint: Checkpoint | None) -> KnownCopy | None:
 def how_far(copying: CopyingReceipt) -> str:
     """How far a copy is, for people."""
     done = f"copy {copying.id}: {copying.rows:,} rows in {copying.chunks} chunks"
+    if copying.paused:
+        return f"{done} are read, and it is paused; changes are kept up to {copying.position}"
     if copying.waits_for is None:
         return f"{done} are read, the next run goes on; changes are kept up to {copying.position}"
     return f"{done} are all read; {copying.waits_for}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -72,6 +73,7 @@ class RunPlan:
     :param found_again: tables whose checkpoints say nothing but that they were not there, and that now are
     :param kept: schemas by their hash
     :param max_idle: for so long a sink that failed for good is left alone
+    :param requests: what people ask of the copies of tables
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
 
@@ -103,6 +105,7 @@ class RunPlan:
     kept: KeptSchemas = unknown_schema
     max_idle: datetime.timedelta = LONGEST_IDLE
     small: bool = False
+    requests: dict[TableName, CopyRequest] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""
@@ -222,10 +225,13 @@ def look(
 
 
 def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: CheckpointStore) -> None:
-    """Read the tables' checkpoints; one that cannot be read fails its table."""
+    """Read the tables' checkpoints, and what people ask of their copies; what cannot be read fails its table."""
+    requests = CopyRequests(store.variables)
     for name in tables:
         try:
             plan.checkpoints[name] = store.load(plan.identity(name))
+            if (request := requests.load(plan.identity(name))) is not None:
+                plan.requests[name] = request
         except CheckpointError as error:
             plan.failures[name] = error
 

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
 from airflow_provider_mssql_cdc.core.commands import whole
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, unnamed
+from airflow_provider_mssql_cdc.core.exceptions import CopyStoppedError, MsSqlCdcError, unnamed
 from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
@@ -114,7 +114,8 @@ class Outcome:
             for sink in spec.sinks:
                 failed = table.error_of(sink.shape)
                 if failed is not None and failed.permanent:
-                    moved = self._failing(moved, table.name, [sink.shape], failed.message, now)
+                    stopped = failed.kind == CopyStoppedError.__name__
+                    moved = self._failing(moved, table.name, [sink.shape], failed.message, now, stopped=stopped)
             if moved != stored:
                 written[table.name] = moved
         for name, shapes, error in self._planned_failures():
@@ -124,12 +125,11 @@ class Outcome:
                 stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
-        if succeeds and not self.failures():
-            for name in plan.checkpoints:
-                checkpoint = written.get(name) or plan.checkpoints[name]
-                applied = checkpoint and _applied(checkpoint, plan.options[name].shapes)
-                if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
-                    written[name] = dataclasses.replace(checkpoint, announced=applied)
+        for name in plan.checkpoints if succeeds and not self.failures() else ():
+            checkpoint = written.get(name) or plan.checkpoints[name]
+            applied = checkpoint and _applied(checkpoint, plan.options[name].shapes)
+            if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
+                written[name] = dataclasses.replace(checkpoint, announced=applied)
         return list(written.values())
 
     def _planned_failures(self) -> Iterator[tuple[TableName, tuple[str, ...], MsSqlCdcError]]:
@@ -168,12 +168,13 @@ class Outcome:
         now: datetime.datetime,
         *,
         planned: bool = False,
+        stopped: bool = False,
     ) -> Checkpoint:
         stored, seen = self.plan.checkpoints.get(table), self._seen(table)
         for shape in shapes:
             earlier = stored.failure([shape]) if stored is not None else None
             began = earlier.began if earlier is not None else None
-            checkpoint = checkpoint.failing([shape], Failure(reason, now, seen, began, planned))
+            checkpoint = checkpoint.failing([shape], Failure(reason, now, seen, began, planned, stopped))
         return checkpoint
 
     @property
@@ -189,7 +190,7 @@ class Outcome:
             quiet = plan.quiet.get(name)
             position = quiet.position(candidate.sinks) if quiet is not None else candidate.position
             rows[str(name)] = row(str(name)) | {
-                "position": _text(position),
+                "position": position.text if position is not None else None,
                 "feed": candidate.feed.name,
                 "schema_hash": candidate.schema.hash,
                 "warnings": list(candidate.warnings),
@@ -291,8 +292,10 @@ class Outcome:
         for name, turn in self.plan.turns.items():
             for shape, failure in turn.resting.items() if name not in self.plan.failures else ():
                 since = failure.began.isoformat(" ", "seconds")
-                text = f"its {shape} fails since {since} and is left alone until its capture instance or schema "
-                text += f"changes, max_idle is over, or the task is cleared: {unnamed(failure.reason, name)}"
+                text = f"its {shape} fails since {since} and is left alone"
+                if not failure.stopped:
+                    text += " until its capture instance or schema changes, max_idle is over, or the task is cleared"
+                text += f": {unnamed(failure.reason, name)}"
                 found.setdefault(name, []).append((text, True))
         return {
             name: ("\n".join(dict.fromkeys(text for text, _ in each)), all(permanent for _, permanent in each))
@@ -341,7 +344,10 @@ def _moved(
     stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
 ) -> Checkpoint:
     """The checkpoint with the sinks where the receipt says they are."""
-    stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies))
+    if table.ended_copy is None:
+        stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies))
+    else:
+        stored = dataclasses.replace(stored, copies=(), ended_copies=(table.ended_copy,))
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)
@@ -389,7 +395,3 @@ def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableS
         "warnings": [*dict.fromkeys((*known["warnings"], *table.warnings))],
     }
     return found | {count: table.counts.get(count, 0) for count in COUNTS}  # type: ignore[return-value]
-
-
-def _text(position: Position | None) -> str | None:
-    return None if position is None else position.text

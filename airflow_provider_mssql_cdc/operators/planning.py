@@ -36,7 +36,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
-from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.core.spec import COPY, JobSpec
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
@@ -102,6 +102,7 @@ def _plan_source(
     cut = probe.cut
     if cut is None:
         return None
+    newest = cut
     admitted = _limited(source, candidates, probe, request, cut)
     if admitted < cut:
         log.info("limited to %s of %s", admitted, cut)
@@ -111,7 +112,7 @@ def _plan_source(
         _look_again(plan, candidates, probe, request)
     plan.keep_witness(probe)
     plan.candidates.update(candidates)
-    _decide(plan, candidates, probe, request, cut)
+    _decide(plan, candidates, probe, cut, limited=admitted < newest)
     return cut
 
 
@@ -122,7 +123,7 @@ def _is_small(source: ChangeSource, plan: RunPlan, cut: Position, rows: int) -> 
         steps = plan.steps[spec.name]
         if not isinstance(spec.feed, source.kind):
             continue
-        if steps.begins or spec.alternatives:
+        if steps.begins or spec.alternatives or spec.asked is not None:
             return False
         if steps.windows:
             windows[spec.feed.name] = min(window.after for window in steps.windows.values())
@@ -345,20 +346,34 @@ def _limited(
 
 
 def _decide(
-    plan: RunPlan, candidates: Mapping[TableName, Candidate], probe: Probe, request: Request, upto: Position
+    plan: RunPlan, candidates: Mapping[TableName, Candidate], probe: Probe, upto: Position, *, limited: bool
 ) -> None:
+    """Note what is to be done with the tables.
+
+    :param limited: changes are left for the next runs, which are loaded before a copy is begun that a person asks for
+    """
     for name, candidate in candidates.items():
         options = plan.options[name]
         spec = table_spec(candidate, options)
         steps = checkpoint_steps(spec, probe, upto, candidate.again)
         plan.steps[name] = steps
+        asked = plan.requests.get(name)
+        if asked is not None and (asked.has_ended(plan.checkpoints[name]) or (limited and asked.wanted == COPY)):
+            asked = None
         # that nothing happened does not mend what failed for good
-        if steps.commits or candidate.again:
+        if steps.commits or candidate.again or (asked is not None and asked.wants_a_run(plan.checkpoints[name])):
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
             known = known_copy(plan.checkpoints[name])
             first, *others = (
-                dataclasses.replace(one, copies=copies, copy=known, protection=plan.protection_of(one)) for one in each
+                dataclasses.replace(
+                    one,
+                    copies=copies,
+                    copy=known,
+                    protection=plan.protection_of(one),
+                    asked=asked.asked if asked is not None else None,
+                )
+                for one in each
             )
             plan.specs.append(dataclasses.replace(first, alternatives=tuple(others)))
         elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc.core.choice import selection_changed
-from airflow_provider_mssql_cdc.core.exceptions import RESET_ADVICE, GapError, SchemaChangedError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    RESET_ADVICE,
+    CopyRefusedError,
+    CopyStoppedError,
+    GapError,
+    SchemaChangedError,
+    TargetError,
+)
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
@@ -105,6 +112,28 @@ def gap(table: TableSpec, after: Position, readable_from: Position | None, marke
         "checkpoint reset`; then load more often, or raise the retention "
         "(sys.sp_cdc_change_job @job_type = N'cleanup').",
     )
+
+
+def copy_stopped(table: TableSpec, sink: SinkSpec) -> CopyStoppedError:
+    """The error of a sink whose copy a person has stopped."""
+    return CopyStoppedError(
+        f"the copy with which {sink.name} was to begin was stopped.",
+        table=str(table.name),
+        advice="`mssql-cdc copy start` begins another one.",
+    )
+
+
+def check_comparable(table: TableSpec) -> None:
+    """Refuse to compare targets with rows that the login reads in another way than CDC captures them.
+
+    :raises CopyRefusedError: if it does
+    """
+    if table.protection is not None:
+        raise CopyRefusedError(
+            f"its rows would be compared as the login reads them: {table.protection}.",
+            table=str(table.name),
+            advice="Let the login read the table as it is (UNMASK, and no row filter), and ask again.",
+        )
 
 
 def other_instance(table: TableSpec, marker: Marker) -> str | None:

@@ -87,12 +87,12 @@ class _TableRun:
     def load_copies(self, copy_time: CopyTime) -> None:
         """Go on with a copy where sinks wait for one."""
         load = self._load
-        if load is not None and load.waiting:
+        if load is not None and load.has_copies_left:
             self._do(lambda: load.load_copies(copy_time))
 
     def receipt(self) -> TableReceipt:
         """What became of the table."""
-        failures = self._failures | (self._load.failed if self._load else {})
+        failures = self._failures | (self._load.notes.failed if self._load else {})
         failed = {
             shape: describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
             for shape, (failure, writing) in failures.items()
@@ -129,14 +129,14 @@ class _TableRun:
             what()
         except Exception as failure:
             load = self._load
-            writing = load.writing if load else None
+            writing = load.notes.writing if load else None
             left = [sink.shape for sink in self._table.sinks if load is None or not load.is_done(sink.shape)]
             left = left or [sink.shape for sink in self._table.sinks]
             self._failures |= dict.fromkeys(left, (failure, writing))
             if load is not None:
-                load.waiting = []
+                load.give_up_copies()
         finally:
-            if self._load is not None and not self._load.waiting:
+            if self._load is not None and not self._load.has_copies_left:
                 self._count(self._load)
                 _remove_staged(self._spark, self._load.staging_path)
 

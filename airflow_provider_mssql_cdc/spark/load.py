@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import secrets
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
-from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError
+from airflow_provider_mssql_cdc.core.exceptions import (
+    CopyUncertainError,
+    KeyRequiredError,
+    MsSqlCdcError,
+)
 from airflow_provider_mssql_cdc.core.marker import Marker
-from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import (
+    ASKED_COPY,
+    STOP,
+    AskedCopy,
     CopyingReceipt,
     JobError,
     JobSpec,
@@ -24,42 +28,42 @@ from airflow_provider_mssql_cdc.core.spec import (
     TableReceipt,
     TableSpec,
 )
-from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, replay_steps, table_steps
+from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
-from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted, said_window, stand_of, table_of, unreported
+from airflow_provider_mssql_cdc.spark.decide import check_comparable, copy_stopped, said_window, table_of, unreported
+from airflow_provider_mssql_cdc.spark.looks import Looks, SinkPlan
+from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
-from airflow_provider_mssql_cdc.spark.replay import look_before_replay, replay_sink
+from airflow_provider_mssql_cdc.spark.replay import replay_sinks
 from airflow_provider_mssql_cdc.spark.selecting import check_salt
 from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.sink import Sink
-from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import State
 
 log = logging.getLogger(__name__)
 
 
-_Plan = tuple[Sink, State, SinkSteps]
 _COPIES = 3
+_NOTHING = ("already", "empty")
 
 
 class TableLoad:
     """Loads one table's sinks.
 
     :param parts: what it is put together from
-    :ivar writing: the target table to which a commit is under way
+    :ivar notes: what is noted of it
     :ivar waiting: sinks that wait for a copy
-    :ivar failed: shape to why that sink was not loaded, and to the table that was written to then
     """
 
     def __init__(self, job: JobSpec, table: TableSpec, parts: Parts) -> None:
         self._job, self._table, self._parts = job, table, parts
+        self.notes = Notes()
         cut = job.upto.of(table.feed.POSITION)
         if cut is None:
             raise ValueError(f"the cut {job.upto} names no position of {table.name}")
-        self._cut: Position = cut
         # of this attempt alone: another one of the same job may run beside it, or may have been killed
         self.staging_path = f"{job.staging_path}/{secrets.token_hex(8)}"
         check_columns(table.name, table.schema, table.selection)
@@ -68,15 +72,14 @@ class TableLoad:
         self._reading = Reading(parts.source(table, mappings), job, table, self.staging_path)
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._rows = [parts.rows(rows, sink) for sink in table.sinks]
-        self._done: list[SinkReceipt] = []
+        self._looks = Looks(table, self._reading, cut, self._sink, self.notes.alone)
+        self._done: dict[str, SinkReceipt] = {}
         self._unreported: list[Marker] = []
-        self.writing: str | None = None
-        self.failed: dict[str, tuple[Exception, str | None]] = {}
-        self.waiting: list[_Plan] = []
+        self.waiting: list[SinkPlan] = []
         self._going_on: set[str] = set()
-        self._seconds: dict[str, float] = {}
-        self._warnings: list[str] = []
         self._copying: CopyingReceipt | None = None
+        self._ended_copy: str | None = None
+        self._asked = table.asked
         self._counts: dict[str, int] = {}
         self._windows: tuple[str, ...] = ()
 
@@ -84,12 +87,12 @@ class TableLoad:
         """The table by the capture instance that the markers name, where several may be read."""
         if not self._table.alternatives:
             return self._table
-        found = table_of(self._table, [state.marker for _, state in self._look(self._rows)])
-        self.failed.clear()
+        found = table_of(self._table, [state.marker for _, state in self._looks.look(self._rows)])
+        self.notes.failed.clear()
         return found
 
     def load_windows(self) -> None:
-        """Load what goes on by windows up to the cut. A sink that cannot be loaded is left out; ``failed`` has why.
+        """Load what goes on by windows up to the cut. A sink that cannot be loaded is left out; the notes have why.
 
         :raises MsSqlCdcError: if none of the sinks that are still to be loaded can be
         """
@@ -98,11 +101,105 @@ class TableLoad:
         self._unreported = unreported([sink.spec for sink, _, _ in plans], [state.marker for _, state, _ in plans])
         self._load_what_goes_on(plans)
 
+    @property
+    def has_copies_left(self) -> bool:
+        """Whether sinks wait for a copy, or a person asks for one."""
+        return bool(self.waiting) or self._asked is not None
+
+    def give_up_copies(self) -> None:
+        """Leave what wants a copy to the next run."""
+        self.waiting, self._asked = [], None
+
     def load_copies(self, time: CopyTime) -> None:
         """Copy the table where sinks wait for that, as far as the time allows, and load them once the copy is whole.
+        Then go on with what a person asks for.
 
         :param time: of the run for copies
         """
+        asked = self._asked
+        if asked is not None and asked.wanted == STOP:
+            self._stop(asked)
+        else:
+            self._load_waiting(time)
+            if asked is not None and asked.of_loaded and self._copying is None:
+                self._copy_into_loaded(asked, time)
+        self._asked = None
+
+    def _stop(self, asked: AskedCopy) -> None:
+        """End the table's copy; what begins with one fails for good, and the others begin."""
+        self._reading.stop_copies()
+        others = [plan for plan in self.waiting if not plan[2].copied]
+        for sink, _, todo in self.waiting:
+            with self.notes.alone(*((sink.shape,) if todo.copied else ())):
+                if todo.copied:
+                    raise copy_stopped(self._table, sink.spec)
+        self.waiting, self._ended_copy = [], f"{asked.id} STOPPED"
+        self._load_windows(others)
+
+    def _copy_into_loaded(self, asked: AskedCopy, time: CopyTime) -> None:
+        """Write what differs in the sinks that are loaded, at the end of a copy. What fails is that alone."""
+        for each in self._rows:
+            if not each.is_comparable:
+                self.notes.warn(f"{each.sink.name} takes no copy: it holds changes alone, or not all of them")
+        comparable = [each for each in self._rows if each.is_comparable]
+        rows = [each for each in comparable if self.is_done(each.sink.shape)]
+        try:
+            left = [each for each in rows if not self._sink(each).has_copy(asked.id)]
+            if left and not self._compare_all(left, asked, time):
+                return
+        except Exception as error:
+            self.notes.failed[ASKED_COPY] = (error, self.notes.writing)
+            if isinstance(error, (CopyUncertainError, KeyRequiredError)):
+                # with the same rows it would fail in the same way
+                self._reading.remove_copy()
+            elif isinstance(error, MsSqlCdcError) and error.permanent:
+                self._ended_copy = f"{asked.id} ABORTED: {error.message}"
+                self._reading.stop_copies()
+            return
+        finally:
+            self.waiting = []
+        if len(rows) == len(comparable):
+            self._ended_copy = f"{asked.id} COMPLETED"
+            self.count()
+            self._reading.stop_copies()
+
+    def _compare_all(self, left: Sequence[SinkRows], asked: AskedCopy, time: CopyTime) -> bool:
+        """Copy, and compare some sinks with that; whether that came to its end."""
+        check_comparable(self._table)
+        shapes = tuple(each.sink.shape for each in left)
+        time.begin()
+        # what has just begun with a copy left it here
+        unfinished = self._reading.take_copy(time, None) if self._reading.copy is None else None
+        copy = self._reading.copy
+        found = unfinished or copy
+        for text in found.warnings if found is not None else ():
+            self.notes.warn(text)
+        if unfinished is not None:
+            self._copying = dataclasses.replace(unfinished.receipt, shapes=shapes)
+            return False
+        assert copy is not None
+        # the changes up to its end first: then both sides are as of one position
+        self._looks.cut = max(self._looks.cut, copy.high)
+        for each in left:
+            done = self._done[each.sink.shape]
+            if done.after is not None:
+                # what lies behind its marker was proven empty by this run
+                each.sink = dataclasses.replace(each.sink, read_through=done.read_through, expects=done.after.position)
+        self._load_what_goes_on(self._plans(left))
+        for each in left:
+            if each.sink.shape in self.notes.failed:
+                return False
+            sink = self._sink(each)
+            if self._done[sink.shape].read_through != copy.high:
+                raise sink.conflict(f"loaded to {self._done[sink.shape].read_through}, beside a copy to {copy.high}")
+            with self.notes.timed("compare"), self.notes.writes(sink.target.name):
+                folder = f"{self.staging_path}/differences/{sink.shape}"
+                done, said = sink.compare(copy, asked.id, self._reading, folder)
+            self._note(done)
+            self.notes.warn(said)
+        return True
+
+    def _load_waiting(self, time: CopyTime) -> None:
         for _ in range(_COPIES):
             if not self.waiting:
                 return
@@ -112,7 +209,7 @@ class TableLoad:
             else:
                 self.waiting = []
         for sink, _, _ in self.waiting:
-            with self._alone(sink.shape):
+            with self.notes.alone(sink.shape):
                 raise sink.conflict(f"to begin with a copy, which other runs have removed {_COPIES} times")
 
     def replay(self, replay: ReplaySpec) -> None:
@@ -120,85 +217,69 @@ class TableLoad:
 
         :raises MsSqlCdcError: if the window was purged or not loaded yet, or a target must not take it
         """
-        with self._timed("plan"):
-            sinks = [self._sink(rows, replay.suffix) for rows in self._rows]
-            look = functools.partial(look_before_replay, reading=self._reading, replay=replay)
-            for sink in sinks:
-                look(sink)
-            state = self._reading.state()
-            self._reading.check_reached(state, replay.upto)
-            steps = self._logged(replay_steps(self._table, replay, readable_from=state.readable_from))
-            for after in steps.lost.values():
-                raise gap(self._table, after, state.readable_from)
-        with self._timed("read"):
-            windows = [*dict.fromkeys(steps.windows.values())]
-            staged = self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in sinks))
-            for window in steps.windows.values():
-                self._reading.check_whole(window)
-        with self._timed("commit"):
-            for sink in sinks:
-                with self._writes(sink):
-                    again = functools.partial(look, sink)
-                    window = steps.windows[sink.shape]
-                    self._done.append(replay_sink(sink, staged, window, again, anew=bool(replay.suffix)))
+        sinks = [self._sink(rows, replay.suffix) for rows in self._rows]
+        stage, logged = self.stage_windows, self._looks.logged
+        for done in replay_sinks(sinks, replay, self._table, self._reading, stage, logged, self.notes):
+            self._note(done)
 
-    def _plans(self, rows: Sequence[SinkRows]) -> list[_Plan]:
+    def _plans(self, rows: Sequence[SinkRows]) -> list[SinkPlan]:
         """What is to be done with some sinks, as the source and their markers say now."""
-        with self._timed("plan"):
-            found = self._look(rows)
+        with self.notes.timed("plan"):
+            found = self._looks.look(rows)
             self._source = self._reading.state([state for _, state in found])
-            self._reading.readable_from = self._source.readable_from
-            plans = self._plan(found, self._source)
+            self._reading.saw_readable(self._source.readable_from)
+            plans = self._looks.plan(found, self._source)
             if any(todo.window for _, _, todo in plans):
-                self._reading.check_reached(self._source, self._cut)
+                self._reading.check_reached(self._source, self._looks.cut)
             return plans
 
-    def _load_what_goes_on(self, plans: Sequence[_Plan]) -> None:
+    def _load_what_goes_on(self, plans: Sequence[SinkPlan]) -> None:
         """Load all but what begins with a copy, and what begins beside that: these wait for it."""
         waits = any(todo.copied for _, _, todo in plans)
         self.waiting = [plan for plan in plans if waits and plan[2].begins]
         self._going_on |= {sink.shape for sink, _, todo in plans if not todo.begins}
         self._load_windows([plan for plan in plans if plan not in self.waiting])
 
-    def _load_windows(self, plans: Sequence[_Plan]) -> None:
+    def _load_windows(self, plans: Sequence[SinkPlan]) -> None:
         """Load what goes on by windows, or begins without a copy."""
         if beginning := [sink for sink, _, todo in plans if todo.begins]:
-            with self._alone(*(sink.shape for sink in beginning)):
-                self._reading.begin(self._source, self._cut)
+            with self.notes.alone(*(sink.shape for sink in beginning)):
+                self._reading.begin(self._source, self._looks.cut)
                 self._warn_of_no_key(beginning)
-            plans = [plan for plan in plans if plan[0].shape not in self.failed]
-        planned = [(sink, sink.window(todo, self._reading, self._cut)) for sink, _, todo in plans]
+            plans = [plan for plan in plans if plan[0].shape not in self.notes.failed]
+        planned = [(sink, sink.window(todo, self._reading, self._looks.cut)) for sink, _, todo in plans]
         windows = list(dict.fromkeys(window for _, window in planned if window is not None and not window.is_empty))
-        if windows:
-            with self._timed("read"):
+        if windows and not all(self._reading.holds(window, before_images=True) for window in windows):
+            with self.notes.timed("read"):
                 # of those, too, that have nothing to read yet: another job may begin them meanwhile
                 left = [sink for sink, _, todo in plans if todo.done is None]
                 self.stage_windows(windows, before_images=any(sink.rows.before_images for sink in left))
         self._settle_all(plans)
 
-    def _load_copy(self, plans: Sequence[_Plan], time: CopyTime) -> set[str]:
+    def _load_copy(self, plans: Sequence[SinkPlan], time: CopyTime) -> set[str]:
         """Load what begins with a copy, or beside one; the shapes that are left because another run has finished it."""
         shapes = [sink.shape for sink, _, _ in plans]
         above = [todo.lost_after for _, _, todo in plans if todo.lost_after is not None]
-        with self._alone(*shapes):
-            with self._timed("copy"):
+        with self.notes.alone(*shapes):
+            with self.notes.timed("copy"):
                 unfinished = self._reading.take_copy(time, max(above, default=None))
             copy = unfinished or self._reading.copy
             for text in copy.warnings if copy else ():
-                self._warn(text)
+                self.notes.warn(text)
             if unfinished is not None:
                 self._copying = dataclasses.replace(unfinished.receipt, shapes=tuple(shapes))
             else:
                 self._warn_of_no_key([sink for sink, _, _ in plans])
         if self._copying is None:
-            self._settle_all([plan for plan in plans if plan[0].shape not in self.failed])
+            self._settle_all([plan for plan in plans if plan[0].shape not in self.notes.failed])
         left = {shape for shape in shapes if not self.is_done(shape)}
         if left and self._reading.has_lost_copy():
             self._copying = None
             for shape in left:
-                self.failed.pop(shape, None)
+                self.notes.failed.pop(shape, None)
             return left
-        if self._copying is None and self._is_of_no_more_use(left):
+        is_asked = self._asked is not None and self._asked.of_loaded
+        if self._copying is None and not is_asked and self._is_of_no_more_use(left):
             self.count()
             self._reading.remove_copy()
         return set()
@@ -208,20 +289,27 @@ class TableLoad:
 
         :param left: the shapes that have not begun with it
         """
-        errors = [self.failed[shape][0] for shape in left & self.failed.keys()]
+        errors = [self.notes.failed[shape][0] for shape in left & self.notes.failed.keys()]
         if any(isinstance(error, (CopyUncertainError, KeyRequiredError)) for error in errors):
             return True
         # one that could not be looked at may wait for it
-        return not left and self.failed.keys() <= self._going_on
+        return not left and self.notes.failed.keys() <= self._going_on
 
-    def _settle_all(self, plans: Sequence[_Plan]) -> None:
+    def _settle_all(self, plans: Sequence[SinkPlan]) -> None:
         for sink, state, todo in plans:
-            with self._alone(sink.shape):
-                self._done.append(self._settle(sink, state, todo))
+            with self.notes.alone(sink.shape):
+                self._note(self._settle(sink, state, todo))
 
     def is_done(self, shape: str) -> bool:
         """Whether a sink was loaded, or there was nothing to load."""
-        return any(done.shape == shape for done in self._done)
+        return shape in self._done
+
+    def _note(self, done: SinkReceipt) -> None:
+        """Note what became of a sink, which may have been loaded before in this run."""
+        if (earlier := self._done.get(done.shape)) is not None:
+            outcome = done.outcome if done.outcome not in _NOTHING else earlier.outcome
+            done = dataclasses.replace(done, before=earlier.before, outcome=outcome)
+        self._done[done.shape] = done
 
     def receipt(self, failed: Mapping[str, JobError] = MappingProxyType({})) -> TableReceipt:
         """What was done, though it may have ended early.
@@ -230,13 +318,14 @@ class TableLoad:
         """
         return TableReceipt(
             name=self._table.name,
-            sinks=tuple(self._done),
+            sinks=tuple(self._done.values()),
             failed=dict(failed),
             counts=self._counts,
-            seconds=self._seconds,
+            seconds=self.notes.seconds,
             windows=self._windows,
-            warnings=tuple(self._warnings),
+            warnings=tuple(self.notes.warnings),
             copying=self._copying,
+            ended_copy=self._ended_copy,
         )
 
     def count(self) -> None:
@@ -254,34 +343,6 @@ class TableLoad:
         """
         return self._reading.stage(windows, before_images=before_images)
 
-    @contextmanager
-    def _alone(self, *shapes: str) -> Iterator[None]:
-        """A failure in here is that of these sinks alone: the others are loaded."""
-        try:
-            yield
-        except Exception as error:
-            self.failed |= dict.fromkeys(shapes, (error, self.writing))
-            self.writing = None
-
-    @contextmanager
-    def _writes(self, sink: Sink) -> Iterator[None]:
-        """A failure in here, such as a full disk, is one of the sink's table."""
-        self.writing = sink.target.name
-        yield
-        self.writing = None
-
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._seconds[name] = round(self._seconds.get(name, 0.0) + time.monotonic() - started, 3)
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warnings:
-            self._warnings.append(text)
-
     def _sink(self, rows: SinkRows, suffix: str = "") -> Sink:
         """A sink of the table.
 
@@ -289,63 +350,12 @@ class TableLoad:
         :raises TargetError: if the target cannot hold its own name, or that of a column
         """
         name = (*rows.sink.table[:-1], rows.sink.table[-1] + suffix)
-        return Sink(self._job, rows, self._parts.target, name, self._warn)
-
-    def _look(self, looked_at: Sequence[SinkRows]) -> list[tuple[Sink, State]]:
-        """The sinks, each with what its target holds now."""
-        found = []
-        for rows in looked_at:
-            with self._alone(rows.sink.shape):
-                sink = self._sink(rows)
-                found.append((sink, sink.state()))
-        return found
-
-    def _plan(self, sinks: Sequence[tuple[Sink, State]], source: SourceState) -> list[_Plan]:
-        """What is to be done with the sinks, as their markers say."""
-        stands = {}
-        for sink, state in sinks:
-            with self._alone(sink.shape):
-                stands[sink.shape] = self._stand(sink, state, source)
-        steps = self._steps(stands)
-        planned = []
-        for sink, state in sinks:
-            with self._alone(sink.shape):
-                if sink.shape in stands:
-                    todo = self._todo(sink, state, stands[sink.shape], steps)
-                    if todo.begins and not state.exists:
-                        sink.target.check_place()
-                    planned.append((sink, state, todo))
-        return planned
-
-    def _stand(self, sink: Sink, state: State, source: SourceState) -> Stand:
-        """Where a sink stands, after its marker was looked at."""
-        if state.marker is not None and not is_asserted(sink.spec, state.marker):
-            sink.check_marker(state.marker, source)
-        return stand_of(self._table, sink.spec, state)
-
-    def _steps(self, stands: Mapping[str, Stand]) -> TableSteps:
-        return self._logged(table_steps(self._table, stands, cut=self._cut, readable_from=self._reading.readable_from))
-
-    def _logged(self, steps: TableSteps) -> TableSteps:
-        for commit in steps.commits:
-            log.info("%s: %s", self._table.name, commit)
-        return steps
-
-    def _todo(self, sink: Sink, state: State, stand: Stand, steps: TableSteps) -> SinkSteps:
-        """What is to be done with a sink, for which it is made ready.
-
-        :raises MsSqlCdcError: if it must not be loaded
-        """
-        if sink.shape in steps.lost:
-            marker = None if stand.asserted else state.marker
-            raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker)
-        sink.prepare(state, steps.of(sink.shape))
-        return steps.of(sink.shape)
+        return Sink(self._job, rows, self._parts.target, name, self.notes.warn)
 
     def _warn_of_no_key(self, beginning: Sequence[Sink]) -> None:
         if not self._table.schema.key and any(sink.rows.takes_copy for sink in beginning):
             low = self._reading.low
-            self._warn(f"{self._table.name} has no key: its history starts at {low}, without the rows of before.")
+            self.notes.warn(f"{self._table.name} has no key: its history starts at {low}, without the rows of before.")
 
     def _settle(self, sink: Sink, state: State, todo: SinkSteps) -> SinkReceipt:
         """Commit what is to be done; where another commit came first, look again, over the same staged rows."""
@@ -356,8 +366,7 @@ class TableLoad:
             now = sink.state()
             source = self._reading.state([now])
             self._reading.check_not_restored(source.lineage)
-            stand = self._stand(sink, now, source)
-            return self._commit(sink, now, self._todo(sink, now, stand, self._steps({sink.shape: stand})))
+            return self._commit(sink, now, self._looks.again(sink, now, source))
 
         return sink.until_committed(attempt)
 
@@ -367,7 +376,7 @@ class TableLoad:
         if todo.done is not None:
             marker = None if todo.asserted else state.marker
             return SinkReceipt(sink.shape, before, marker, todo.done.outcome, todo.done.read_through)
-        window = sink.window(todo, self._reading, self._cut)
+        window = sink.window(todo, self._reading, self._looks.cut)
         if window is not None and todo.lost_after is not None and todo.lost_after > window.after:
             raise sink.conflict(f"loaded up to {todo.lost_after}, behind the begin of this run's copy")
         if window is None:
@@ -381,11 +390,11 @@ class TableLoad:
         marker = sink.marker(window, self._reading, state, todo, layout)
         if todo.begins:
             # not before all is read: columns that change meanwhile must not leave a table without them
-            with self._writes(sink):
+            with self.notes.writes(sink.target.name):
                 sink.make(layout)
-        with self._timed("fold"):
+        with self.notes.timed("fold"):
             write = sink.write(window, self._reading, state, todo, layout)
-        with self._timed("commit"), self._writes(sink):
+        with self.notes.timed("commit"), self.notes.writes(sink.target.name):
             done = sink.target.commit(state, write, marker)
         outcome = "first_load" if todo.begins else "loaded"
         return SinkReceipt(sink.shape, before, marker, outcome, marker.position) if done else None

@@ -8,7 +8,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
-from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import PAUSE, JobSpec, TableSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
@@ -39,6 +39,12 @@ class Reading:
         # what was seen of positions that the load stands on; if the database is restored, they belie what was read
         of_cut = job.witness if job.witness is not None and isinstance(job.witness.lsn, table.feed.POSITION) else None
         self._witnesses: dict[Position, Witness] = {of_cut.lsn: of_cut} if of_cut else {}
+
+    def saw_readable(self, readable_from: Position | None) -> None:
+        """Note from where on the feed can be read; what lies beside a copy can be read, too."""
+        if self.copy is not None and readable_from is not None:
+            readable_from = min(readable_from, self.copy.low)
+        self.readable_from = readable_from
 
     def state(self, found: Sequence[State] = ()) -> SourceState:
         """The state of the source, with what tells whether the markers of targets still hold."""
@@ -81,30 +87,43 @@ class Reading:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
         :param time: of the run for copies
-
         :param above: a copy that was begun below this is not gone on with
         :return: how far it is; None where it is at its end
-        :raises CaptureLagError: if the changes of meanwhile cannot be read in time
-        :raises GapError: if some of them were purged
-        :raises SourceRestoredError: if the database was restored meanwhile
+        :raises MsSqlCdcError: as ``copied`` does
         """
-        place = self._job.copies_path(self._table)
-        if place is None:
-            place, time = f"{self._folder}/copy", CopyTime()
-        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy)
-        copy = self._source.copy(order)
+        copy = self.copied(time, above)
         if isinstance(copy, Unfinished):
             return copy
-        self._saw(copy.witnesses)
-        state = self._source.state(self._witnesses.values())
-        self.check_reached(state, copy.high)
-        self.check_not_restored(state.lineage)
         self.copy, self.low, self._before_images = copy, copy.low, True
         self.staged = None if copy.window.is_empty else copy.events
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
         return None
+
+    def copied(self, time: CopyTime, above: Position | None = None) -> Copy | Unfinished:
+        """Copy the table's rows, or go on with a copy: all of it, or how far it is.
+
+        :param time: of the run for copies
+        :param above: a copy that was begun below this is not gone on with
+        :raises CaptureLagError: if the changes of meanwhile cannot be read in time
+        :raises GapError: if some of them were purged
+        :raises SourceRestoredError: if the database was restored meanwhile
+        """
+        place, asked = self._job.copies_path(self._table), self._table.asked
+        if place is None:
+            place, time = f"{self._folder}/copy", CopyTime()
+        paused = None
+        if asked is not None and asked.wanted == PAUSE:
+            paused = "" if asked.of_loaded else asked.id
+        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy, paused)
+        copy = self._source.copy(order)
+        if not isinstance(copy, Unfinished):
+            self._saw(copy.witnesses)
+            state = self._source.state(self._witnesses.values())
+            self.check_reached(state, copy.high)
+            self.check_not_restored(state.lineage)
+        return copy
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""
@@ -116,6 +135,11 @@ class Reading:
             self._all_staged = [each for each in self._all_staged if each[0] != [window]]
         self.copy = self.low = self.staged = None
         return True
+
+    def stop_copies(self) -> None:
+        """Remove what copies of the table have left: a person has stopped them."""
+        if (place := self._job.copies_path(self._table)) is not None:
+            self._source.remove_copies(place)
 
     def remove_copy(self) -> None:
         """Remove what the copy has left, once all its sinks have it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Marker, read_from_another
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt
-from airflow_provider_mssql_cdc.core.steps import reached
-from airflow_provider_mssql_cdc.spark.decide import is_asserted
+from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.steps import TableSteps, reached, replay_steps
+from airflow_provider_mssql_cdc.spark.decide import gap, is_asserted
+from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -91,3 +93,39 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
         return SinkReceipt(sink.shape, before, state.marker, "replayed", window.upto)
 
     return sink.until_committed(attempt)
+
+
+def replay_sinks(
+    sinks: Sequence[Sink],
+    replay: ReplaySpec,
+    table: TableSpec,
+    reading: Reading,
+    stage: Callable[..., Staged],
+    logged: Callable[[TableSteps], TableSteps],
+    notes: Notes,
+) -> Iterator[SinkReceipt]:
+    """Write a window again that was loaded before; what became of each sink.
+
+    :param stage: stages windows, as ``Reading.stage`` does
+    :param logged: tells steps in the log
+    :raises MsSqlCdcError: if the window was purged or not loaded yet, or a target must not take it
+    """
+    with notes.timed("plan"):
+        look = functools.partial(look_before_replay, reading=reading, replay=replay)
+        for sink in sinks:
+            look(sink)
+        state = reading.state()
+        reading.check_reached(state, replay.upto)
+        steps = logged(replay_steps(table, replay, readable_from=state.readable_from))
+        for after in steps.lost.values():
+            raise gap(table, after, state.readable_from)
+    with notes.timed("read"):
+        windows = [*dict.fromkeys(steps.windows.values())]
+        staged = stage(windows, before_images=any(sink.rows.before_images for sink in sinks))
+        for window in steps.windows.values():
+            reading.check_whole(window)
+    with notes.timed("commit"):
+        for sink in sinks:
+            with notes.writes(sink.target.name):
+                again = functools.partial(look, sink)
+                yield replay_sink(sink, staged, steps.windows[sink.shape], again, anew=bool(replay.suffix))

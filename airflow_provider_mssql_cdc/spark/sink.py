@@ -22,15 +22,18 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
+from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.targets import State, TargetTable, Write
+from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
+_COPIES_NAMED = 7
 
 
 class Sink:
@@ -173,8 +176,56 @@ class Sink:
             run=self._job.run,
         )
         marker = carried(state.marker, marker, rows=goes_on)
-        copies = (reading.copy.id,) if todo.copied and reading.copy and reading.copy.id else marker.copies
+        copies = marker.copies
+        if todo.copied and reading.copy and reading.copy.id:
+            asked = self._table.asked
+            copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
         return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self._keep_schema(state, todo))
+
+    def has_copy(self, id_: str) -> bool:
+        """Whether a commit has written what differed at the end of a copy, or began with it.
+
+        :param id_: of the copy, as it was asked for
+        """
+        marker = self.state().marker
+        return marker is not None and id_ in marker.copies
+
+    def compare(self, copy: Copy, id_: str, reading: Reading, folder: str) -> tuple[SinkReceipt, str]:
+        """Compare the target with the table as of a copy's end, and write what differs.
+
+        :param id_: of the copy, as it was asked for
+        :param reading: the target is loaded up to the copy's end, or nothing happened behind its marker up to there
+        :param folder: for what differs; must not exist yet
+        :return: with what was found, for people
+        :raises CommitConflictError: if another run has loaded the target meanwhile
+        """
+        state = self.state()
+        marker, at = state.marker, copy.high
+        if marker is None or marker.position > at:
+            raise self.conflict(f"loaded to {marker.position if marker else 'nothing'}, beside a copy to {at}")
+        staged = None if copy.window.is_empty else copy.events
+        target_rows = self.target.rows(state)
+        found = self.rows.differences(Beginning(copy.window, staged, copy), target_rows)
+        # once: all that the target holds is gone through for each of them
+        names = ("rows", "old", "vanished")
+        kept = {name: write_rows(getattr(found, name), f"{folder}/{name}").rows() for name in names}
+        found = dataclasses.replace(found, **kept)
+        witness = reading.witness(at)
+        write = self.rows.mended(found, target_rows, at, witness.time if witness else None)
+        layout, after = self.layout(state), marker
+        if marker.position < at:
+            window = Window(marker.position, at)
+            after = self.marker(window, reading, state, SinkSteps(window=window), layout)
+        # those of long ago are of copies whose folders are gone
+        ids = (*marker.copies[-_COPIES_NAMED:], id_)
+        after = dataclasses.replace(after, copies=ids, layout=layout, spec_id=self._job.id, run=self._job.run)
+        differ, gone = found.rows.count(), found.vanished.count()
+        equal = not (differ or gone or write.old is OldRows.ALL)
+        if not self.target.commit(state, self.rows.laid_out(write, layout), after):
+            raise self.conflict("changed while it was compared")
+        what = "equal" if equal else f"{differ} rows were missing or differed, {gone} of its rows were not there"
+        text = f"{self.spec.name} was compared with the table at {at}: {what}."
+        return SinkReceipt(self.shape, marker.position, after, "already" if equal else "loaded", at), text
 
     def until_committed(self, attempt: Callable[[int], SinkReceipt | None]) -> SinkReceipt:
         """What an attempt has done; where another commit came first, what the next one has.

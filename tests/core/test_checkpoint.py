@@ -206,7 +206,7 @@ def test_what_a_version_does_not_know_is_there_when_it_has_written():
     data["later"] = {"a": [1]}
     data["sinks"]["mirror"]["later"] = "b"
     data["sinks"]["mirror"]["feed"]["later"] = "c"
-    failed = {"reason": "no", "time": NOON.isoformat(), "seen": None, "since": None, "planned": False}
+    failed = {"reason": "no", "time": NOON.isoformat(), "seen": None, "since": None, "planned": False, "stopped": False}
     data["sinks"]["history"]["failed"] = {**failed, "later": "d"}
     store = store_of(json.dumps(data))
     seen = store.load(IDENTITY)

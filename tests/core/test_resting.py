@@ -15,7 +15,12 @@ IDENTITY = Identity("db", "shop", TableName("dbo", "t"), "iceberg://lake/shop")
 
 hours = st.integers(0, 8).map(lambda number: datetime.timedelta(hours=number))
 failures = st.none() | st.builds(
-    Failure, st.just("no"), hours.map(lambda ago: NOW - ago), st.sampled_from([None, "a", "b"]), planned=st.booleans()
+    Failure,
+    st.just("no"),
+    hours.map(lambda ago: NOW - ago),
+    st.sampled_from([None, "a", "b"]),
+    planned=st.booleans(),
+    stopped=st.booleans(),
 )
 
 
@@ -35,5 +40,7 @@ def test_a_sink_rests_until_its_cause_changed_or_max_idle_is_over(failed, seen, 
             continue
         changed = failure.seen in ("a", "b") and failure.seen != seen
         due = asked or failure.planned or changed or failure.time + max_idle <= NOW
+        # what a person has stopped only a person begins again
+        due = due and not failure.stopped
         assert shape in (turn.again if due else turn.resting)
     assert Turn.of(None, SHAPES, seen=seen, now=NOW, max_idle=max_idle).sound == SHAPES

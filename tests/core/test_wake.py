@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
+from airflow_provider_mssql_cdc.core.spec import COPY, PAUSE, STOP
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
     Announcer,
@@ -563,3 +565,54 @@ def test_a_copy_that_waits_for_the_capture_goes_on_when_more_is_captured(positio
     waiting = CopyState("1", "/copies", shapes=("mirror",), waits_after=lsn(20))
     stored = dataclasses.replace(checkpoint(A, position=position), copies=(waiting,))
     assert reasons(look(Watched(A.source, (A,), stored), probe(captured, A))) == expected
+
+
+ASKED = CopyRequest(Identity("db", "shop", A.source, "iceberg://lake/shop"), "c1")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "of_loaded", "ended", "expected"),
+    [
+        (COPY, True, (), {"a": Reason.ASKED}),
+        (COPY, True, ("c0 COMPLETED",), {"a": Reason.ASKED}),
+        (COPY, True, ("c1 COMPLETED",), {}),
+        (STOP, True, (), {"a": Reason.ASKED}),
+        (STOP, True, ("c1 STOPPED",), {}),
+        # none is under way any more
+        (STOP, False, (), {}),
+        (PAUSE, True, (), {}),
+        (COPY, False, (), {}),
+    ],
+)
+def test_what_a_person_asks_of_a_copy_calls_for_a_run_until_it_is_done(wanted, of_loaded, ended, expected):
+    stored = dataclasses.replace(checkpoint(A), ended_copies=ended)
+    request = dataclasses.replace(ASKED, wanted=wanted, of_loaded=of_loaded)
+    assert reasons(look(Watched(A.source, (A,), stored, request=request), probe(20, A))) == expected
+
+
+@pytest.mark.parametrize("position", [None, 20])
+@pytest.mark.parametrize(("events", "expected"), [({}, {}), ({A.name: 21}, {"a": Reason.EVENTS})])
+def test_a_paused_copy_is_gone_on_with_only_to_keep_changes(position, events, expected):
+    copy = CopyState("c1", "/copies", position=lsn(20), low=lsn(15), shapes=("mirror",))
+    stored = dataclasses.replace(checkpoint(A, position=position), copies=(copy,))
+    request = dataclasses.replace(ASKED, wanted=PAUSE, of_loaded=False)
+    found = look(Watched(A.source, (A,), stored, request=request), probe(21, A, events=events))
+    assert reasons(found) == expected
+
+
+def test_changes_are_looked_for_behind_those_that_a_copy_keeps():
+    copy = CopyState("c1", "/copies", position=lsn(17), shapes=("history",))
+    stored = dataclasses.replace(checkpoint(A, position=20), copies=(copy,))
+    assert positions_to_probe([Watched(A.source, (A,), stored, shapes=("mirror", "history"))], CaptureInstance) == {
+        A.name: lsn(17)
+    }
+
+
+def test_the_changes_beside_a_copy_that_closes_a_gap_count_for_the_sink_in_it():
+    copy = CopyState("c1", "/copies", position=lsn(19), low=lsn(18), shapes=("mirror",))
+    stored = dataclasses.replace(checkpoint(A, position=5), copies=(copy,))
+    request = dataclasses.replace(ASKED, wanted=PAUSE, of_loaded=False)
+    assert reasons(look(Watched(A.source, (A,), stored, request=request), probe(20, A))) == {}
+    # where nobody is to begin again
+    failed = Failure("stopped", NOW - datetime.timedelta(days=9), stopped=True)
+    assert look(Watched(A.source, (A,), checkpoint(A, failed=failed)), probe(20, A)) is None

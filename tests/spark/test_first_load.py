@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, chunk
-from airflow_provider_mssql_cdc.core.copies import ChunkRead, Hole, ReadEnd, covering
+from airflow_provider_mssql_cdc.core.copies import ChunkRead, Hole, ReadEnd, covering, next_size
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn
@@ -18,7 +18,6 @@ from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.sandbox import Sandbox
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
-from airflow_provider_mssql_cdc.spark.sources.cdc.copy import next_size
 
 COLUMNS = (
     Column(1, 1, "g", "nvarchar", length=20, nullable=True, collation="Latin1_General_CI_AS"),

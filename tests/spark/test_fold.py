@@ -7,7 +7,6 @@ from hypothesis import given
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, KeyRequiredError, TargetError
-from airflow_provider_mssql_cdc.core.marker import LAYOUT
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.table import Column
 from airflow_provider_mssql_cdc.spark.session import table_session
@@ -23,6 +22,7 @@ from tests.support.spark.drawn import (
     TABLE,
     WITHOUT_LOBS,
     Copied,
+    at_low,
     before,
     copied,
     draw,
@@ -103,13 +103,6 @@ def first_mirror(window, staged, copy, table=TABLE, deletes="hard"):
     """The rows with which a mirror begins."""
     write = mirror_of(table, deletes).first(Beginning(window, staged, Copied(copy)), None)
     return write.rows
-
-
-def at_low(history, window, staged, copy):
-    """What a history begins with, and all rows that it has after a first load."""
-    target = local(copy.sparkSession, [], ", ".join(f"`{column.name}` {column.type}" for column in history.columns()))
-    first = history.laid_out(history.first(Beginning(window, staged, Copied(copy)), target), LAYOUT).rows.collect()
-    return [row for row in first if row["_op"] == "R"], first
 
 
 PASSED_ON = model.table_spec(unique_key=False)

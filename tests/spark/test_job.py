@@ -238,7 +238,8 @@ def on_a_word(origin, position, **given):
 
 
 @pytest.mark.parametrize(
-    "how", ["no marker", "restored", pytest.param("another name of the server", marks=pytest.mark.thorough)]
+    "how",
+    ["no marker", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("restored", "another name of the server"))],
 )
 def test_a_target_goes_on_from_the_position_that_a_person_names(orders, how):
     first = orders.load(orders.table("dbo.orders"))
@@ -1118,7 +1119,7 @@ def test_a_target_that_was_rolled_back_meanwhile_is_named_with_what_moved_it(spa
     load.snapshot = snapshot
 
     to_its_end(load)
-    ((error, _),) = load.failed.values()
+    ((error, _),) = load.notes.failed.values()
     assert isinstance(error, CommitConflictError)
 
     missing = Window(positions(first)["mirror"][0], job.upto.of(Lsn))

@@ -41,6 +41,7 @@ class CopyOrder:
     :param capture_timeout: seconds to wait for the capture, where the run's time for copies has no end
     :param above: a copy that was begun below this is not gone on with
     :param known: the copy that the checkpoint knows
+    :param paused: the copy of which changes are kept, and no rows are read; '' for any; None for none
     """
 
     place: str
@@ -48,6 +49,7 @@ class CopyOrder:
     time: CopyTime
     above: Position | None = None
     known: KnownCopy | None = None
+    paused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

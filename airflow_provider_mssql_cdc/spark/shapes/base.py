@@ -17,6 +17,7 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
@@ -38,6 +39,22 @@ class Beginning:
     copy: Copy | None
     anew: bool = False
     known_at: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """In what a target and its source table differ, as of one position.
+
+    :param rows: of the source table, which the target does not have so
+    :param old: of the target, which the source table does not have so
+    :param vanished: those of the target whose key the source table does not have
+    :param there: all rows of the source table
+    """
+
+    rows: DataFrame
+    old: DataFrame
+    vanished: DataFrame
+    there: DataFrame
 
 
 class SinkRows(ABC):
@@ -133,6 +150,43 @@ class SinkRows(ABC):
         :raises TargetError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it shows each row of the source table as it is at its marker."""
+        return False
+
+    def now(self, target_rows: DataFrame) -> DataFrame:
+        """The source table's rows as a comparable sink has them, one for each key.
+
+        :param target_rows: the rows of the target
+        """
+        raise NotImplementedError
+
+    def differences(self, begun: Beginning, target_rows: DataFrame) -> Differences:
+        """In what a comparable sink differs from the table, as of the end of a copy's window.
+
+        :param target_rows: the rows of the target, which is loaded up to there
+        :raises CopyUncertainError: if a value cannot be known, since it changed during the copy
+        :raises KeyRequiredError: if the key, which the user named, is not unique
+        """
+        assert begun.copy is not None
+        now, names = self.now(target_rows), [target.name for target in self.table.data_columns]
+        there = self.table.at_end(self.table.copied(begun.copy, begun.staged, begun.window), now)
+        old = by_keys_of(now, there, names, "left_anti")
+        vanished = by_keys_of(old, there, self.table.key, "left_anti")
+        return Differences(by_keys_of(there, now, names, "left_anti"), old, vanished, there)
+
+    def mended(
+        self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
+    ) -> Write:
+        """What mends a comparable sink.
+
+        :param target_rows: the rows of the target
+        :param at: the position to which both sides were compared
+        :param known_at: its time by the server's clock
+        """
+        raise NotImplementedError
 
     def looked_up(self, window: Window, staged: Staged) -> DataFrame | None:
         """The keys by which a window looks into the target; None if it does not, by too many, or by other columns."""

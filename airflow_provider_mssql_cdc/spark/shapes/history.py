@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, check_history_key
+from airflow_provider_mssql_cdc.core.changes import ALL, ALL_OLD, OPERATIONS, check_history_key
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import NotLoadedYetError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
-from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id, unknown
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
@@ -22,7 +23,7 @@ from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, rec
 from airflow_provider_mssql_cdc.spark.staging import Staged, within
 from airflow_provider_mssql_cdc.spark.targets import Write
 
-_LATEST = TEMPORARY + "latest"
+_LATEST, _MENDS = (TEMPORARY + name for name in ("latest", "mends"))
 
 
 def history_events(
@@ -60,8 +61,8 @@ class History(SinkRows):
         return (*wide_columns(self.table.data_columns, self.table.position_kind), *added)
 
     def added_values(self, rows: DataFrame) -> dict[str, Column]:
-        """The transaction's id; no row is made to close a gap yet."""
-        return {"_tran_id": tran_id(rows), "_healed": F.lit(False)}
+        """The transaction's id, and whether a row mends a difference."""
+        return {"_tran_id": tran_id(rows), "_healed": F.lit(_MENDS in rows.columns)}
 
     @property
     def data_columns(self) -> tuple[TargetColumn, ...]:
@@ -96,6 +97,28 @@ class History(SinkRows):
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """The window's events."""
         return Write(self.rows(window, staged, self.known(window, target_rows, gaps, staged)))
+
+    @property
+    def is_comparable(self) -> bool:
+        """Where the newest row of each key shows how it is: all changes of a key that the server enforces."""
+        enforced = bool(self.table.key) and self.table.spec.unique_key
+        return enforced and self.takes_copy and self.sink.history.operations == OPERATIONS
+
+    def now(self, target_rows: DataFrame) -> DataFrame:
+        """The newest image of each key that was not deleted."""
+        names = [column(target.name) for target in self.data_columns]
+        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(0)))
+        newest = F.max_by(F.struct(*names, "_op"), order).alias(_LATEST)
+        by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
+        return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names)
+
+    def mended(
+        self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
+    ) -> Write:
+        """Rows that differ as ``R``, and those that vanished as ``D`` with their last image."""
+        rows = self.at_low(found.rows, at)
+        gone = self.at_low(found.vanished, at).withColumn("_op", F.lit("D"))
+        return Write(rows.unionByName(gone).withColumn(_MENDS, F.lit(True)))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""

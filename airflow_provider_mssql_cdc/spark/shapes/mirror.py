@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, TargetError
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, SOFT
+from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, IGNORE, SOFT
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
-from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key
 from airflow_provider_mssql_cdc.spark.shapes.table import unknown as unknown_of
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -61,6 +62,46 @@ class Mirror(SinkRows):
             nullable_key=self.table.nullable_key,
             of_target=self.table.unenforced_key is not None,
         )
+
+    @property
+    def is_comparable(self) -> bool:
+        """Always."""
+        return True
+
+    def now(self, target_rows: DataFrame) -> DataFrame:
+        """Its rows but for those that are marked as deleted."""
+        return target_rows.where("_deleted_at IS NULL") if self.sink.deletes == SOFT else target_rows
+
+    def mended(
+        self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
+    ) -> Write:
+        """Rows that differ are put; those that vanished go, are marked, or stay.
+
+        Where a key is there twice, which a merge would leave so, all rows are written anew.
+        """
+        if self._has_doubled(self.now(target_rows)):
+            rows = found.there
+            if self.sink.deletes == SOFT:
+                rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
+            if self.sink.deletes != HARD:
+                rows = rows.unionByName(self._gone(rows, target_rows, known_at))
+            return Write(rows, old=OldRows.ALL)
+        names = [column(target.name) for target in self.columns()]
+        put, gone = found.rows, found.vanished
+        if self.sink.deletes == SOFT:
+            time = known_at or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+            put = put.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
+            gone = gone.withColumn("_deleted_at", F.lit(time.isoformat()).cast("timestamp_ntz"))
+        rows = put.select(*names, F.lit("U").alias("_op"))
+        if self.sink.deletes != IGNORE:
+            ending = F.lit("D" if self.sink.deletes == HARD else "U").alias("_op")
+            rows = rows.unionAll(gone.select(*names, ending))
+        return Write(rows, self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key)
+
+    def _has_doubled(self, rows: DataFrame) -> bool:
+        number = f"{TEMPORARY}number"
+        by_key = rows.groupBy(*map(column, self.table.key)).agg(F.count("*").alias(number))
+        return not by_key.where(F.col(number) > 1).isEmpty()
 
     def looks_up(self, window: Window, staged: Staged) -> bool:
         """Also where nobody enforces the key: several rows may have it."""

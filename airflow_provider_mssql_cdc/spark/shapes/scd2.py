@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from functools import reduce
 
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
 from airflow_provider_mssql_cdc.spark.shapes.table import unknown
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -63,6 +64,26 @@ class Versions(SinkRows):
         events = self.table.events(staged, window, self.table.known_of(known, staged, window))
         return self._puts([self._of_events(events), self._ended(now, events, few=self.table.few(staged, window))])
 
+    @property
+    def is_comparable(self) -> bool:
+        """Always."""
+        return True
+
+    def now(self, target_rows: DataFrame) -> DataFrame:
+        """The versions that count now."""
+        return self.still_open(target_rows)
+
+    def mended(
+        self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
+    ) -> Write:
+        """Versions that differ end, and others begin. One that begins at ``at`` itself stays."""
+        just_begun = found.old.where(F.col(self.begins) == at.sort_key)
+        rows = by_keys_of(found.rows, just_begun, self.table.key, "left_anti")
+        time = F.lit(known_at.isoformat() if known_at else None).cast("timestamp_ntz")
+        ended = found.old.where(F.col(self.begins) != at.sort_key)
+        ended = ended.withColumns({self.ends: F.lit(at.sort_key), "_to_ts": time})
+        return self._puts([ended, self._begun(rows, at)])
+
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position at which a version begins or ends."""
         found = target_rows.agg(F.max(self.begins), F.max(self.ends)).collect()[0]
@@ -81,7 +102,8 @@ class Versions(SinkRows):
         """
         now = self.still_open(target_rows)
         data = [target.name for target in self.table.data_columns]
-        same = by_keys_of(now, at_low, data, "left_semi")
+        # of what lacks a value nobody knows whether it is the same
+        same = by_keys_of(now, at_low.where(F.size("_unknown") == 0), data, "left_semi")
         gone = by_keys_of(now, same, self.table.key, "left_anti").withColumn(self.ends, F.lit(low.sort_key))
         begun = by_keys_of(at_low, same, self.table.key, "left_anti")
         if events is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import TRAN_ID, ColumnMapping, TargetColumn, key_columns
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID, ColumnMapping, TargetColumn, key_columns
+from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns, position_column
 from airflow_provider_mssql_cdc.core.spec import TableSpec
@@ -30,6 +31,7 @@ from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
 from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
+_HELD = TEMPORARY + "held"
 _WIDTH = 32
 """Bytes that a value takes in memory beside those of its text."""
 
@@ -207,6 +209,35 @@ class TableRows:
             left=last.where(~is_delete()),
             gone=last.where(is_delete()),
         )
+
+    def at_end(self, copied: CopiedRows, now: DataFrame) -> DataFrame:
+        """The table's rows at the end of a copy's window.
+
+        :param now: the rows of a target that is loaded up to there: theirs are the values that CDC left out
+        :raises CopyUncertainError: if it has no row of such a key
+        """
+        rows = copied.stay.select(*self.data)
+        if copied.left is None:
+            return rows
+        lacking = copied.left.where(F.size("_unknown") > 0) if "_unknown" in copied.left.columns else None
+        if lacking is None:
+            return rows.unionAll(copied.left.select(*self.data))
+        missing = by_keys_of(lacking, now, self.key, "left_anti").limit(1).collect()
+        if missing:
+            key = ", ".join(f"{name}={missing[0][name]!r}" for name in self.key)
+            raise CopyUncertainError(
+                f"CDC left out a value of {key}, which changed while the table was copied; the target has no such row.",
+                table=str(self.spec.name),
+                advice="Run the task again, at a quiet moment of the table.",
+            )
+        known = copied.left.where(F.size("_unknown") == 0)
+        held = now.select(*renamed(self.key), F.struct(*map(column, self.lobs)).alias(_HELD))
+        values = {
+            lob: F.when(F.array_contains("_unknown", F.lit(lob)), F.col(_HELD).getField(lob)).otherwise(column(lob))
+            for lob in self.lobs
+        }
+        filled = lacking.join(held, same_key(self.key)).withColumns(values)
+        return rows.unionAll(known.select(*self.data)).unionAll(filled.select(*self.data))
 
 
 def tran_id(rows: DataFrame) -> Column:

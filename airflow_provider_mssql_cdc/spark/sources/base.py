@@ -67,5 +67,11 @@ class TableSource(Protocol):
     def has_lost_copy(self) -> bool:
         """Whether another run has removed the copy that this one reads: it has finished it."""
 
+    def remove_copies(self, place: str) -> None:
+        """Remove what copies of the table have left.
+
+        :param place: where they lie
+        """
+
     def remove_copy(self) -> None:
         """Remove what the copy has left: all its sinks have it."""

@@ -88,6 +88,9 @@ class JobSource:
     def remove_copy(self) -> None:
         """It has left nothing."""
 
+    def remove_copies(self, place: str) -> None:
+        """None outlives its job."""
+
 
 def _chosen(events: Sequence[Event], selection: Any, salt: str | None) -> list[Event]:
     """What is loaded of some events, hashed with the salt that the job was given."""

@@ -127,6 +127,9 @@ class LoggedRows:
     def remove_copy(self) -> None:
         """Its rows go with those that are staged."""
 
+    def remove_copies(self, place: str) -> None:
+        """None outlives its job."""
+
 
 def _count(files: Parquet) -> Counts:
     kinds = {row["_op"]: row["count"] for row in files.rows().groupBy("_op").count().collect()}

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.columns import map_columns
+from airflow_provider_mssql_cdc.core.marker import LAYOUT
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.spark.shapes.base import Beginning
 from airflow_provider_mssql_cdc.spark.shapes.history import History
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
 from airflow_provider_mssql_cdc.spark.shapes.scd2 import Versions
@@ -110,3 +112,10 @@ def staged_events(session, folder, captures, low, high):
     window = Window(model.lsn(low), model.lsn(high))
     rows = frame(session, model.raw_rows(captures, low, high))
     return window, stage(rows, SPEC.schema, MAPPINGS, [window], str(folder / "events"), history=True)
+
+
+def at_low(history, window, staged, copy):
+    """What a history begins with, and all rows that it has after a first load."""
+    target = local(copy.sparkSession, [], ", ".join(f"`{column.name}` {column.type}" for column in history.columns()))
+    first = history.laid_out(history.first(Beginning(window, staged, Copied(copy)), target), LAYOUT).rows.collect()
+    return [row for row in first if row["_op"] == "R"], first

@@ -42,7 +42,6 @@ class Loads:
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
         self.unordered = False
-        """Of each table, the position to which it was loaded when that was first heard of."""
         catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
         place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(

@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.copies import (
     Hole,
     ReadEnd,
     covering,
+    next_size,
     reached_by,
     why_void,
     witnesses_of,
@@ -49,20 +50,6 @@ KEEP_SECONDS = 600.0
 
 CAPTURE_SECONDS = 30.0
 """How long the capture is waited for at least, though the run's time for copies is over."""
-
-
-def next_size(size: int, rows: int, seconds: float, wanted: float | None) -> int:
-    """How many rows the next chunk has at least: as many as are read in the wanted time, but at most twice as many, or
-    half as many, as now.
-
-    :param size: now
-    :param rows: of a chunk that was read
-    :param seconds: that it took
-    :param wanted: None leaves the size as it is
-    """
-    if wanted is None or rows < size or seconds <= 0:
-        return size
-    return max(1, int(min(max(rows / seconds * wanted, size / 2), size * 2)))
 
 
 class Source(Protocol):
@@ -122,12 +109,13 @@ class TableCopy:
         folder, found = going_on or self._begun()
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
+        self._is_paused = self._order.paused in ("", folder.id)
         self._chunks = self._source.chunks(self._parts(found.begun), found.begun.low, self._scan)
-        if found.chunks:
+        if found.chunks or self._is_paused:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
         used, is_whole = self._read(folder, found)
-        if not is_whole:
+        if not is_whole or self._is_paused:
             return self._unfinished(used)
         ends = [CopyEnd(chunk.end.begin, chunk.end.end, chunk.end.elapsed) for chunk in used]
         try:
@@ -170,6 +158,7 @@ class TableCopy:
             rows=rows,
             waits_for=waits_for,
             waits_after=max(seen, default=None) if waits_for else None,
+            paused=self._is_paused,
         )
         return Unfinished(receipt, tuple(self._warnings))
 
@@ -305,6 +294,8 @@ class TableCopy:
     def _read(self, folder: CopyFolder, found: Found) -> tuple[list[ChunkRead], bool]:
         """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all."""
         used, holes = covering(found.chunks, self._chunks.places)
+        if self._is_paused:
+            return used, not holes
         started, begin = time.monotonic(), read_progress(self._jdbc)
         kept_at = started
         running: set[Future[ChunkRead]] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from functools import reduce
 
@@ -16,6 +17,7 @@ from airflow_provider_mssql_cdc.core.position import Lsn, Position, Window, merg
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.copies.folder import folders
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
@@ -23,6 +25,8 @@ from airflow_provider_mssql_cdc.spark.sources.cdc.events import stage
 from airflow_provider_mssql_cdc.spark.sources.cdc.query import read_window
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import read_state
 from airflow_provider_mssql_cdc.spark.staging import StagedOnce
+
+log = logging.getLogger(__name__)
 
 
 class CapturedTable:
@@ -128,6 +132,12 @@ class CapturedTable:
     def has_lost_copy(self) -> bool:
         """Whether the copy's folder has gone; what this run has written there since goes, too."""
         return self._copying is not None and self._copying.is_lost()
+
+    def remove_copies(self, place: str) -> None:
+        """Remove the folders of the table's copies."""
+        for folder, _ in folders(self.jdbc.session, place):
+            log.info("%s: copy %s is removed", self.table.name, folder.id)
+            folder.remove()
 
     def remove_copy(self) -> None:
         """Remove the copy's folder."""

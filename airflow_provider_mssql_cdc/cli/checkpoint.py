@@ -176,6 +176,8 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
 
 def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
     what, requests = "checkpoint", CopyRequests(store.variables)
+    # a copy that was stopped, too, is begun anew
+    requests.delete(identity)
     if arguments.shape is None:
         if not store.delete(identity):
             raise _missing(identity)
@@ -187,9 +189,6 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
         store.overwrite(dataclasses.replace(stored, sinks=sinks))
         what = f"checkpoint of the {shape}"
-    if requests.load(identity) is not None:
-        # a copy that was stopped, too, is begun anew
-        requests.delete(identity)
     return (
         f"{_name(identity)}: {what} removed.\n"
         "At the next run a target table that carries a marker is continued from there; one that is missing or empty is "

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
+from airflow_provider_mssql_cdc.core.spec import STOP
 from airflow_provider_mssql_cdc.core.table import TableName
 
 _ENABLING_MENDS = 'on_disabled="enable"'
@@ -107,6 +108,16 @@ class Watched:
         return self.request is not None and self.request.wants_a_run(self.checkpoint)
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether a person wants the copy to end."""
+        return self.request is not None and self.request.wanted == STOP
+
+    @property
+    def copies_loaded(self) -> bool:
+        """Whether the copy is for sinks that are loaded, which go on from where they are."""
+        return self.request is not None and self.request.of_loaded
+
+    @property
     def failures(self) -> list[Failure]:
         """Those for good that are tried again, the first one before the others."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
@@ -156,7 +167,9 @@ class Wake:
         return f"up to {self.cut}" + (f": {tables}" if tables else "")
 
 
-def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Position | None:
+def position_of(
+    checkpoint: Checkpoint | None, shapes: Iterable[str], *, copies_loaded: bool = False
+) -> Position | None:
     """The lowest position of these shapes, or of the copies beside which changes are kept for them; None if one of them
     was never loaded and waits for none.
     """
@@ -168,7 +181,7 @@ def position_of(checkpoint: Checkpoint | None, shapes: Iterable[str]) -> Positio
         sink, copy = checkpoint.loaded.get(shape), copies.get(shape)
         if sink is None:
             found.append(copy.position if copy is not None else None)
-        elif copy is not None and copy.low is not None and copy.low > sink.position:
+        elif not copies_loaded and copy is not None and copy.low is not None and copy.low > sink.position:
             # one in a gap, which the copy closes
             found.append(copy.position)
         else:
@@ -191,7 +204,10 @@ def positions_to_probe(tables: Iterable[Watched], kind: type[Feed]) -> dict[str,
     """
     found: dict[str, Position] = {}
     for table in tables:
-        position, feed = position_of(table.checkpoint, table.sound), feed_to_probe(table)
+        position, feed = (
+            position_of(table.checkpoint, table.sound, copies_loaded=table.copies_loaded),
+            feed_to_probe(table),
+        )
         if isinstance(feed, kind) and isinstance(position, kind.POSITION):
             found[feed.name] = position
     return found
@@ -238,14 +254,14 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    probe, position = seen.of(feed), position_of(table.checkpoint, table.sound)
+    probe, position = seen.of(feed), position_of(table.checkpoint, table.sound, copies_loaded=table.copies_loaded)
     if table.reads_rows and _has_begun(feed, probe):
         updated_at = table.checkpoint.updated_at if table.checkpoint is not None else None
         waits = table.is_copying and table.checkpoint is not None and _waits_for_capture(table.checkpoint, probe)
         # each run's progress is news
         if table.is_copying and not waits:
             return Call(Reason.COPYING, failed_at=updated_at)
-        if table.is_asked and not waits:
+        if table.is_asked and (not waits or table.is_stopped):
             return Call(Reason.ASKED, failed_at=updated_at)
     if table.is_copying and position is None:
         return None
@@ -323,7 +339,7 @@ def _is_idle(
     # The load says what is to be done about it.
     if table.unreadable:
         return waited
-    position, feed = position_of(checkpoint, table.sound), feed_to_probe(table)
+    position, feed = position_of(checkpoint, table.sound, copies_loaded=table.copies_loaded), feed_to_probe(table)
     if feed is None:
         # left out, so that no load writes its checkpoint
         return False

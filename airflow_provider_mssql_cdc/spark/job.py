@@ -12,8 +12,16 @@ from functools import reduce
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, TargetError
-from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SinkSpec, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError, TargetError
+from airflow_provider_mssql_cdc.core.spec import (
+    ASKED_COPY,
+    JobError,
+    JobSpec,
+    Receipt,
+    SinkSpec,
+    TableReceipt,
+    TableSpec,
+)
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
 from airflow_provider_mssql_cdc.spark.failures import explain
@@ -89,19 +97,24 @@ class _TableRun:
         load = self._load
         if load is not None and load.has_copies_left:
             self._do(lambda: load.load_copies(copy_time))
+            if (failure := load.notes.failed.get(ASKED_COPY)) is not None:
+                error = self._described(*failure)
+                # a copy that has a gap begins again
+                if error.permanent and error.kind != GapError.__name__:
+                    load.abort_copy(error.message)
 
     def receipt(self) -> TableReceipt:
         """What became of the table."""
         failures = self._failures | (self._load.notes.failed if self._load else {})
-        failed = {
-            shape: describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
-            for shape, (failure, writing) in failures.items()
-        }
+        failed = {shape: self._described(failure, writing) for shape, (failure, writing) in failures.items()}
         for shape, error in failed.items():
             log.error("%s %s failed: %s: %s", self._table.name, shape, error.kind, error.message)
         if not failed:
             log.info("%s: done", self._table.name)
         return self._load.receipt(failed) if self._load else TableReceipt(self._table.name, failed=failed)
+
+    def _described(self, failure: Exception, writing: str | None) -> JobError:
+        return describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
 
     def _load_windows(self) -> None:
         session = table_session(self._spark)

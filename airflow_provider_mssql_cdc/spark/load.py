@@ -12,7 +12,6 @@ from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import (
     CopyUncertainError,
     KeyRequiredError,
-    MsSqlCdcError,
 )
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Window
@@ -48,6 +47,8 @@ log = logging.getLogger(__name__)
 
 _COPIES = 3
 _NOTHING = ("already", "empty")
+_SAME_AGAIN = (CopyUncertainError, KeyRequiredError)
+"""What the rows of one copy raise again."""
 
 
 class TableLoad:
@@ -111,8 +112,7 @@ class TableLoad:
         self.waiting, self._asked = [], None
 
     def load_copies(self, time: CopyTime) -> None:
-        """Copy the table where sinks wait for that, as far as the time allows, and load them once the copy is whole.
-        Then go on with what a person asks for.
+        """Copy the table where sinks wait for that or a person asks for it, and load them once the copy is whole.
 
         :param time: of the run for copies
         """
@@ -125,15 +125,23 @@ class TableLoad:
                 self._copy_into_loaded(asked, time)
         self._asked = None
 
+    def abort_copy(self, why: str) -> None:
+        """End the copy that a person asks for, which no retry can mend."""
+        if self._table.asked is not None:
+            self._ended_copy = f"{self._table.asked.id} ABORTED: {why}"
+            self._reading.stop_copies()
+
     def _stop(self, asked: AskedCopy) -> None:
         """End the table's copy; what begins with one fails for good, and the others begin."""
         self._reading.stop_copies()
         others = [plan for plan in self.waiting if not plan[2].copied]
-        for sink, _, todo in self.waiting:
-            with self.notes.alone(*((sink.shape,) if todo.copied else ())):
-                if todo.copied:
-                    raise copy_stopped(self._table, sink.spec)
-        self.waiting, self._ended_copy = [], f"{asked.id} STOPPED"
+        for sink in [sink for sink, _, todo in self.waiting if todo.copied]:
+            with self.notes.alone(sink.shape):
+                raise copy_stopped(self._table, sink.spec)
+        # one that could not be looked at may wait for the copy, too
+        if self.notes.failed.keys() <= {sink.shape for sink, _, _ in self.waiting}:
+            self._ended_copy = f"{asked.id} STOPPED"
+        self.waiting = []
         self._load_windows(others)
 
     def _copy_into_loaded(self, asked: AskedCopy, time: CopyTime) -> None:
@@ -143,22 +151,14 @@ class TableLoad:
                 self.notes.warn(f"{each.sink.name} takes no copy: it holds changes alone, or not all of them")
         comparable = [each for each in self._rows if each.is_comparable]
         rows = [each for each in comparable if self.is_done(each.sink.shape)]
-        try:
+        done = False
+        with self.notes.alone(ASKED_COPY):
             left = [each for each in rows if not self._sink(each).has_copy(asked.id)]
-            if left and not self._compare_all(left, asked, time):
-                return
-        except Exception as error:
-            self.notes.failed[ASKED_COPY] = (error, self.notes.writing)
-            if isinstance(error, (CopyUncertainError, KeyRequiredError)):
-                # with the same rows it would fail in the same way
-                self._reading.remove_copy()
-            elif isinstance(error, MsSqlCdcError) and error.permanent:
-                self._ended_copy = f"{asked.id} ABORTED: {error.message}"
-                self._reading.stop_copies()
-            return
-        finally:
-            self.waiting = []
-        if len(rows) == len(comparable):
+            done = not left or self._compare_all(left, asked, time)
+        self.waiting = []
+        if any(isinstance(error, _SAME_AGAIN) for error, _ in self.notes.failed.values()):
+            self._reading.remove_copy()
+        if done and len(rows) == len(comparable):
             self._ended_copy = f"{asked.id} COMPLETED"
             self.count()
             self._reading.stop_copies()
@@ -290,7 +290,7 @@ class TableLoad:
         :param left: the shapes that have not begun with it
         """
         errors = [self.notes.failed[shape][0] for shape in left & self.notes.failed.keys()]
-        if any(isinstance(error, (CopyUncertainError, KeyRequiredError)) for error in errors):
+        if any(isinstance(error, _SAME_AGAIN) for error in errors):
             return True
         # one that could not be looked at may wait for it
         return not left and self.notes.failed.keys() <= self._going_on

@@ -616,3 +616,18 @@ def test_the_changes_beside_a_copy_that_closes_a_gap_count_for_the_sink_in_it():
     # where nobody is to begin again
     failed = Failure("stopped", NOW - datetime.timedelta(days=9), stopped=True)
     assert look(Watched(A.source, (A,), checkpoint(A, failed=failed)), probe(20, A)) is None
+
+
+def test_a_copy_into_loaded_sinks_hides_no_change_of_before_it():
+    copy = CopyState("c1", "/copies", position=lsn(25), low=lsn(22), shapes=("mirror",))
+    stored = dataclasses.replace(checkpoint(A, position=20), copies=(copy,))
+    paused = Watched(A.source, (A,), stored, request=dataclasses.replace(ASKED, wanted=PAUSE))
+    assert positions_to_probe([paused], CaptureInstance) == {A.name: lsn(20)}
+    assert reasons(look(paused, probe(25, A, events={A.name: 21}))) == {"a": Reason.EVENTS}
+
+
+def test_a_stop_does_not_wait_for_the_capture():
+    copy = CopyState("c1", "/copies", position=lsn(20), low=lsn(15), shapes=("mirror",), waits_after=lsn(20))
+    stored = dataclasses.replace(checkpoint(A), copies=(copy,))
+    request = dataclasses.replace(ASKED, wanted=STOP)
+    assert reasons(look(Watched(A.source, (A,), stored, request=request), probe(20, A))) == {"a": Reason.ASKED}

@@ -194,7 +194,7 @@ def test_what_fails_is_the_copy_alone(orders):
     assert done.failed.keys() == {"copy"}
     assert done.failed["copy"].kind == "CopyRefusedError"
     assert [done.error_of(shape) for shape in SHAPES] == [None] * 3
-    assert done.ended_copy.startswith("c1 ABORTED: its rows would be compared as the login reads them")
+    assert done.ended_copy.startswith("c1 ABORTED: dbo.orders: its rows would be compared as the login reads them")
     assert rows(orders.lake("dbo.orders")) == source(orders) == newest(orders)
 
 

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_mssql_cdc import __version__
 from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint
 from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Marker
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
@@ -95,6 +96,7 @@ def test_the_page_says_the_versions_that_are_written():
     assert said == {
         **{name: (str(version), needs) for name, (version, needs) in WRITTEN.items()},
         "schema": (f"prefix `{hash_of('').partition(':')[0]}", "0.2.0"),
+        "request": (str(CopyRequest.FORMAT.version), CopyRequest.FORMAT.needs),
         "manifest": (str(parquet.VERSION), "0.2.0"),
         "system columns": (str(LAYOUT), "0.2.0"),
     }

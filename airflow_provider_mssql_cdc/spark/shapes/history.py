@@ -25,6 +25,9 @@ from airflow_provider_mssql_cdc.spark.targets import Write
 
 _LATEST, _MENDS = (TEMPORARY + name for name in ("latest", "mends"))
 
+_BEHIND_EVENTS = 2**62
+"""Number of a row that is no event: it is as of the end of its position."""
+
 
 def history_events(
     table: TableRows, changes: str, staged: Staged, window: Window, known: DataFrame | None, *, once: bool = True
@@ -107,10 +110,10 @@ class History(SinkRows):
     def now(self, target_rows: DataFrame) -> DataFrame:
         """The newest image of each key that was not deleted."""
         names = [column(target.name) for target in self.data_columns]
-        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(0)))
-        newest = F.max_by(F.struct(*names, "_op"), order).alias(_LATEST)
+        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
+        newest = F.max_by(F.struct(*names, "_unknown", "_op"), order).alias(_LATEST)
         by_key = target_rows.where("_op != 'B'").groupBy(*map(column, self.table.key)).agg(newest)
-        return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names)
+        return by_key.select(f"{_LATEST}.*").where("_op != 'D'").select(*names, "_unknown")
 
     def mended(
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
@@ -224,7 +227,7 @@ class History(SinkRows):
         """What events tell of each key before a window: its latest image, if that is not an old one."""
         of_before = events.where((F.col(self.table.position) <= window.after.sort_key) & (F.col("_op") != "B"))
         needed = (*map(column, self.table.lobs), F.col("_unknown"), F.col("_op"))
-        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(0)))
+        order = F.struct(self.table.position, F.coalesce("_seq", F.lit(_BEHIND_EVENTS)))
         latest = of_before.groupBy(*map(column, self.table.key)).agg(F.max_by(F.struct(*needed), order).alias(_LATEST))
         return latest.select(*map(column, self.table.key), f"{_LATEST}.*").where("_op != 'D'").drop("_op")
 

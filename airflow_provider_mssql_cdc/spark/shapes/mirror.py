@@ -79,7 +79,7 @@ class Mirror(SinkRows):
 
         Where a key is there twice, which a merge would leave so, all rows are written anew.
         """
-        if self._has_doubled(self.now(target_rows)):
+        if self._has_doubled(target_rows):
             rows = found.there
             if self.sink.deletes == SOFT:
                 rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))

@@ -31,7 +31,7 @@ from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
 from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
 from airflow_provider_mssql_cdc.spark.staging import Staged
 
-_HELD = TEMPORARY + "held"
+_HELD, _NUMBER = TEMPORARY + "held", TEMPORARY + "number"
 _WIDTH = 32
 """Bytes that a value takes in memory beside those of its text."""
 
@@ -222,7 +222,11 @@ class TableRows:
         lacking = copied.left.where(F.size("_unknown") > 0) if "_unknown" in copied.left.columns else None
         if lacking is None:
             return rows.unionAll(copied.left.select(*self.data))
-        missing = by_keys_of(lacking, now, self.key, "left_anti").limit(1).collect()
+        # of a key that the target has twice, or of which it lacks a value itself, it tells nothing
+        lobs, number = F.first(F.struct(*map(column, self.lobs))).alias(_HELD), F.count("*").alias(_NUMBER)
+        sure = now.where(F.size("_unknown") == 0) if "_unknown" in now.columns else now
+        held = sure.groupBy(*map(column, self.key)).agg(lobs, number).where(F.col(_NUMBER) == 1)
+        missing = by_keys_of(lacking, held, self.key, "left_anti").limit(1).collect()
         if missing:
             key = ", ".join(f"{name}={missing[0][name]!r}" for name in self.key)
             raise CopyUncertainError(
@@ -231,12 +235,11 @@ class TableRows:
                 advice="Run the task again, at a quiet moment of the table.",
             )
         known = copied.left.where(F.size("_unknown") == 0)
-        held = now.select(*renamed(self.key), F.struct(*map(column, self.lobs)).alias(_HELD))
         values = {
             lob: F.when(F.array_contains("_unknown", F.lit(lob)), F.col(_HELD).getField(lob)).otherwise(column(lob))
             for lob in self.lobs
         }
-        filled = lacking.join(held, same_key(self.key)).withColumns(values)
+        filled = lacking.join(held.select(*renamed(self.key), _HELD), same_key(self.key)).withColumns(values)
         return rows.unionAll(known.select(*self.data)).unionAll(filled.select(*self.data))
 
 

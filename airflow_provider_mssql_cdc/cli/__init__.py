@@ -123,10 +123,7 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Show what a load would do now, table by table, by the checkpoints and the source. It goes to upto "
         "where the DAG says a position, else to the newest one; it writes nothing, and enables nothing.",
     )
-    plan.add_argument("--dag", metavar="D", required=True, help="DAG id")
-    plan.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
-    plan.add_argument("--table", help="one table alone, as schema.table")
-    plan.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
+    _add_load(plan)
 
 
 def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -145,10 +142,7 @@ def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         ("status", "show what is asked for, and how far copies are"),
     ):
         action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
-        action.add_argument("--dag", metavar="D", required=True, help="DAG id")
-        action.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
-        action.add_argument("--table", help="one table alone, as schema.table (default: all tables of the load)")
-        action.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
+        _add_load(action)
 
 
 def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -177,6 +171,14 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
             action.add_argument("--shape", help="one shape alone (default: all shapes that the checkpoint has)")
         if name == "set":
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
+
+
+def _add_load(command: argparse.ArgumentParser) -> None:
+    """Add the options that name a load and its tables."""
+    command.add_argument("--dag", metavar="D", required=True, help="DAG id")
+    command.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
+    command.add_argument("--table", help="one table alone, as schema.table (default: all tables of the load)")
+    command.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
 
 
 def _text(text: str) -> str:

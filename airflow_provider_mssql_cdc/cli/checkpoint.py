@@ -135,8 +135,7 @@ def _list(variables: MetadataVariables) -> Iterator[str]:
         if not checkpoint.sinks:
             yield "  not loaded yet"
         for copy in checkpoint.copies:
-            where = copy.place + (f" on {copy.host}" if copy.host else "")
-            yield f"  copying: {copy.chunks} chunks are there, changes are kept up to {copy.position}, in {where}"
+            yield f"  copying: {copy.chunks} chunks are there, changes are kept up to {copy.position}, in {copy.where}"
 
 
 def _stored_as(variables: MetadataVariables) -> Iterator[str]:

@@ -150,11 +150,10 @@ def _status(found: Mapping[Identity, tuple[Checkpoint | None, CopyRequest | None
             state = (request.ending(checkpoint) or "no longer under way") if ended else _state(request)
             said.append(f"copy {request.id}, asked for at {_time(request)}: {state}")
         for copy in checkpoint.copies if checkpoint is not None else ():
-            where = copy.place + (f" on {copy.host}" if copy.host else "")
             waits = ", all rows are read, the capture is waited for" if copy.waits_after is not None else ""
             said.append(
                 f"{', '.join(copy.shapes)} {'wait' if len(copy.shapes) > 1 else 'waits'} for it: {copy.chunks} chunks "
-                f"are there{waits}, changes are kept up to {copy.position}, in {where}"
+                f"are there{waits}, changes are kept up to {copy.position}, in {copy.where}"
             )
         for line in said or ["no copy"]:
             yield f"{identity}: {line}"

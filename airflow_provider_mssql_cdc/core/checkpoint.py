@@ -180,6 +180,11 @@ class CopyState:
     waits_after: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
+    @property
+    def where(self) -> str:
+        """Its folder for people, with the host that can read it where not every one can."""
+        return self.place + (f" on {self.host}" if self.host else "")
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:

@@ -113,9 +113,11 @@ class Watched:
         return self.request is not None and self.request.wanted == STOP
 
     @property
-    def copies_loaded(self) -> bool:
-        """Whether the copy is for sinks that are loaded, which go on from where they are."""
-        return self.request is not None and self.request.of_loaded
+    def position(self) -> Position | None:
+        """From where events count; None where a sound shape was never loaded and waits for no copy."""
+        # a copy for sinks that are loaded leaves them where they are
+        of_loaded = self.request is not None and self.request.of_loaded
+        return position_of(self.checkpoint, self.sound, copies_loaded=of_loaded)
 
     @property
     def failures(self) -> list[Failure]:
@@ -204,10 +206,7 @@ def positions_to_probe(tables: Iterable[Watched], kind: type[Feed]) -> dict[str,
     """
     found: dict[str, Position] = {}
     for table in tables:
-        position, feed = (
-            position_of(table.checkpoint, table.sound, copies_loaded=table.copies_loaded),
-            feed_to_probe(table),
-        )
+        position, feed = table.position, feed_to_probe(table)
         if isinstance(feed, kind) and isinstance(position, kind.POSITION):
             found[feed.name] = position
     return found
@@ -254,7 +253,7 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
     if feed is None:
         off = {"enable": Call(Reason.NOT_ENABLED), "fail": Call(Reason.DISABLED)}
         return off.get(rules.on_disabled)
-    probe, position = seen.of(feed), position_of(table.checkpoint, table.sound, copies_loaded=table.copies_loaded)
+    probe, position = seen.of(feed), table.position
     if table.reads_rows and _has_begun(feed, probe):
         updated_at = table.checkpoint.updated_at if table.checkpoint is not None else None
         waits = table.is_copying and table.checkpoint is not None and _waits_for_capture(table.checkpoint, probe)
@@ -339,7 +338,7 @@ def _is_idle(
     # The load says what is to be done about it.
     if table.unreadable:
         return waited
-    position, feed = position_of(checkpoint, table.sound, copies_loaded=table.copies_loaded), feed_to_probe(table)
+    position, feed = table.position, feed_to_probe(table)
     if feed is None:
         # left out, so that no load writes its checkpoint
         return False

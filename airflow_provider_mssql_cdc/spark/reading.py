@@ -89,23 +89,6 @@ class Reading:
         :param time: of the run for copies
         :param above: a copy that was begun below this is not gone on with
         :return: how far it is; None where it is at its end
-        :raises MsSqlCdcError: as ``copied`` does
-        """
-        copy = self.copied(time, above)
-        if isinstance(copy, Unfinished):
-            return copy
-        self.copy, self.low, self._before_images = copy, copy.low, True
-        self.staged = None if copy.window.is_empty else copy.events
-        if not copy.window.is_empty:
-            self.windows.append(copy.window)
-            self._all_staged.append(([copy.window], copy.events))
-        return None
-
-    def copied(self, time: CopyTime, above: Position | None = None) -> Copy | Unfinished:
-        """Copy the table's rows, or go on with a copy: all of it, or how far it is.
-
-        :param time: of the run for copies
-        :param above: a copy that was begun below this is not gone on with
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
         :raises SourceRestoredError: if the database was restored meanwhile
@@ -118,12 +101,18 @@ class Reading:
             paused = "" if asked.of_loaded else asked.id
         order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy, paused)
         copy = self._source.copy(order)
-        if not isinstance(copy, Unfinished):
-            self._saw(copy.witnesses)
-            state = self._source.state(self._witnesses.values())
-            self.check_reached(state, copy.high)
-            self.check_not_restored(state.lineage)
-        return copy
+        if isinstance(copy, Unfinished):
+            return copy
+        self._saw(copy.witnesses)
+        state = self._source.state(self._witnesses.values())
+        self.check_reached(state, copy.high)
+        self.check_not_restored(state.lineage)
+        self.copy, self.low, self._before_images = copy, copy.low, True
+        self.staged = None if copy.window.is_empty else copy.events
+        if not copy.window.is_empty:
+            self.windows.append(copy.window)
+            self._all_staged.append(([copy.window], copy.events))
+        return None
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""

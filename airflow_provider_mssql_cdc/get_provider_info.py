@@ -30,9 +30,14 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": _NAME,
-                "python-modules": [f"{_PACKAGE}.operators.load", f"{_PACKAGE}.operators.task_group"],
+                "python-modules": [f"{_PACKAGE}.operators.{module}" for module in ("copy", "load", "task_group")],
             }
         ],
         "sensors": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.sensors.mssql_cdc"]}],
-        "triggers": [{"integration-name": _NAME, "python-modules": [f"{_PACKAGE}.triggers.mssql_cdc"]}],
+        "triggers": [
+            {
+                "integration-name": _NAME,
+                "python-modules": [f"{_PACKAGE}.triggers.copy", f"{_PACKAGE}.triggers.mssql_cdc"],
+            }
+        ],
     }

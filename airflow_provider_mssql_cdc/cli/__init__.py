@@ -57,14 +57,15 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     demo.add_argument(
         "--scenario",
-        choices=["plain", "crash", "targets"],
+        choices=["plain", "crash", "targets", "copy"],
         default="plain",
         help="crash: Spark is killed in mid-window, then the task between commit and checkpoint; "
-        "targets: one table goes into every target and shape, PostgreSQL if it is installed (default: plain)",
+        "targets: one table goes into every target and shape, PostgreSQL if it is installed; copy: the copy of a big "
+        "table takes several runs, is paused and killed and goes on, and a gap heals (default: plain)",
     )
     demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")
-    demo.add_argument("--rows", type=_positive, default=100_000, help="rows to start with (default: 100000)")
+    demo.add_argument("--rows", type=_positive, help="rows to start with (default: 100000; copy: 1000000)")
     demo.add_argument("--port", type=_port, default=0, help="port of the SQL Server stand-in (default: a free one)")
 
 
@@ -143,6 +144,13 @@ def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     ):
         action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
         _add_load(action)
+        if name == "start":
+            action.add_argument(
+                "--where",
+                metavar="JSON",
+                help="compare only the rows that fulfil these conditions, written as an entry's where: "
+                '[["status", "in", ["paid", "sent"]]]',
+            )
 
 
 def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -34,9 +34,13 @@ LEFT JOIN sys.types AS own ON own.user_type_id = c.user_type_id
 LEFT JOIN sys.columns AS source ON source.object_id = ct.source_object_id AND source.column_id = cc.column_id
 WHERE ct.source_object_id {{tables}}
 UNION ALL
-SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT {UNCAPTURED}, ct.object_id, source.column_id, source.name, source.column_id,
+  COALESCE(base.name, own.name), source.max_length, source.precision, source.scale,
+  source.is_nullable, source.collation_name, source.is_computed, source.encryption_type
 FROM cdc.change_tables AS ct
 JOIN sys.columns AS source ON source.object_id = ct.source_object_id
+LEFT JOIN sys.types AS base ON base.user_type_id = source.system_type_id
+LEFT JOIN sys.types AS own ON own.user_type_id = source.user_type_id
 WHERE ct.source_object_id {{tables}} AND NOT EXISTS (
   SELECT 1 FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id AND cc.column_id = source.column_id)
 UNION ALL
@@ -113,6 +117,7 @@ def instance(
         index_key=_names(rows, INDEX),
         primary_key=_names(rows, PRIMARY),
         uncaptured=_names(rows, UNCAPTURED),
+        others=_columns(rows, UNCAPTURED),
         supports_net_changes=net_changes,
         role=role,
         has_command_id=bool(_names(rows, COMMAND_ID)),
@@ -129,7 +134,11 @@ def captured_columns(rows: Sequence[Row]) -> tuple[Column, ...]:
 
     :param rows: of the statement, those with the object id of its change table
     """
-    return tuple(sorted((_column(row) for row in rows if row[0] == COLUMN), key=lambda column: column.ordinal))
+    return _columns(rows, COLUMN)
+
+
+def _columns(rows: Sequence[Row], kind: int) -> tuple[Column, ...]:
+    return tuple(sorted((_column(row) for row in rows if row[0] == kind), key=lambda column: column.ordinal))
 
 
 def _column(row: Row) -> Column:
@@ -143,7 +152,8 @@ def _column(row: Row) -> Column:
         ordinal=ordinal,
         column_id=column_id,
         name=name,
-        type=type_name.lower(),
+        # a login may not see the name of a type of somebody's own
+        type=(type_name or "").lower(),
         length=length,
         precision=precision,
         scale=scale,

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.codec import Format, Tagged
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME
 
@@ -29,6 +30,7 @@ class Failure:
     :param seen: ``core.resting.fingerprint`` of the table's feeds then, so that a repair can be noticed
     :param planned: it was found while planning, without the job, and each plan looks again
     :param stopped: a person has stopped the copy that the sink waited for, and only a person begins another one
+    :param copy_mends: a copy that a person asks for may mend it
     """
 
     reason: str
@@ -37,6 +39,7 @@ class Failure:
     since: datetime.datetime | None = None
     planned: bool = False
     stopped: bool = False
+    copy_mends: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -167,6 +170,13 @@ class CopyState:
     :param chunks: how many are there
     :param shapes: that wait for it
     :param waits_after: all rows are read, and the capture is waited for; there is nothing to do before this position
+    :param rows: that are read
+    :param expected: rows that the table was said to have when the copy was begun
+    :param begun_at: when that was
+    :param at: when all this was seen
+    :param paused_since: when it was first seen to be paused, and is since
+    :param last: the key up to which rows are read, as text; None where it is masked, or the table is one chunk
+    :param highest: the highest key that is to be read
     """
 
     id: str
@@ -178,28 +188,41 @@ class CopyState:
     chunks: int = 0
     shapes: tuple[str, ...] = ()
     waits_after: Annotated[Position | None, Tagged] = None
+    rows: int = 0
+    expected: int = 0
+    begun_at: datetime.datetime | None = None
+    at: datetime.datetime | None = None
+    paused_since: datetime.datetime | None = None
+    last: str | None = None
+    highest: str | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def left(self) -> int:
+        """Rows that are still to be read, as far as is known."""
+        return max(self.expected - self.rows, 0) if self.waits_after is None else 0
+
+    @property
+    def progress(self) -> str:
+        """How far it is, for people."""
+        said = [f"{self.chunks} chunks with {self.rows:,} of about {max(self.expected, self.rows):,} rows are read"]
+        if self.begun_at is not None and self.at is not None and self.at > self.begun_at and self.rows:
+            rate = self.rows / (self.at - self.begun_at).total_seconds()
+            said.append(f"{rate:,.0f} rows/s since {self.begun_at.isoformat(' ', 'seconds')}")
+            if self.left:
+                left = datetime.timedelta(seconds=int(self.left / rate))
+                said.append(f"about {left} left at this rate")
+        if self.waits_after is not None:
+            said.append("the capture is waited for")
+        elif self.last is not None:
+            said.append(f"up to key {self.last} of {self.highest}")
+        said.append(f"changes are kept up to {self.position}")
+        return ", ".join(said) + f", in {self.where}"
 
     @property
     def where(self) -> str:
         """Its folder for people, with the host that can read it where not every one can."""
         return self.place + (f" on {self.host}" if self.host else "")
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """A schema change that was seen and has no place among the changes yet.
-
-    :param seen_at: by the server's clock
-    :param lsn: of the statement's commit; None while it is not known
-    """
-
-    seen_at: datetime.datetime
-    before: str | None = None
-    after: str | None = None
-    lsn: Lsn | None = None
-    command: str | None = None
-    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +283,7 @@ class Checkpoint:
     :param noted: positions of other kinds, each with the LSN from which it may be used
     :param ended_copies: ids of copies that a person asked for, each with how it ended
     :param untold: events for the operations asset that no successful task has told yet
+    :param seen_schema: the source table's columns as they were seen last
     """
 
     identity: Identity
@@ -268,14 +292,25 @@ class Checkpoint:
     updated_at: datetime.datetime | None = None
     copies: tuple[CopyState, ...] = ()
     requested: tuple[FeedRef, ...] = ()
-    schema_changes: tuple[SchemaChange, ...] = ()
+    schema_changes: tuple[PendingChange, ...] = ()
     waiting_ids: tuple[int, ...] = ()
     noted: tuple[OtherPosition, ...] = ()
     ended_copies: tuple[str, ...] = ()
     untold: tuple[Told, ...] = ()
+    seen_schema: SeenSchema | None = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("checkpoint", 2, "0.2.0", {1: _from_version_1})
+
+    def ending_of(self, id_: str) -> str | None:
+        """How a copy ended that a person asked for; None where it did not, or nothing is known of it any more."""
+        found = (ended.partition(" ") for ended in self.ended_copies)
+        return next((how for of, _, how in found if of == id_), None)
+
+    @property
+    def mended_by_copies(self) -> list[str]:
+        """The sinks that failed for good, and that a copy may mend."""
+        return [shape for shape, sink in self.sinks.items() if sink.failed is not None and sink.failed.copy_mends]
 
     @property
     def loaded(self) -> dict[str, SinkState]:
@@ -305,3 +340,34 @@ class Checkpoint:
         failed = {shape: dataclasses.replace(self.sinks.get(shape, SinkState()), failed=failure) for shape in shapes}
         sinks = {shape: sink for shape, sink in {**self.sinks, **failed}.items() if sink != SinkState() or sink.unknown}
         return dataclasses.replace(self, sinks=sinks)
+
+
+def position_of(
+    checkpoint: Checkpoint | None,
+    shapes: Iterable[str],
+    *,
+    copies_loaded: bool = False,
+    waiting: Collection[str] = (),
+) -> Position | None:
+    """The lowest position of these shapes, or of the copies beside which changes are kept for them; None if one of them
+    was never loaded and waits for none.
+
+    :param waiting: shapes that go on with nothing but a copy: without one they do not count
+    """
+    if checkpoint is None:
+        return None
+    copies = {shape: copy for copy in checkpoint.copies for shape in copy.shapes}
+    found = []
+    for shape in shapes:
+        sink, copy = checkpoint.loaded.get(shape), copies.get(shape)
+        if shape in waiting and copy is None:
+            continue
+        if sink is None or shape in waiting:
+            found.append(copy.position if copy is not None else None)
+        elif not copies_loaded and copy is not None and copy.low is not None and copy.low > sink.position:
+            # one in a gap, which the copy closes
+            found.append(copy.position)
+        else:
+            found.append(sink.position)
+    known = [position for position in found if position is not None]
+    return min(known) if known and len(known) == len(found) else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-from typing import Any, Protocol
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity, SinkState
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
@@ -16,21 +15,9 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     NewerFormatError,
 )
 from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.variables import Variables
 
 log = logging.getLogger(__name__)
-
-
-class Variables(Protocol):
-    """What the store needs of ``airflow.sdk.Variable``."""
-
-    def get(self, key: str, default: Any = ...) -> Any:
-        """The value, or the default."""
-
-    def set(self, key: str, value: Any, description: str | None = None) -> None:
-        """Store the value."""
-
-    def delete(self, key: str) -> None:
-        """Delete the Variable."""
 
 
 class CheckpointStore:

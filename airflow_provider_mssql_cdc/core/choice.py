@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
-from airflow_provider_mssql_cdc.core.conditions import FLOATS, LISTS, condition
+from airflow_provider_mssql_cdc.core.conditions import FLOATS, LISTS, Condition, condition
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     SelectionChangedError,
@@ -85,21 +86,10 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
     :raises SelectionError: for columns that are not there, a key that would be lost, and what cannot be done exactly
     """
 
-    def meant(parameter: str, name: str) -> str:
-        names = [column.name for column in schema.loaded]
-        found = column_meant(name, names)
-        if found not in names:
-            raise SelectionError(
-                f"{parameter} names {name!r}, which is none of the columns that can be loaded.",
-                table=str(table),
-                advice=f"These are: {', '.join(names)}.",
-            )
-        return found
-
     def by_column(parameter: str, given: Mapping[str, str]) -> dict[str, str]:
         result: dict[str, str] = {}
         for name, value in given.items():
-            column = meant(parameter, name)
+            column = _meant(table, schema, parameter, name)
             if column in result:
                 raise SelectionError(f"{parameter} names {column!r} twice.", table=str(table))
             if wanted and column not in wanted:
@@ -111,7 +101,7 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
             result[column] = value
         return result
 
-    wanted = {meant("columns", name) for name in choice.columns}
+    wanted = {_meant(table, schema, "columns", name) for name in choice.columns}
     masks = by_column("mask", choice.mask)
     kept = [
         column.name
@@ -123,18 +113,40 @@ def choose(table: TableName, schema: TableSchema, choice: Choice, *, check: str 
         raise SelectionError(f"rename names {name!r}, which mask drops.", table=str(table))
     _check_key(table, schema, kept, masks)
     _check_hashes(table, schema, masks)
-    conditions = []
-    for name, operator, *given in choice.where:
-        values = given[0] if operator in LISTS else given
-        conditions.append(condition(table, schema.column(meant("where", name)), operator, values))
     hidden = {name: mask for name, mask in masks.items() if mask != DROP}
     return Selection(
         () if len(kept) == len(schema.loaded) else tuple(kept),
-        tuple(dict.fromkeys(conditions)),
+        conditions_of(table, schema, choice.where),
         renames,
         hidden,
         check if HASH in hidden.values() else None,
     )
+
+
+def conditions_of(table: TableName, schema: TableSchema, where: Iterable[Sequence[Any]]) -> tuple[Condition, ...]:
+    """What conditions mean for a table.
+
+    :param where: as ``Choice`` has them
+    :raises SelectionError: for columns that are not there, and what cannot be judged exactly
+    """
+    conditions = []
+    for name, operator, *given in where:
+        values = given[0] if operator in LISTS else given
+        column = schema.column(_meant(table, schema, "where", name))
+        conditions.append(condition(table, column, operator, values))
+    return tuple(dict.fromkeys(conditions))
+
+
+def _meant(table: TableName, schema: TableSchema, parameter: str, name: str) -> str:
+    names = [column.name for column in schema.loaded]
+    found = column_meant(name, names)
+    if found not in names:
+        raise SelectionError(
+            f"{parameter} names {name!r}, which is none of the columns that can be loaded.",
+            table=str(table),
+            advice=f"These are: {', '.join(names)}.",
+        )
+    return found
 
 
 def _check_key(table: TableName, schema: TableSchema, kept: Sequence[str], masks: Mapping[str, str]) -> None:

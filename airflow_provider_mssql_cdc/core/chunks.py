@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.table import Column, quote
 
@@ -36,6 +39,7 @@ _WAYS = {
     ),
 }
 _STYLED = frozenset(("date", "time", "datetime", "smalldatetime", "datetime2", "datetimeoffset"))
+_SHOWN = 60
 _COLLATION = re.compile(r"\w+", re.ASCII)
 # code pages of two bytes have characters twice, which come back from UTF-16 as the other one; these tell them apart
 _BY_CODE = re.compile(r"(?!Latin1_General_)\w+_BIN2?", re.ASCII)
@@ -84,6 +88,38 @@ class KeyPart:
             return f"CONVERT({self._type}, {collated(f'CONVERT(nvarchar(4000), {value})', column)})"
         return f"CONVERT({self._type}, {value}{', 121' if column.type in _STYLED else ''})"
 
+    def text_of(self, value: Any) -> str:
+        """What ``as_text`` gives of a value, or a text that ``value`` takes for the same.
+
+        :param value: as Spark hands it to Python; a moment with a zone as text in UTC
+        """
+        kind = self.column.type
+        if kind in ("char", "varchar", "nchar", "nvarchar"):
+            return str(value).encode("utf-16-le").hex()
+        if isinstance(value, bytes | bytearray):
+            return value.hex()
+        if kind in ("float", "real"):
+            # with an exponent, since a decimal would be rounded twice
+            return text if "e" in (text := repr(value)) else f"{text}e0"
+        if isinstance(value, Decimal):
+            return format(value, "f")
+        if isinstance(value, datetime.datetime):
+            return value.isoformat(" ", "milliseconds" if kind in ("datetime", "smalldatetime") else "microseconds")
+        if kind == "datetimeoffset":
+            return f"{value} +00:00"
+        return str(int(value) if isinstance(value, bool) else value)
+
+    def shown(self, text: str | None) -> str:
+        """A value for people.
+
+        :param text: as ``as_text`` has given it
+        """
+        if text is None:
+            return "NULL"
+        if self.column.type in ("char", "varchar", "nchar", "nvarchar"):
+            text = bytes.fromhex(text).decode("utf-16-le", "replace")
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
+
     @property
     def _type(self) -> str:
         column = self.column
@@ -101,6 +137,13 @@ class KeyPart:
 def collated(value: str, column: Column) -> str:
     """T-SQL of a text in the collation of a column, where that has one."""
     return f"{value} COLLATE {column.collation}" if _COLLATION.fullmatch(column.collation or "") else value
+
+
+def shown(parts: Sequence[KeyPart], bound: Bound | None) -> str | None:
+    """A place in the order of the key for people; None where there is none."""
+    if bound is None:
+        return None
+    return f"({', '.join(part.shown(text) for part, text in zip(parts, bound, strict=True))})"
 
 
 Bound = tuple[str | None, ...]
@@ -145,6 +188,12 @@ def chunk(parts: Sequence[KeyPart], after: Bound | None, last: Bound | None) -> 
     conditions += [_side(parts[shared:], after[shared:], behind=True)] if after is not None else []
     conditions += [_side(parts[shared:], last[shared:], behind=False)] if last is not None else []
     return " AND ".join(conditions)
+
+
+def sought(parts: Sequence[KeyPart], keys: Iterable[Bound]) -> str:
+    """The condition of the rows that have one of some keys."""
+    rows = (" AND ".join(_same(part, text) for part, text in zip(parts, key, strict=True)) for key in keys)
+    return " OR ".join(f"({row})" for row in rows)
 
 
 def ends(parts: Sequence[KeyPart], table: str, after: Bound | None, last: Bound | None, rows: int) -> list[str]:

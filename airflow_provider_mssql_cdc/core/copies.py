@@ -1,4 +1,4 @@
-"""What lies in the folder of a copy: an entry for each chunk and kept window that was read, and which of them count.
+"""What lies in the folder of a copy: an entry for all rows and windows that were read at once, and which of them count.
 
 Several runs may have read into one folder, one after the other or at once, and each may have been killed. An entry is
 written after its rows, and never changed.
@@ -6,6 +6,7 @@ written after its rows, and never changed.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -14,7 +15,7 @@ from airflow_provider_mssql_cdc.core.chunks import Bound
 from airflow_provider_mssql_cdc.core.codec import Format, Tagged
 from airflow_provider_mssql_cdc.core.feed import Feed, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
-from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 
 
@@ -29,6 +30,10 @@ class CopyBegun:
     :param descending: of each of its columns, whether the index has it so; empty where the table is one chunk
     :param highest: the last row's place after ``low`` was noted; None where the table is one chunk
     :param protection: what the login read masked, or filtered; None where it read all
+    :param rows: that the table was said to have
+    :param at: by the clock of the process that began it
+    :param where: the conditions that its rows fulfil, as text; empty where it has all rows that are loaded
+    :param by: the columns that it is cut by; empty for the key's
     """
 
     id: str
@@ -41,6 +46,10 @@ class CopyBegun:
     descending: tuple[bool, ...] = ()
     highest: Bound | None = None
     protection: str | None = None
+    rows: int = 0
+    at: datetime.datetime | None = None
+    where: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("copy", 1, "0.3.0", {})
@@ -58,6 +67,11 @@ class ReadEnd:
     begin: CaptureProgress
     end: CaptureProgress
     elapsed: float
+
+    @property
+    def judged(self) -> CopyEnd:
+        """The end as it is judged."""
+        return CopyEnd(self.begin, self.end, self.elapsed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +120,29 @@ class KeptWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeysRead:
+    """The entry of rows that were read by their keys.
+
+    :param keys: files of the keys that were asked for, below the copy's folder
+    :param key_columns: of these, as Spark's JSON of a schema
+    :param rows: that were found
+    :param files: of these
+    :param columns: of these, as Spark's JSON of a schema
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    key_columns: str
+    rows: int
+    files: tuple[str, ...]
+    columns: str
+    end: ReadEnd
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    FORMAT: ClassVar[Format] = Format("keys of a copy", 1, "0.3.0", {})
+
+
+@dataclass(frozen=True, slots=True)
 class Hole:
     """What no chunk that counts has: the rows behind one place, up to another and at it."""
 
@@ -136,11 +173,13 @@ def reached_by(begun: CopyBegun, kept: Sequence[KeptWindow]) -> Position:
     return counting[-1][1].upto if counting else begun.low
 
 
-def witnesses_of(begun: CopyBegun, kept: Sequence[KeptWindow] = (), chunks: Sequence[ChunkRead] = ()) -> list[Witness]:
-    """What was seen of the positions that a copy stands on: of its begin, its newest window, and its newest chunk."""
+def witnesses_of(
+    begun: CopyBegun, kept: Sequence[KeptWindow] = (), read: Sequence[ChunkRead | KeysRead] = ()
+) -> list[Witness]:
+    """What was seen of the positions that a copy stands on: of its begin, its newest window, and its newest rows."""
     found = [*begun.witnesses, *(w.witness for _, w in joined_windows(begun.low, kept)[-1:] if w.witness)]
     fork = begun.witnesses[0].recovery_fork if begun.witnesses else None
-    seen = [(chunk.end.end.max_lsn, chunk.end.end.max_time) for chunk in chunks]
+    seen = [(each.end.end.max_lsn, each.end.end.max_time) for each in read]
     mapped = sorted((lsn, time) for lsn, time in seen if lsn is not None and time is not None)
     return found + [Witness(lsn, time, fork) for lsn, time in mapped[-1:]]
 
@@ -148,19 +187,23 @@ def witnesses_of(begun: CopyBegun, kept: Sequence[KeptWindow] = (), chunks: Sequ
 def why_void(
     begun: CopyBegun,
     kept: Sequence[KeptWindow],
-    chunks: Sequence[ChunkRead] = (),
+    read: Sequence[ChunkRead | KeysRead] = (),
     *,
     feed: Feed,
     schema_hash: str,
     selection_hash: str | None,
     key: tuple[str, ...],
     protection: str | None = None,
+    where: tuple[str, ...] = (),
+    by: tuple[str, ...] = (),
     lineage: Lineage,
     readable_from: Position | None,
 ) -> str | None:
     """Say why a copy cannot go on, and must begin again; None where it can.
 
     :param feed: that the table is read by now; so with ``schema_hash``, ``selection_hash``, ``key``, ``protection``
+    :param by: the columns that a copy is to be cut by; empty for the key's
+    :param where: the conditions that the rows which are wanted fulfil, as text; those of all rows, too, are enough
     :param lineage: of the source, with what became of ``witnesses_of`` the copy
     :param readable_from: of the feed
     """
@@ -172,8 +215,12 @@ def why_void(
         return "columns, where, rename or mask were changed"
     if begun.protection != protection:
         return "the login reads other rows, or other values, of the table now (masks, security policies)"
+    if begun.by != by and begun.descending:
+        return f"it is cut by {', '.join(begun.by or begun.key)}, and by {', '.join(by or key)} now (copy_by)"
+    if begun.where and begun.where != where:
+        return f"it reads rows where {' and '.join(begun.where)}, and others are wanted now"
     reached = reached_by(begun, kept)
-    proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, chunks)]
+    proofs = [(witness.lsn, witness) for witness in witnesses_of(begun, kept, read)]
     for position, witness in [*proofs, (reached, None)]:
         if why := lineage.contradiction(position, witness):
             return f"{why}: the database was restored, or CDC enabled anew"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
-from airflow_provider_mssql_cdc.core.checkpoint_store import Variables
 from airflow_provider_mssql_cdc.core.codec import Format, from_json, to_json
+from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE, STOP, AskedCopy
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, FormatError
-from airflow_provider_mssql_cdc.core.spec import COPY, PAUSE, STOP, AskedCopy
+from airflow_provider_mssql_cdc.core.variables import Variables
 
 KEY_PREFIX = "mssql_cdc_request__"
 """Begins the key of every Variable that holds a request."""
@@ -24,6 +24,7 @@ class CopyRequest:
     :param wanted: ``COPY``, ``PAUSE`` or ``STOP``, as ``core.spec`` names them
     :param of_loaded: it is for sinks that are loaded, too; False for a copy that was under way by itself
     :param at: when it was asked for
+    :param where: conditions of the rows that are to be compared, as the JSON of an entry's ``where``; '' for all rows
     """
 
     identity: Identity
@@ -31,6 +32,7 @@ class CopyRequest:
     wanted: str = COPY
     of_loaded: bool = True
     at: datetime.datetime | None = None
+    where: str = ""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("request", 1, "0.3.0", {})
@@ -38,7 +40,7 @@ class CopyRequest:
     @property
     def asked(self) -> AskedCopy:
         """What the job is told."""
-        return AskedCopy(self.id, self.wanted, self.of_loaded)
+        return AskedCopy(self.id, self.wanted, self.of_loaded, where=self.where)
 
     @property
     def is_paused(self) -> bool:
@@ -52,13 +54,17 @@ class CopyRequest:
             return checkpoint is None or all(copy.id != self.id for copy in checkpoint.copies)
         return self.ending(checkpoint) is not None
 
+    def is_for_loaded(self, checkpoint: Checkpoint | None) -> bool:
+        """Whether sinks that are loaded are still to be compared with a copy."""
+        return self.of_loaded and not self.has_ended(checkpoint)
+
+    def mends(self, checkpoint: Checkpoint | None) -> bool:
+        """Whether a copy of all rows for what is loaded is asked for, which may mend what nothing else does."""
+        return not self.where and self.is_for_loaded(checkpoint)
+
     def ending(self, checkpoint: Checkpoint | None) -> str | None:
         """How the copy ended; None where it did not."""
-        for ended in checkpoint.ended_copies if checkpoint is not None else ():
-            id_, _, how = ended.partition(" ")
-            if id_ == self.id:
-                return how
-        return None
+        return None if checkpoint is None else checkpoint.ending_of(self.id)
 
     def wants_a_run(self, checkpoint: Checkpoint | None) -> bool:
         """Whether a run has something to do for it, though nothing changed in the table."""

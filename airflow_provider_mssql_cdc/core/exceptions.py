@@ -144,6 +144,14 @@ class CopyRefusedError(MsSqlCdcError):
     """A table cannot be copied as its database lets it be read: rows would be missing, or there twice."""
 
 
+class NoRoomError(MsSqlCdcError):
+    """A disk has less room than a table that is to be copied to there takes."""
+
+
+class CopyAskedError(MsSqlCdcError):
+    """What is asked of the copies of some tables cannot be done as they stand."""
+
+
 class CopyStoppedError(MsSqlCdcError):
     """A person has stopped the copy with which a sink was to begin."""
 
@@ -174,6 +182,10 @@ class NewerCheckpointError(CheckpointError):
 
 class TargetError(MsSqlCdcError):
     """The target table is not what the load may write to."""
+
+
+class LostValueError(TargetError):
+    """A target lacks a row, or has it otherwise, of which a later change leaves out a value; a copy may tell it."""
 
 
 class TargetUnavailableError(TargetError):
@@ -276,5 +288,6 @@ _OTHERS = {
     "loaded": "loaded",
     "quiet": "without anything new",
     "waiting": "waiting for the capture",
+    "copying": "copying",
     "skipped": "skipped",
 }

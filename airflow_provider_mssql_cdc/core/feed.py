@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import ALL_OLD, DEFAULT, HistoryOptions
+from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Lineage, LogHistory, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn, Position, readable_from
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES, SOFT, Shape
@@ -57,6 +58,7 @@ class Feed:
     :param index_key: columns of the unique index that identifies rows in it, in key order
     :param primary_key: columns of the source table's primary key, in key order
     :param uncaptured: columns of the source table that it does not have
+    :param others: the same, as the source table has them
     """
 
     name: str
@@ -68,6 +70,7 @@ class Feed:
     index_key: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
     uncaptured: tuple[str, ...] = ()
+    others: tuple[Column, ...] = ()
 
     KIND: ClassVar[str]
     WORD: ClassVar[str]
@@ -130,17 +133,22 @@ def _refusal(
     return None
 
 
-def refused_options(feed: Feed | type[Feed], *, replay: bool = False, limits: bool = False) -> list[str]:
+def refused_options(
+    feed: Feed | type[Feed], *, replay: bool = False, limits: bool = False, initial: Initial = WITH_COPY
+) -> list[str]:
     """Why a run cannot load a table from such a feed; empty where it can.
 
     :param replay: a past window is to be written once more
     :param limits: ``max_transactions`` or ``max_rows`` are said
+    :param initial: with what tables of changes begin
     """
     found = []
     if replay and not feed.CAN.replays:
         found.append(f"replay=True needs the rows of a past window, which a {feed.WORD} does not give again")
     if limits and not feed.CAN.takes_limits:
         found.append(f"max_transactions and max_rows end a window early, and a {feed.WORD} is read to where it is now")
+    if not initial.copies and not feed.CAN.replays:
+        found.append(f"initial={str(initial)!r} needs the changes of before, which a {feed.WORD} does not give")
     return found
 
 

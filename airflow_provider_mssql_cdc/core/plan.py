@@ -16,20 +16,21 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     MsSqlCdcError,
     RestoredError,
-    SchemaChangedError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import choose_feed, reaches_back
+from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import Turn
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.schema_change import check_ddl, check_kept_columns, check_schema, schema_of
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -109,46 +110,6 @@ def check_lineage(name: TableName, sink: SinkState, lineage: Lineage) -> None:
         raise restored(name, f"the checkpoint stands at {sink.position}", why)
 
 
-_SCHEMA_ADVICE = (
-    f"Schema changes are not loaded yet: {RESET_ADVICE[0].lower()}{RESET_ADVICE[1:]} Rows that the target then holds "
-    "keep NULL in a column that was added, until they change."
-)
-
-
-def check_ddl(
-    name: TableName, ddl: Iterable[DdlChange], after: Position, upto: Position, *, advice: str = _SCHEMA_ADVICE
-) -> None:
-    """Refuse captured columns that change within the window (after, upto].
-
-    :param ddl: the instance's rows of ``cdc.ddl_history``
-    :param advice: what to do about it
-    :raises SchemaChangedError: with the statement
-    """
-    for change in ddl:
-        if change.requires_column_update and after < change.lsn <= upto:
-            raise SchemaChangedError(
-                f"a captured column was changed at {change.lsn} ({change.time}) by: {change.command.strip()}",
-                table=str(name),
-                advice=advice,
-            )
-
-
-def check_schema(name: TableName, schema: TableSchema, sinks: Iterable[SinkState], kept: KeptSchemas) -> None:
-    """Refuse captured columns that are not those that the sinks were loaded with.
-
-    :param kept: schemas by their hash
-    :raises SchemaChangedError: with both column lists
-    """
-    for sink in sinks:
-        if sink.schema_hash is not None and not same_schema(sink.schema_hash, schema):
-            raise SchemaChangedError(
-                "the captured columns are no longer those of the last load.\n"
-                f"{differing(kept(sink.schema_hash), schema)}",
-                table=str(name),
-                advice=_SCHEMA_ADVICE,
-            )
-
-
 def assess(
     name: TableName,
     feeds: Sequence[Feed],
@@ -177,8 +138,9 @@ def assess(
     sinks = _left(sinks, failed)
     feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
     key, unique = choose_key(name, feed, options.key)
-    schema = TableSchema(feed.columns, key)
+    schema = schema_of(TableSchema(feed.columns, key), sinks.values(), kept, options.copy_by)
     selection = select(name, schema, options.choice, check=salt)
+    check_kept_columns(name, schema, selection, options)
 
     def check_shape(shape: str) -> None:
         check_suited(name, feed, options, shape, key, enforced=unique)
@@ -198,6 +160,8 @@ def assess(
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
+    dropped = [column for column in schema.kept if selection.holds(column)]
+    warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
     warnings += [f"computed column {c.name} is left out: CDC captures it as NULL" for c in schema.columns if c.computed]
     loaded_names = {c.name for c in schema.loaded if selection.holds(c.name)}
     warnings += [
@@ -299,7 +263,7 @@ def checkpoint_steps(table: TableSpec, probe: Probe, upto: Position, again: Coll
         for shape, window in steps.windows.items()
         if shape not in again and (newest is None or newest <= window.after)
     }
-    if len(quiet) < len(steps.windows) or steps.begins:
+    if len(quiet) < len(steps.windows) or steps.begins or steps.refused or steps.lost:
         return steps
     return TableSteps(done={**steps.done, **quiet})
 
@@ -311,6 +275,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         feed=candidate.feed,
         schema=candidate.schema,
         unique_key=candidate.unique_key,
+        copy_by=options.copy_by,
         selection=candidate.selection,
         ddl=candidate.ddl,
         sinks=tuple(
@@ -327,6 +292,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
                 format=options.target.format,
                 deletes=options.deletes if SHAPES[shape].takes_deletes else HARD,
                 history=options.history if SHAPES[shape].takes_history else DEFAULT,
+                initial=options.initial if SHAPES[shape].takes_initial and state is None else WITH_COPY,
             )
             for shape, state in candidate.sinks.items()
         ),

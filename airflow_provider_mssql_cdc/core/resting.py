@@ -48,12 +48,14 @@ class Turn:
         now: datetime.datetime,
         max_idle: datetime.timedelta,
         asked: bool = False,
+        copies: bool = False,
     ) -> Turn:
         """Whose turn it is.
 
         :param shapes: that the DAG names
         :param seen: ``fingerprint`` of the table's feeds now
         :param asked: a person asks for what failed
+        :param copies: a person asks for a copy of the table
         """
         sound, again, resting = [], [], {}
         for shape in shapes:
@@ -63,7 +65,13 @@ class Turn:
                 sound.append(shape)
             elif failure.stopped:
                 resting[shape] = failure
-            elif asked or failure.planned or failure.is_of_another(seen) or now - failure.time >= max_idle:
+            elif (
+                asked
+                or failure.planned
+                or (copies and failure.copy_mends)
+                or failure.is_of_another(seen)
+                or now - failure.time >= max_idle
+            ):
                 again.append(shape)
             else:
                 resting[shape] = failure

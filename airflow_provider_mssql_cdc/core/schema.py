@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.checkpoint_store import Variables
-from airflow_provider_mssql_cdc.core.table import TableSchema, described, hash_of
+from airflow_provider_mssql_cdc.core.table import TableSchema, column_meant, hash_of
+from airflow_provider_mssql_cdc.core.variables import Variables
 
 KEY_PREFIX = "mssql_cdc_schema__"
 """Begins the key of every Variable that holds a schema."""
@@ -17,6 +18,38 @@ PIECE = 3900
 """Characters of a piece: a Hive metastore keeps table properties of up to 4,000 characters."""
 
 _DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """What a kept schema says of a column, as ``Column`` has it."""
+
+    column_id: int
+    name: str
+    type: str
+    length: int
+    precision: int
+    scale: int
+    nullable: bool
+    collation: str | None
+    computed: bool
+
+    @property
+    def type_facts(self) -> tuple[str, int, int, int, str | None, bool]:
+        """What a value of the column depends on, but for NULL."""
+        return self.type, self.length, self.precision, self.scale, self.collation, self.computed
+
+    @property
+    def type_text(self) -> str:
+        """The type for people."""
+        collation = f" COLLATE {self.collation}" if self.collation else ""
+        computed = ", computed" if self.computed else ""
+        return f"{self.type}({self.length},{self.precision},{self.scale}){collation}{computed}"
+
+    @property
+    def described(self) -> str:
+        """The type for people, with what is said of NULL."""
+        return f"{self.type_text}{'' if self.nullable else ' NOT NULL'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +72,57 @@ class KeptSchema:
         """As ``TableSchema.hash``."""
         return hash_of(self.canonical)
 
-    def describe(self) -> tuple[str, ...]:
-        """Each column as text for people, the key's columns marked."""
-        data = json.loads(self.canonical)
-        return tuple(
-            described(name, type_, length, precision, scale, nullable=nullable, in_key=name in data["key"])
-            for _, name, type_, length, precision, scale, nullable, _, _ in data["columns"]
-        )
+    @property
+    def columns(self) -> tuple[ColumnFacts, ...]:
+        """Its columns, in the order of their column_id."""
+        return tuple(ColumnFacts(*facts) for facts in json.loads(self.canonical)["columns"])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the key's columns."""
+        return tuple(json.loads(self.canonical)["key"])
 
     def pieces(self) -> list[str]:
         """The schema as texts of at most ``PIECE`` characters, in order, compressed."""
         # digits alone: Spark shows no property whose value looks like a secret, or has "url" in it
         whole = zlib.compress(self.canonical.encode(), 9).hex()
         return [whole[i : i + PIECE] for i in range(0, len(whole), PIECE)]
+
+
+def as_loaded(schema: TableSchema, loaded: KeptSchema | None, exact: Collection[str] = ()) -> TableSchema:
+    """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
+    has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table);
+    or columns outside of the key may be NULL now, or no longer. The schema as it is where more has changed.
+
+    :param loaded: what the sink was loaded with; None where that is not known
+    :param exact: columns beside the key's whose nullability counts
+    """
+    if loaded is None or loaded.hash == schema.hash:
+        return schema
+    known = {facts.column_id: facts for facts in loaded.columns}
+    names = [column.name for column in schema.columns]
+    counting = {*schema.key, *(column_meant(name, names) for name in exact)}
+    columns = []
+    for column in schema.columns:
+        then = known.get(column.column_id)
+        if then is not None and column.dropped:
+            # some facts of it the source's catalogue alone told
+            columns.append(
+                dataclasses.replace(
+                    column,
+                    dropped=False,
+                    kept=True,
+                    nullable=then.nullable,
+                    collation=then.collation,
+                    computed=then.computed,
+                )
+            )
+        elif then is not None and column.name not in counting:
+            columns.append(dataclasses.replace(column, nullable=then.nullable))
+        else:
+            columns.append(column)
+    found = dataclasses.replace(schema, columns=tuple(columns))
+    return found if found.hash == loaded.hash else schema
 
 
 KeptSchemas = Callable[[str], KeptSchema | None]
@@ -113,9 +184,3 @@ class SchemaStore:
         if self.find(schema.hash) is None:
             key = KEY_PREFIX + name_of(schema.hash)
             self._variables.set(key, schema.canonical, description=f"CDC: the columns of schema {schema.hash}")
-
-
-def differing(then: KeptSchema | None, now: TableSchema) -> str:
-    """Two column lists for people, or the one that is known."""
-    said = ", ".join(then.describe()) if then else "not known: no schema of its hash is kept"
-    return f"  then: {said}\n  now:  {', '.join(now.describe())}\n"

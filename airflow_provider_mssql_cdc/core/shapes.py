@@ -97,6 +97,7 @@ class Shape:
     :param takes_deletes: whether ``deletes`` says what becomes of its rows
     :param takes_history: whether ``changes``, ``history_form`` and ``operations`` say what it holds
     :param begins_with_rows: whether it begins with the copied rows of the table, which are no events
+    :param takes_initial: whether it may begin with changes alone, from some position on
     :param needs_every_change: whether what the changes of a window come to for each key is too little for it
     """
 
@@ -113,6 +114,7 @@ class Shape:
     takes_deletes: bool = False
     takes_history: bool = False
     begins_with_rows: bool = True
+    takes_initial: bool = False
     needs_every_change: bool = False
 
     def takes_copy(self, *, wide: bool = False, has_key: bool = True) -> bool:
@@ -150,6 +152,7 @@ SHAPES: dict[str, Shape] = {
             needs_key=False,
             only_adds=True,
             takes_history=True,
+            takes_initial=True,
         ),
         Shape(SCD2, f"{_ROWS}.scd2:Versions", version_columns, suffix="_scd2", needs_enforced_key=True),
         Shape(
@@ -162,6 +165,7 @@ SHAPES: dict[str, Shape] = {
             only_adds=True,
             has_data=False,
             begins_with_rows=False,
+            takes_initial=True,
             needs_every_change=True,
         ),
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, HistoryOptions
 from airflow_provider_mssql_cdc.core.codec import Format
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO, AskedCopy, KnownCopy
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange, Feed
 from airflow_provider_mssql_cdc.core.formats import ICEBERG
+from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.marker import Marker, TaskRun
 from airflow_provider_mssql_cdc.core.position import Cut, Position
@@ -68,6 +71,7 @@ class SinkSpec:
     :param format: the target's, as ``core.target`` names it
     :param deletes: what a mirror does with deleted rows, as ``core.target`` names it
     :param history: what a history holds
+    :param initial: with what it begins; not a time, which the operator has found the position of
     """
 
     shape: str
@@ -81,44 +85,12 @@ class SinkSpec:
     format: str = ICEBERG
     deletes: str = HARD
     history: HistoryOptions = DEFAULT
+    initial: Initial = WITH_COPY
 
     @property
     def name(self) -> str:
         """The target table for people."""
         return display_name(self.table)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownCopy:
-    """A copy that the checkpoint knows.
-
-    :param place: where it lies
-    :param host: that can read it; None where every host can
-    """
-
-    id: str
-    place: str
-    host: str | None = None
-
-
-COPY, PAUSE, STOP = "copy", "pause", "stop"
-
-ASKED_COPY = "copy"
-"""Stands in a receipt's failures for the copy that a person asks for, which is no sink's."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCopy:
-    """What a person asks of a table's copy.
-
-    :param id: names it in the markers of sinks that have it
-    :param wanted: ``COPY`` goes on with it, ``PAUSE`` keeps changes and reads no rows, ``STOP`` ends it
-    :param of_loaded: it is for sinks that are loaded, too: what differs there is written
-    """
-
-    id: str
-    wanted: str = COPY
-    of_loaded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +109,7 @@ class TableSpec:
     :param copy: the one that the checkpoint knows
     :param protection: what the login reads masked, or filtered; None where it reads all
     :param asked: what a person asks of its copy
+    :param copy_by: columns by which copies are cut, as the user names them; empty for the key
     """
 
     name: TableName
@@ -151,6 +124,7 @@ class TableSpec:
     copy: KnownCopy | None = None
     protection: str | None = None
     asked: AskedCopy | None = None
+    copy_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +148,8 @@ def _from_version_1(data: Mapping[str, Any]) -> dict[str, Any]:
         others = found.get("alternatives", ())
         return {**found, "sinks": [*map(sink, found["sinks"])], "alternatives": [*map(table, others)]}
 
-    witness = data.get("witness")
-    return {
-        **data,
-        "tables": [*map(table, data["tables"])],
-        "witness": witness and {**witness, "kind": Witness.KIND},
-    }
+    witness = (found := data.get("witness")) and {**found, "kind": Witness.KIND}
+    return {**data, "tables": [*map(table, data["tables"])], "witness": witness}
 
 
 def _from_version_2(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,6 +175,9 @@ class JobSpec:
     :param copy_chunk_seconds: that a chunk is to take, which later ones are made for; None leaves them as they are
     :param copy_seconds: that copies take in this run, over all tables, once the changes are loaded; None goes on to
         their end
+    :param copy_rows_per_second: that copies read at most, over all tables; None is without limit
+    :param throttle_lag: seconds by which the capture may be late while copies read; None however late
+    :param isolation: by which copies read, one of ``ISOLATIONS``
     :param fetch_size: rows per JDBC round trip
     :param capture_timeout: seconds that a first load waits for the capture to pass the end of its copy
     :param database: of the targets; None where they are tables of a lake
@@ -225,6 +198,9 @@ class JobSpec:
     copy_rows: int = 200_000
     copy_chunk_seconds: float | None = 30.0
     copy_seconds: float | None = None
+    copy_rows_per_second: float | None = None
+    throttle_lag: float | None = None
+    isolation: str = AUTO
     fetch_size: int = 10_000
     capture_timeout: float = 900.0
     database: DatabaseSpec | None = None
@@ -238,6 +214,11 @@ class JobSpec:
     def receipt_path(self) -> str:
         """Where the job writes its receipt."""
         return f"{self.work_dir.rstrip('/')}/{self.id}/receipt.json"
+
+    @property
+    def windows_path(self) -> str:
+        """Where a job that goes on with copies says what it has loaded before."""
+        return f"{self.work_dir.rstrip('/')}/{self.id}/windows.json"
 
     @property
     def path(self) -> str:
@@ -301,6 +282,11 @@ class CopyingReceipt:
     :param waits_for: why the copy is not at its end though all rows are read; None where some are not
     :param waits_after: a position behind which it may be at its end
     :param paused: a person wants no rows to be read now
+    :param expected: rows that the table was said to have when the copy was begun
+    :param begun_at: when that was
+    :param last: the key up to which rows are read, as text; None where it is masked, or the table is one chunk
+    :param highest: the highest key that is to be read
+    :param mends: shape to why it goes on with nothing but the copy
     """
 
     id: str
@@ -312,6 +298,11 @@ class CopyingReceipt:
     waits_for: str | None = None
     waits_after: Position | None = None
     paused: bool = False
+    expected: int = 0
+    begun_at: datetime.datetime | None = None
+    last: str | None = None
+    highest: str | None = None
+    mends: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

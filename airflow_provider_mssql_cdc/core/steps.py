@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, SinkSpec, TableSpec
@@ -20,14 +21,21 @@ class Read:
     :param windows: sink's shape to its window; None where that begins at the low of the copy in the same commit, or
         without a copy at the newest position
     :param lost: of the latter, sink's shape to the position up to which its rows of before are complete
+    :param first: sinks that begin with their window
     """
 
     windows: Mapping[str, Window | None]
     lost: Mapping[str, Position] = field(default_factory=dict)
+    first: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        said = {shape: window or _anew(self.lost.get(shape)) for shape, window in self.windows.items()}
+        said = {
+            shape: self._window(shape, window) or _anew(self.lost.get(shape)) for shape, window in self.windows.items()
+        }
         return f"read {_listed(said, 'from its low on, to the cut')}"
+
+    def _window(self, shape: str, window: Window | None) -> str | None:
+        return None if window is None else f"{window}{' for the first time' if shape in self.first else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +113,10 @@ class SinkSteps:
     """What a run does with one sink: it is done, or begins, with copied rows or without, or goes on by a window.
 
     :param asserted: it goes on from the asserted position, not from where its marker says
+    :param window: of one that goes on, or begins with the changes of a window that was asked for
     :param lost_after: of one that begins: its rows of before are complete up to here; None where there are none
     :param copied: of one that begins: with copied rows
+    :param begins: for the first time, or behind what was lost
     """
 
     asserted: bool = False
@@ -114,11 +124,12 @@ class SinkSteps:
     window: Window | None = None
     lost_after: Position | None = None
     copied: bool = False
+    begins: bool = False
 
     @property
-    def begins(self) -> bool:
-        """Whether it begins, for the first time or behind what was lost."""
-        return self.done is None and self.window is None
+    def goes_on(self) -> bool:
+        """Whether it goes on from where it is."""
+        return self.window is not None and not self.begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +139,14 @@ class TableSteps:
     :param done: shape to why there is nothing to do
     :param lost: shape to the position after which changes were purged that it needs, without a way on
     :param asserted: shapes that go on from an asserted position
+    :param refused: shape to why it cannot begin where it is to begin
     """
 
     commits: tuple[Commit, ...] = ()
     done: Mapping[str, Done] = field(default_factory=dict)
     lost: Mapping[str, Position] = field(default_factory=dict)
     asserted: frozenset[str] = frozenset()
+    refused: Mapping[str, Initial] = field(default_factory=dict)
 
     @property
     def copies(self) -> dict[str, Position | None]:
@@ -143,12 +156,17 @@ class TableSteps:
     @property
     def begins(self) -> dict[str, Position | None]:
         """The sinks that begin: shape to the position up to which its rows of before are complete."""
-        without = {s: step.lost.get(s) for step in self._reads for s, window in step.windows.items() if window is None}
+        without = {
+            shape: step.lost.get(shape)
+            for step in self._reads
+            for shape, window in step.windows.items()
+            if window is None or shape in step.first
+        }
         return {**without, **self.copies}
 
     @property
     def windows(self) -> dict[str, Window]:
-        """The windows of the sinks that go on from where they are."""
+        """The windows of the sinks that go on from where they are, or begin with one."""
         return {shape: window for step in self._reads for shape, window in step.windows.items() if window is not None}
 
     @property
@@ -164,8 +182,8 @@ class TableSteps:
         if shape in self.done:
             return SinkSteps(asserted, done=self.done[shape])
         if shape in self.windows:
-            return SinkSteps(asserted, window=self.windows[shape])
-        return SinkSteps(asserted, lost_after=self.begins[shape], copied=shape in self.copies)
+            return SinkSteps(asserted, window=self.windows[shape], begins=shape in self.begins)
+        return SinkSteps(asserted, lost_after=self.begins[shape], copied=shape in self.copies, begins=True)
 
 
 def table_steps(
@@ -177,13 +195,25 @@ def table_steps(
     :param readable_from: of the feed
     """
     begins: dict[str, Position | None] = {}
+    first: dict[str, Window] = {}
+    refused: dict[str, Initial] = {}
     windows: dict[str, Window] = {}
     done: dict[str, Done] = {}
     lost: dict[str, Position] = {}
     for sink in table.sinks:
         if sink.shape in stands:
             start = _start(sink, stands[sink.shape])
-            if start is None or (stands[sink.shape].asserted and sink.read_through is None):
+            begin = sink.initial.begin(cut=cut, readable_from=readable_from) if start is None else None
+            if start is None and sink.initial.refused is not None:
+                refused[sink.shape] = sink.initial
+            elif begin is not None and begin > cut:
+                why = f"it is to begin behind {begin}, and this run goes up to {cut}."
+                refused[sink.shape] = Initial("", refused=why, is_early=True)
+            elif begin is not None and is_gap(begin, readable_from):
+                lost[sink.shape] = begin
+            elif begin is not None:
+                first[sink.shape] = Window(begin, cut)
+            elif start is None or (stands[sink.shape].asserted and sink.read_through is None):
                 begins[sink.shape] = start
             elif start >= cut:
                 done[sink.shape] = Done(_why(stands[sink.shape], cut), start)
@@ -202,9 +232,12 @@ def table_steps(
     if others:
         lost_before = {shape: after for shape, after in others.items() if after is not None}
         commits.append(Commit((Read(dict.fromkeys(others), lost_before),)))
+    if first:
+        commits.append(Commit((Read(first, first=frozenset(first)),)))
     if windows:
         commits.append(Commit((Read(windows),)))
-    return TableSteps(tuple(commits), done, lost, frozenset(shape for shape, stand in stands.items() if stand.asserted))
+    asserted = frozenset(shape for shape, stand in stands.items() if stand.asserted)
+    return TableSteps(tuple(commits), done, lost, asserted, refused)
 
 
 def takes_copy(table: TableSpec, sink: SinkSpec) -> bool:

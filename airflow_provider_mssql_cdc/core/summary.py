@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections import Counter
+from typing import Any, Literal, TypedDict
 
 Status = Literal["loaded", "quiet", "waiting", "copying", "skipped", "failed"]
 
@@ -54,6 +55,12 @@ class Summary(TypedDict):
     :ivar application: id of the Spark application; None where none ran
     :ivar late: what was seen of a capture that is late; None where it is in time, or where that cannot be known
     :ivar warnings: all of them, those of tables with the table's name
+    :ivar copies: what copies went through in this run, in order, each with ``table``, ``id`` and ``event``:
+        ``STARTED``, ``IN_PROGRESS``, ``PAUSED``, ``RESUMED``, ``TABLE_SCAN_COMPLETED``, ``COMPLETED`` or ``ABORTED``;
+        where there are such with ``rows``, ``chunks``, ``expected`` (rows), ``last`` and ``highest`` (keys), ``shapes``
+        and ``reason``
+    :ivar schema_changes: what has changed in the columns of source tables and was given its place in this run, each
+        with ``table``, ``lsn``, ``seen_at``, ``found``, ``changes``, ``ddl``, ``schema_before`` and ``schema_after``
     :ivar tables: sorted by name
     """
 
@@ -62,7 +69,14 @@ class Summary(TypedDict):
     application: str | None
     late: str | None
     warnings: list[str]
+    copies: list[dict[str, Any]]
+    schema_changes: list[dict[str, Any]]
     tables: list[TableSummary]
+
+
+def others(summary: Summary) -> dict[str, int]:
+    """What became of the tables that did not fail: status to their number."""
+    return Counter(table["status"] for table in summary["tables"] if table["status"] != "failed")
 
 
 def row(table: str) -> TableSummary:

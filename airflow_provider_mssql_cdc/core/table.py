@@ -79,6 +79,7 @@ class Column:
     :param computed: CDC captures computed columns as NULL, so they are left out of every target
     :param dropped: the source no longer has it; the change table does, and captures NULL since
     :param encrypted: by Always Encrypted: its values are read as bytes
+    :param kept: the source no longer has it, and the targets that have it keep it: the change table captures NULL since
     """
 
     ordinal: int
@@ -93,6 +94,7 @@ class Column:
     computed: bool = False
     dropped: bool = False
     encrypted: bool = False
+    kept: bool = False
 
     @property
     def is_lob(self) -> bool:
@@ -116,6 +118,11 @@ class TableSchema:
         return tuple(column for column in self.columns if not column.computed and not column.dropped)
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of the columns that targets keep, though the source no longer has them."""
+        return tuple(column.name for column in self.loaded if column.kept)
+
+    @property
     def canonical(self) -> str:
         """The JSON that the hash is made of; independent of the order in which columns are given.
 
@@ -136,7 +143,8 @@ class TableSchema:
     def describe(self) -> tuple[str, ...]:
         """Each column as text for people, the key's columns marked."""
         return tuple(
-            described(c.name, c.type, c.length, c.precision, c.scale, nullable=c.nullable, in_key=c.name in self.key)
+            f"{c.name} {c.type}({c.length},{c.precision},{c.scale})"
+            f"{'' if c.nullable else ' NOT NULL'}{' KEY' if c.name in self.key else ''}"
             for c in self.columns
             if not c.dropped
         )
@@ -155,11 +163,6 @@ class TableSchema:
 def hash_of(canonical: str) -> str:
     """The hash of a schema's canonical JSON."""
     return f"{_HASH_FORMAT}:{hashlib.sha256(canonical.encode()).hexdigest()}"
-
-
-def described(name: str, type_: str, length: int, precision: int, scale: int, *, nullable: bool, in_key: bool) -> str:
-    """A column as text for people."""
-    return f"{name} {type_}({length},{precision},{scale}){'' if nullable else ' NOT NULL'}{' KEY' if in_key else ''}"
 
 
 def same_schema(stored: str, schema: TableSchema) -> bool:

@@ -6,28 +6,25 @@ import dataclasses
 import datetime
 import difflib
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Required, TypedDict
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.conditions import LISTS, NULLS, OPERATORS, operator_of
+from airflow_provider_mssql_cdc.core.entry_values import COPY, FAIL, OF_ROWS, READ, WARN
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
+from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
-from airflow_provider_mssql_cdc.core.selection import HASH, MASKS
-from airflow_provider_mssql_cdc.core.shapes import DELETES, HARD, MIRROR, SHAPES, check_shapes
+from airflow_provider_mssql_cdc.core.selection import HASH
+from airflow_provider_mssql_cdc.core.shapes import HARD, MIRROR, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
-
-FAIL, COPY = "fail", "copy"
-ON_GAP = (FAIL, COPY)
-"""What to do when changes were purged before they were loaded."""
+from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 
 
 class TableEntry(TypedDict, total=False):
-    """An entry of ``tables``. The last six keys have the parameters of the same names as defaults.
+    """An entry of ``tables``. The last eight keys have the parameters of the same names as defaults.
 
     :param table: a pattern, such as ``sales.people`` or ``sales.*``
     :param columns: to be loaded; by default all
@@ -38,7 +35,10 @@ class TableEntry(TypedDict, total=False):
     :param mask: column to ``hash`` (SHA-256 of salt and value), ``redact`` (the same for all rows: ``redacted``, or
         NULL where it is no text) or ``drop``
     :param key: columns that identify a row, for a table without primary key or unique index
+    :param copy_by: captured columns by which copies are cut into chunks, those with which an index begins; by default
+        the key. Their values may repeat, and be NULL
     :param partition_by: Spark partition expressions for tables that the load creates; Delta takes columns alone
+    :param initial: of history and transactions, whatever other shapes there are
     """
 
     table: Required[str]
@@ -47,13 +47,16 @@ class TableEntry(TypedDict, total=False):
     rename: Mapping[str, str]
     mask: Mapping[str, str]
     key: Sequence[str]
+    copy_by: Sequence[str]
     partition_by: Sequence[str]
     shapes: Sequence[str]
     deletes: str
     table_name: str
     table_properties: Mapping[str, str]
     on_gap: str
+    on_schema_change: str
     allow_masked: bool
+    initial: str | datetime.datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,14 @@ class TableOptions:
     :param deletes: what a mirror does with deleted rows
     :param history: what a history holds
     :param on_gap: one of ``ON_GAP``
+    :param on_schema_change: one of ``ON_SCHEMA_CHANGE``
     :param allow_masked: load what the login reads masked or filtered
     :param key: the user's; empty for the table's own
     :param partition_by: Spark SQL partition expressions for tables that the load creates
     :param table_properties: for tables that the load creates
     :param choice: of its rows
+    :param initial: with what a history and ``transactions`` begin
+    :param copy_by: columns by which copies are cut; empty for the key
     """
 
     target: Target
@@ -98,6 +104,14 @@ class TableOptions:
     key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     choice: Choice = field(default_factory=Choice)
+    initial: Initial = WITH_COPY
+    copy_by: tuple[str, ...] = ()
+    on_schema_change: str = WARN
+
+    @property
+    def fails_on_schema_change(self) -> bool:
+        """Whether a column that was added or dropped fails the table."""
+        return self.on_schema_change == FAIL
 
     @property
     def copies_on_gap(self) -> bool:
@@ -114,6 +128,18 @@ class TableOptions:
         )
         check_partitions(self.history.form, self.shapes, self.partition_by)
         return self
+
+
+def check_initial(initial: Initial, shapes: Collection[str]) -> None:
+    """Refuse a beginning without a copy where all shapes begin with one.
+
+    :raises ParameterError: if they do
+    """
+    if not (initial.copies or any(SHAPES[shape].takes_initial for shape in shapes)):
+        takes = " and ".join(name for name, shape in SHAPES.items() if shape.takes_initial)
+        raise ParameterError(
+            f'initial="{initial}" is for {takes}: {" and ".join(sorted(shapes))} begin with a copy of the rows'
+        )
 
 
 def check_partitions(history_form: str, shapes: Iterable[str], partition_by: object) -> None:
@@ -149,9 +175,15 @@ class Entry:
         """
         if self.said is None:
             return defaults
-        own = {name: value for name, value in self.said.items() if name not in _OF_ROWS}
-        rows = {name: value for name, value in self.said.items() if name in _OF_ROWS}
-        return dataclasses.replace(defaults, **own, choice=Choice(**rows)).check()
+        own = {name: value for name, value in self.said.items() if name not in OF_ROWS}
+        rows = {name: value for name, value in self.said.items() if name in OF_ROWS}
+        options = dataclasses.replace(defaults, **own, choice=Choice(**rows)).check()
+        if "initial" in own:
+            try:
+                check_initial(options.initial, options.shapes)
+            except ParameterError as error:
+                raise ParameterError(f"the entry of {self.text}: {error}") from error
+        return options
 
 
 def read_entries(tables: object, *, salted: bool) -> tuple[Entry, ...]:
@@ -208,7 +240,7 @@ def watched(tables: Any) -> Any:
     if isinstance(tables, str) or not isinstance(tables, Iterable):
         return tables
     return [
-        {name: each[name] for name in each if name not in _READ or name in ("shapes", "table_name")}
+        {name: each[name] for name in each if name not in READ or name in ("shapes", "table_name")}
         if isinstance(each, Mapping)
         else each
         for each in tables
@@ -258,11 +290,11 @@ def _entry(given: object, *, salted: bool) -> Entry:
     if not isinstance(table, str):
         raise ParameterError(f"tables has {dict(given)!r}: its key table is to name a pattern")
     for name in given:
-        if name not in _READ and name != "table":
-            near = difflib.get_close_matches(str(name), [*_READ, "table"], n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are table, {', '.join(_READ)}"
+        if name not in READ and name != "table":
+            near = difflib.get_close_matches(str(name), [*READ, "table"], n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are table, {', '.join(READ)}"
             raise ParameterError(f"the entry of {table} has an unknown key {name!r}: {hint}")
-    said = {name: _READ[name](table, value) for name, value in given.items() if name != "table"}
+    said = {name: READ[name](table, value) for name, value in given.items() if name != "table"}
     if HASH in said.get("mask", {}).values() and not salted:
         raise ParameterError(
             f"mask of {table} hashes {', '.join(c for c, m in said['mask'].items() if m == HASH)}, and without a salt "
@@ -270,94 +302,3 @@ def _entry(given: object, *, salted: bool) -> Entry:
             "the salt"
         )
     return Entry(parse_pattern(table), said)
-
-
-def _names(key: str) -> Callable[[str, Any], tuple[str, ...]]:
-    def read(table: str, given: Any) -> tuple[str, ...]:
-        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
-        if not names or not all(isinstance(name, str) and name.strip() for name in names):
-            raise ParameterError(f"{key} of {table}: {given!r}: expected at least one name, or no {key} at all")
-        return names
-
-    return read
-
-
-def _texts(key: str) -> Callable[[str, Any], dict[str, str]]:
-    def read(table: str, given: Any) -> dict[str, str]:
-        texts = [part for pair in given.items() for part in pair] if isinstance(given, Mapping) else [None]
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            raise ParameterError(f"{key} of {table}: {given!r}: expected a mapping of names to texts")
-        return dict(given)
-
-    return read
-
-
-def _mask(table: str, given: Any) -> dict[str, str]:
-    found = _texts("mask")(table, given)
-    for column, mask in found.items():
-        if mask not in MASKS:
-            raise ParameterError(f"mask of {table}: {mask!r} for {column}: expected one of {list(MASKS)}")
-    return found
-
-
-def _one_of(key: str, known: Sequence[Any]) -> Callable[[str, Any], Any]:
-    def read(table: str, given: Any) -> Any:
-        if given not in known:
-            raise ParameterError(f"{key}={given!r} of {table}: expected one of {', '.join(map(repr, known))}")
-        return given
-
-    return read
-
-
-def _template(table: str, given: Any) -> str:
-    if not isinstance(given, str):
-        raise ParameterError(f"table_name of {table}: {given!r}: expected a text")
-    check_template(given)
-    return given
-
-
-def _where(table: str, given: Any) -> tuple[tuple[Any, ...], ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError(f'where of {table}: {given!r}: expected conditions, as in [("status", "<>", "draft")]')
-    return tuple(_condition(table, each) for each in given)
-
-
-def _condition(table: str, given: Any) -> tuple[Any, ...]:
-    text = f"where of {table}: {given!r}"
-    is_row = isinstance(given, Sequence) and not isinstance(given, str)
-    if not is_row or not 2 <= len(given) <= 3 or not isinstance(given[0], str):
-        raise ParameterError(f'{text}: expected (column, operator, value), as in ("status", "<>", "draft")')
-    operator = operator_of(given[1])
-    if operator is None:
-        raise ParameterError(f"{text}: {given[1]!r} is none of {', '.join(OPERATORS)}")
-    if (operator in NULLS) != (len(given) == 2):
-        raise ParameterError(f"{text}: {operator!r} takes {'no' if operator in NULLS else 'a'} value")
-    if operator in NULLS:
-        return (given[0], operator)
-    value = given[2]
-    if operator in LISTS:
-        value = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-        if not value:
-            raise ParameterError(f"{text}: {operator!r} takes a list of values")
-    if value is None or (operator in LISTS and None in value):
-        raise ParameterError(f'{text}: NULL is not compared with; use "is null" or "is not null"')
-    return (given[0], operator, value)
-
-
-_OF_ROWS = ("columns", "where", "rename", "mask")
-
-_READ: dict[str, Callable[[str, Any], Any]] = {
-    "columns": _names("columns"),
-    "where": _where,
-    "rename": _texts("rename"),
-    "mask": _mask,
-    "key": _names("key"),
-    "partition_by": _names("partition_by"),
-    "shapes": lambda _, given: check_shapes((given,) if isinstance(given, str) else given),
-    "deletes": _one_of("deletes", DELETES),
-    "table_name": _template,
-    "table_properties": _texts("table_properties"),
-    "on_gap": _one_of("on_gap", ON_GAP),
-    "allow_masked": _one_of("allow_masked", (True, False)),
-}
-"""How the value of each key is read, for the entry of a table."""

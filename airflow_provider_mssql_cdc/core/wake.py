@@ -7,14 +7,14 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Failure, position_of
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
+from airflow_provider_mssql_cdc.core.copy_wanted import STOP
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import feed_to_read
 from airflow_provider_mssql_cdc.core.position import Cut, Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.shapes import MIRROR
-from airflow_provider_mssql_cdc.core.spec import STOP
 from airflow_provider_mssql_cdc.core.table import TableName
 
 _ENABLING_MENDS = 'on_disabled="enable"'
@@ -87,15 +87,32 @@ class Watched:
 
     @property
     def sound(self) -> tuple[str, ...]:
-        """The shapes that did not fail for good: those that count."""
+        """The shapes that did not fail for good, or that a copy may mend: those that count."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
-        return tuple(shape for shape in self.shapes if not ((sink := sinks.get(shape)) and sink.failed))
+        copies = self.request is not None and self.request.mends(self.checkpoint)
+        failed = {shape: sink.failed for shape, sink in sinks.items() if sink.failed is not None}
+        return tuple(s for s in self.shapes if s not in failed or (copies and failed[s].copy_mends))
+
+    @property
+    def mended(self) -> tuple[str, ...]:
+        """Those of the sound shapes that only the copy mends which is asked for: they wait for it."""
+        waiting = self.checkpoint.mended_by_copies if self.checkpoint is not None else ()
+        return tuple(shape for shape in self.sound if shape in waiting)
 
     @property
     def is_copying(self) -> bool:
         """Whether a copy is under way for which some of them waits."""
-        copies = self.checkpoint.copies if self.checkpoint is not None else ()
-        return any(shape in copy.shapes for copy in copies for shape in self.sound)
+        checkpoint, request = self.checkpoint, self.request
+        if checkpoint is None:
+            return False
+        asked = request is not None and request.is_for_loaded(checkpoint)
+
+        def waits(shape: str, copy: CopyState) -> bool:
+            sink = checkpoint.loaded.get(shape)
+            # of one that is loaded, and has no gap, nobody waits for what was asked for and is no more
+            return asked or sink is None or copy.low is None or sink.position < copy.low
+
+        return any(shape in copy.shapes and waits(shape, copy) for copy in checkpoint.copies for shape in self.sound)
 
     @property
     def reads_rows(self) -> bool:
@@ -116,14 +133,15 @@ class Watched:
     def position(self) -> Position | None:
         """From where events count; None where a sound shape was never loaded and waits for no copy."""
         # a copy for sinks that are loaded leaves them where they are
-        of_loaded = self.request is not None and self.request.of_loaded
-        return position_of(self.checkpoint, self.sound, copies_loaded=of_loaded)
+        loaded = self.request is not None and self.request.of_loaded
+        return position_of(self.checkpoint, self.sound, copies_loaded=loaded, waiting=self.mended)
 
     @property
     def failures(self) -> list[Failure]:
         """Those for good that are tried again, the first one before the others."""
         sinks = self.checkpoint.sinks if self.checkpoint is not None else {}
-        found = [s.failed for shape, s in sinks.items() if s.failed and not s.failed.stopped and shape in self.shapes]
+        resting = {*self.shapes} - {*self.sound}
+        found = [s.failed for shape, s in sinks.items() if s.failed and not s.failed.stopped and shape in resting]
         return sorted(found, key=lambda failure: failure.time)
 
 
@@ -167,29 +185,6 @@ class Wake:
     def __str__(self) -> str:
         tables = ", ".join(f"{name} ({call.reason.value})" for name, call in sorted(self.calls.items()))
         return f"up to {self.cut}" + (f": {tables}" if tables else "")
-
-
-def position_of(
-    checkpoint: Checkpoint | None, shapes: Iterable[str], *, copies_loaded: bool = False
-) -> Position | None:
-    """The lowest position of these shapes, or of the copies beside which changes are kept for them; None if one of them
-    was never loaded and waits for none.
-    """
-    if checkpoint is None:
-        return None
-    copies = {shape: copy for copy in checkpoint.copies for shape in copy.shapes}
-    found = []
-    for shape in shapes:
-        sink, copy = checkpoint.loaded.get(shape), copies.get(shape)
-        if sink is None:
-            found.append(copy.position if copy is not None else None)
-        elif not copies_loaded and copy is not None and copy.low is not None and copy.low > sink.position:
-            # one in a gap, which the copy closes
-            found.append(copy.position)
-        else:
-            found.append(sink.position)
-    known = [position for position in found if position is not None]
-    return min(known) if known and len(known) == len(found) else None
 
 
 def feed_to_probe(table: Watched) -> Feed | None:
@@ -259,10 +254,11 @@ def _call_of_sound(table: Watched, seen: Seen, rules: WakeRules) -> Call | None:
         waits = table.is_copying and table.checkpoint is not None and _waits_for_capture(table.checkpoint, probe)
         # each run's progress is news
         if table.is_copying and not waits:
-            return Call(Reason.COPYING, failed_at=updated_at)
+            seen_at = next((copy.at for copy in table.checkpoint.copies), None) if table.checkpoint else None
+            return Call(Reason.COPYING, failed_at=seen_at or updated_at)
         if table.is_asked and (not waits or table.is_stopped):
             return Call(Reason.ASKED, failed_at=updated_at)
-    if table.is_copying and position is None:
+    if position is None and (table.is_copying or table.mended):
         return None
     if position is None:
         return Call(Reason.FIRST_LOAD) if _has_begun(feed, probe) else None

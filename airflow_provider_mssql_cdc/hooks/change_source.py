@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -67,6 +68,14 @@ class ChangeSource(Protocol):
         It is never inside a transaction, and always admits one. ``limited`` asks it, and only a source that can say it.
 
         :param after: feed to the position from which it is read
+        """
+
+    def position_before(self, moment: datetime.datetime, timezone: str | None) -> Position:
+        """The position before the first commit of a moment or later. Only a source that replays is asked.
+
+        :param moment: with a zone
+        :param timezone: IANA zone of the server's clock; None where the DAG author says none
+        :raises IntervalError: if it is not known, or not reached yet
         """
 
     def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
@@ -170,6 +179,10 @@ class CdcSource:
         if rows is not None:
             cut = self.hook.cut_by_rows(positions, cut, rows)
         return cut
+
+    def position_before(self, moment: datetime.datetime, timezone: str | None) -> Position:
+        """Where the log reaches a moment."""
+        return self.hook.position_before(moment, self.hook.server_zone(timezone))
 
     def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
         """Whether the change tables have at most so many rows: one statement, which counts no further."""

@@ -13,12 +13,16 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLagError,
     CdcDisabledError,
     DatabaseUnavailableError,
+    IntervalError,
+    IntervalNotReachedError,
     LoginError,
     ServerUnreachableError,
     SqlServerError,
 )
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
+from airflow_provider_mssql_cdc.core.interval import server_time
 from airflow_provider_mssql_cdc.core.lag import Lag
+from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
@@ -118,6 +122,37 @@ class MsSqlCdcHook(ReadingHook):
             return None
         ((name,),) = self.query(statements.TIMEZONE)
         return None if name is None else str(name)
+
+    def server_zone(self, given: str | None) -> str:
+        """The IANA zone of the server's clock, which is the only one that CDC keeps.
+
+        :param given: by the DAG author; None is accepted only from a server that runs in UTC
+        :raises IntervalError: if it is not known
+        """
+        zone = given or self.server_timezone()
+        if zone is None or (given is None and zone != "UTC"):
+            raise IntervalError(
+                f"the server's clock runs in {zone or 'a zone that it cannot tell'}, and CDC keeps no other time.",
+                advice='Name its IANA zone: server_timezone="Europe/Berlin", for instance.',
+            )
+        return zone
+
+    def position_before(self, moment: datetime.datetime, zone: str) -> Lsn:
+        """The position before the first commit of a moment or later.
+
+        :param moment: with a zone
+        :param zone: IANA zone of the server's clock
+        :raises IntervalNotReachedError: if the capture has not come so far
+        :raises IntervalError: if the moment has no place in the log, or more than one
+        """
+        local = server_time(moment, zone)
+        crossing = self.crossing(local)
+        if crossing is None:
+            raise IntervalNotReachedError(
+                f"the capture has reached {self.database_status().max_lsn_time}, not yet {local} (server time).",
+                advice=self.agent_health().detail,
+            )
+        return crossing.after(local)
 
     def enable_database(self, *, timeout: float = 60.0) -> None:
         """Enable CDC for the database; nothing happens where it is on.

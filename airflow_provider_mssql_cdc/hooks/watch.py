@@ -132,6 +132,17 @@ class WatchRequest:
         except ParameterError:
             return self.defaults
 
+    def of_table(self, database: str, name: TableName, matching: Sequence[int]) -> Identity:
+        """The identity of a table's checkpoint.
+
+        :param matching: the places of the patterns that match it
+        """
+        return self.identity(database, name, self.options(name, matching))
+
+    def identity(self, database: str, name: TableName, options: TableOptions) -> Identity:
+        """The identity of a table's checkpoint."""
+        return Identity.of(self.connection, database, name, options.target.address, options.table_name)
+
 
 class Watch:
     """The tables of one request, what they are read by, and their checkpoints, as last seen.
@@ -264,9 +275,7 @@ class Watch:
         """The table with its checkpoint read anew."""
         options, database = self._options[table.name], self._status.name if self._status else ""
         try:
-            identity = Identity.of(
-                self.request.connection, database, table.name, options.target.address, options.table_name
-            )
+            identity = self.request.identity(database, table.name, options)
             checkpoint = self._store.load(identity)
             request = CopyRequests(self._store.variables).load(identity)
         except NewerCheckpointError:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError
+from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import SchemaStore
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.operators.copy_events import ABORTED, all_untold
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.request import Request
@@ -24,11 +27,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def save(store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
-    """Store the checkpoints, each that can be."""
+def save_windows(store: CheckpointStore, outcome: Outcome) -> None:
+    """Store where the sinks stand whose windows are loaded, while the job goes on with copies."""
+    moved = outcome.windows()
+    _keep_schemas(store, moved, outcome)
+    for checkpoint in moved:
+        name = checkpoint.identity.table
+        try:
+            store.save(checkpoint, outcome.plan.checkpoints.get(name))
+        except CheckpointError as error:
+            # the end of the job meets it, too
+            log.warning("the checkpoint is not moved while the job runs: %s", error)
+        else:
+            log.info("%s: its windows are loaded, and the checkpoint says so; the job goes on with copies", name)
+
+
+def _keep_schemas(store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
     schemas = SchemaStore(store.variables)
     for schema in outcome.new_schemas(checkpoints):
         schemas.keep(schema)
+
+
+def save(store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Outcome) -> None:
+    """Store the checkpoints, each that can be."""
+    _keep_schemas(store, checkpoints, outcome)
     seen = outcome.plan.checkpoints
     saved: list[Checkpoint] = []
     for checkpoint in checkpoints:
@@ -42,7 +64,31 @@ def save(store: CheckpointStore, checkpoints: Sequence[Checkpoint], outcome: Out
         for checkpoint in saved:
             before = seen.get(checkpoint.identity.table)
             if (stored := store.load(checkpoint.identity)) is not None:
-                store.overwrite(dataclasses.replace(stored, announced=before.announced if before else None))
+                untold = all_untold(before.untold if before else (), tuple(outcome.events(checkpoint.identity.table)))
+                announced = before.announced if before else None
+                store.overwrite(dataclasses.replace(stored, announced=announced, untold=untold))
+
+
+def store_given_up(store: CheckpointStore, plan: RunPlan) -> None:
+    """Store that copies have ended, and remove their folders, as far as this worker reaches them.
+
+    One with which another run goes on has not ended: this run leaves its table alone.
+    """
+    for name, each in list(plan.given_up.items()):
+        try:
+            stored = store.load(each.before.identity)
+        except CheckpointError as error:
+            plan.failures[name] = error
+            stored = None
+        if stored is None or (stored.sinks, stored.copies) != (each.before.sinks, each.before.copies):
+            log.info("%s: another run goes on with copy %s", name, each.copy.id)
+            plan.checkpoints[name], plan.turns[name] = stored, Turn()
+            plan.specs = [spec for spec in plan.specs if spec.name != name]
+            del plan.given_up[name]
+            continue
+        log.warning("%s copy %s: %s: %s", name, each.copy.id, ABORTED, each.event.extra["reason"])
+        store.save(each.after, each.before)
+        job_files.remove_copy(each.copy.place, each.copy.id)
 
 
 def forget_failures(store: CheckpointStore, request: Request, plan: RunPlan, context: Context) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyReque
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus, SourceTable, Survey
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
+    CdcPermissionError,
     CheckpointError,
+    CopyAskedError,
     MsSqlCdcError,
     ParameterError,
     TableNotFoundError,
@@ -33,14 +36,16 @@ from airflow_provider_mssql_cdc.core.position import Cut
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
 from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
+from airflow_provider_mssql_cdc.core.schema_sight import Sight
 from airflow_provider_mssql_cdc.core.selection import Selection
-from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
 from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.given_up import GivenUp, given_up
 from airflow_provider_mssql_cdc.operators.request import Request
 
 log = logging.getLogger(__name__)
@@ -74,6 +79,10 @@ class RunPlan:
     :param kept: schemas by their hash
     :param max_idle: for so long a sink that failed for good is left alone
     :param requests: what people ask of the copies of tables
+    :param began: ``time.monotonic`` before anything was read
+    :param given_up: copies that end
+    :param sights: what was seen of the columns of each table
+    :param refused: why no copy is asked for, though the run's params name some
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
 
@@ -97,6 +106,7 @@ class RunPlan:
     options: dict[TableName, TableOptions] = field(default_factory=dict)
     replay: ReplaySpec | None = None
     warnings: list[str] = field(default_factory=list)
+    refused: CopyAskedError | None = None
     lag: Lag | None = None
     user: str = ""
     protection: Protection = field(default_factory=Protection)
@@ -106,6 +116,9 @@ class RunPlan:
     max_idle: datetime.timedelta = LONGEST_IDLE
     small: bool = False
     requests: dict[TableName, CopyRequest] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    given_up: dict[TableName, GivenUp] = field(default_factory=dict)
+    sights: dict[TableName, Sight] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""
@@ -141,7 +154,7 @@ def look(
     :param sources: of two that have feeds of a table the first one counts
     :return: with the feeds of the tables that can be planned for
     """
-    survey = hook.survey(request.patterns, request.exclude)
+    began, survey = time.monotonic(), hook.survey(request.patterns, request.exclude)
     feeds = discover(sources, survey)
     failures: dict[TableName, MsSqlCdcError] = {}
     if request.on_disabled == "enable":
@@ -163,6 +176,7 @@ def look(
         recovery_fork=survey.status.recovery_fork_guid,
         kept=SchemaStore(store.variables).find,
         failures=failures,
+        began=began,
     )
     plan.warnings += [
         f"pattern {pattern!r} matches no table"
@@ -208,20 +222,36 @@ def look(
     plan.missing = set(survey.missing)
     _find_again(plan, tables, store, request)
     plan.max_idle, now = request.max_idle or default_max_idle(minutes), datetime.datetime.now(datetime.UTC)
+    _give_up_copies(plan, tables, request.copy_keep, now)
     for name in tables:
+        checkpoint, copy = plan.checkpoints.get(name), plan.requests.get(name)
         plan.turns[name] = Turn.of(
-            plan.checkpoints.get(name),
+            checkpoint,
             plan.options[name].shapes,
             seen=fingerprint(plan.feeds.get(name, ())),
             now=now,
             max_idle=plan.max_idle,
             asked=request.asked,
+            copies=copy is not None and copy.mends(checkpoint),
         )
     return (
         survey.status,
         plan,
         {name: group for name, group in plan.feeds.items() if name not in plan.failures and plan.turns[name].shapes},
     )
+
+
+def _give_up_copies(
+    plan: RunPlan, tables: Iterable[TableName], keep: datetime.timedelta, now: datetime.datetime
+) -> None:
+    """End the copies all of whose shapes have failed for so long; nothing of that is stored yet."""
+    for name in tables:
+        found = given_up(plan.checkpoints.get(name), plan.requests.get(name), keep, now)
+        if isinstance(found, str):
+            plan.warnings.append(f"{name}: {found}")
+        elif found is not None:
+            plan.given_up[name] = found
+            plan.checkpoints[name] = found.after
 
 
 def read_checkpoints(plan: RunPlan, tables: Iterable[TableName], store: CheckpointStore) -> None:
@@ -304,3 +334,33 @@ def _not_tracked(table: SourceTable, status: DatabaseStatus) -> CdcDisabledError
         f"@source_name = {literal(table.name.table)}, @role_name = NULL switches it on; "
         'on_disabled="enable" does that, on_disabled="skip" leaves the table out.',
     )
+
+
+def plan_of_running_job(
+    hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec, sources: Sequence[ChangeSource]
+) -> RunPlan:
+    """The plan of a run that waits for a job which an earlier try submitted: checkpoints, feeds and lag alone."""
+    names = [table.name for table in spec.tables]
+    plan = RunPlan(
+        request.connection,
+        spec.source.database,
+        spec.upto,
+        witness=spec.witness,
+        replay=spec.replay,
+        # where CDC can no longer be seen: else the server says below which entry decides
+        options={name: request.options(name) for name in names},
+    )
+    try:
+        plan.lag = hook.lag(hook.database_status(), request.max_lag)
+        survey = hook.survey(request.patterns, request.exclude)
+        for name in survey.matches.by.keys() & set(names):
+            # of entries that have changed since and do not go together any more the server says nothing
+            with suppress(ParameterError):
+                plan.options[name] = request.deciding(name, survey.matches.by[name])
+        plan.feeds.update({name: group for name, group in discover(sources, survey).items() if name in names})
+    except MsSqlCdcError as error:
+        if not (error.permanent or isinstance(error, CdcPermissionError)):
+            raise
+        log.warning("what the tables are read by can no longer be seen: %s", error)
+    read_checkpoints(plan, names, store)
+    return plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import itertools
 import logging
@@ -26,12 +27,12 @@ log = logging.getLogger(__name__)
 PACKAGE = Path(airflow_provider_mssql_cdc.__file__).parent
 JOB = PACKAGE / "spark" / "job.py"
 
-COPIES_KEPT = 14 * 86400.0
-"""Seconds that a copy stays which no run goes on with."""
+COPIES_KEPT = datetime.timedelta(days=90)
+"""How long a copy stays which no run goes on with; a paused one ends by ``copy_keep``."""
 
 _SPEC = "spec.json"
 _ID = re.compile("[0-9a-f]{12}")
-_WRITTEN = re.compile(r"code\.zip|\.?receipt\.json.*|staged")
+_WRITTEN = re.compile(r"code\.zip|\.?(receipt|windows)\.json.*|staged")
 
 
 def is_local(path: str) -> bool:
@@ -90,7 +91,7 @@ def read_receipt(spec: JobSpec) -> Receipt:
     :raises NewerFormatError: if a later version of this package wrote it: what it says counts, and this one cannot
         read it
     """
-    path = _receipt(spec)
+    path = _written(spec.receipt_path)
     if path is None:
         raise ReceiptMissingError(
             f"the Spark application ended without a receipt ({spec.receipt_path}); what it did is not known.",
@@ -111,8 +112,18 @@ def read_receipt(spec: JobSpec) -> Receipt:
     return receipt
 
 
-def _receipt(spec: JobSpec) -> Path | ObjectStoragePath | None:
-    path = open_path(spec.receipt_path)
+def read_windows(spec: JobSpec) -> Receipt | None:
+    """What a job has loaded that goes on with copies; None where it has not said so.
+
+    :raises FormatError: if it cannot be read
+    """
+    path = _written(spec.windows_path)
+    return None if path is None else from_json(Receipt, path.read_text())
+
+
+def _written(text: str) -> Path | ObjectStoragePath | None:
+    """What the job has written as one text."""
+    path = open_path(text)
     if not path.exists():
         return None
     if path.is_file():
@@ -148,7 +159,7 @@ def remove_old(work_dir: str, age: float = 86400.0) -> None:
             _remove_folder(folder)
 
 
-def remove_old_copies(work_dir: str, age: float = COPIES_KEPT) -> None:
+def remove_old_copies(work_dir: str, age: float = COPIES_KEPT.total_seconds()) -> None:
     """Remove the copies that no run has gone on with.
 
     :param age: seconds without a change after which one goes
@@ -168,6 +179,19 @@ def remove_old_copies(work_dir: str, age: float = COPIES_KEPT) -> None:
         if 0 < newest < time.time() - age:
             log.warning("copy %s is removed: no run has gone on with it for %.0f days", folder, age / 86400)
             _remove(folder)
+
+
+def remove_copy(place: str, id_: str) -> None:
+    """Remove the folder of a copy, if this machine has it.
+
+    :param place: where the copies of its table lie
+    """
+    folder = open_path(f"{place.rstrip('/')}/{id_}")
+    try:
+        if folder.exists():
+            _remove(folder)
+    except OSError as error:
+        log.warning("copy %s stays in %s: %s", id_, place, error)
 
 
 def _is_old(folder: Path | ObjectStoragePath, limit: float) -> bool:

@@ -9,17 +9,20 @@ from typing import Any, Literal
 from airflow.providers.common.compat.sdk import AssetAlias
 
 from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
+from airflow_provider_mssql_cdc.core.copy_wanted import ISOLATIONS
+from airflow_provider_mssql_cdc.core.entry_values import ON_GAP, ON_SCHEMA_CHANGE
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.initial import COPY, WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.interval import Edge, check_edges, edges
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.shapes import DELETES, HISTORY, check_shapes
 from airflow_provider_mssql_cdc.core.table_options import (
-    ON_GAP,
     Entry,
     TableEntry,
     TableOptions,
     check_entries,
+    check_initial,
     is_said,
     read_entries,
     shapes_said,
@@ -27,8 +30,9 @@ from airflow_provider_mssql_cdc.core.table_options import (
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target, check_template
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, check_literals, excluded, is_literal, lag_allowed, seconds
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED
+from airflow_provider_mssql_cdc.operators.job_files import COPIES_KEPT
 from airflow_provider_mssql_cdc.operators.load_run import OPERATIONS_ALIAS, LoadRun
-from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.request import COPY_KEEP, Request
 
 
 class MsSqlCdcLoadOperator(LoadRun):
@@ -54,6 +58,9 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param history_form: ``events`` (a row for each image) or ``wide`` (a record for each change, with the values before
         and after it; without the rows of before the first load)
     :param operations: kinds of changes that a history holds: some of ``insert``, ``update``, ``delete``
+    :param initial: with what a history and ``transactions`` begin: ``copy`` (the rows of the table, where the shape has
+        such), ``earliest`` (all changes that the change table still has), ``latest`` (those behind the first run's
+        cut), a commit LSN (those behind it), or a time with a zone (those committed then and later) (templated)
     :param upto: the cut, from ``MsSqlCdcSensor``'s output; without it the newest position is taken once and kept for
         the task's retries (templated)
     :param mssql_conn_id: Airflow connection of type ``mssql``
@@ -65,6 +72,8 @@ class MsSqlCdcLoadOperator(LoadRun):
         no more; without it such a table fails
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
+    :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
+        new one, and with NULL in place of the other) or ``fail``. A change of a type always fails
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
         server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
@@ -95,6 +104,15 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param copy_seconds: how long a run copies, over all tables, once all changes are loaded; the next run goes on with
         what is left. ``"auto"`` is half of the schedule's interval, 1 to 10 minutes; without a schedule, or with
         None, a run copies to the end. A sink has nothing of a copy before it is whole
+    :param copy_rows_per_second: that copies read at most, over all tables of a run; None is without limit
+    :param throttle_lag: copies wait while the capture is later than this (seconds or timedelta), as its newest commit
+        and its log scans say; where the login cannot see scans, a quiet database looks late after about five minutes.
+        None goes on however late it is. One chunk is read in each run
+    :param copy_keep: how long a copy may be paused, or all that waits for it may fail, seconds or timedelta, at most
+        90 days; then it ends, and what waited for it fails
+    :param isolation: how copies read: ``auto`` (by SNAPSHOT where the database allows it, else as ``read_committed``),
+        ``snapshot`` (or not at all), or ``read_committed`` (by row versions where the database has
+        READ_COMMITTED_SNAPSHOT on, else by locks of the server's own)
     :param fetch_size: rows per round trip
 
     All parameters of ``SparkSubmitOperator`` are accepted but ``application``, ``application_args`` and
@@ -109,6 +127,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         *LoadRun.template_fields,
         "upto",
         "exclude",
+        "initial",
         "interval",
         "target_suffix",
     )
@@ -123,6 +142,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         changes: Literal["all", "all_old", "net", "net_mask", "net_merge"] = "all_old",
         history_form: Literal["events", "wide"] = "events",
         operations: Sequence[str] = OPERATIONS,
+        initial: str | datetime.datetime = COPY,
         upto: str | None = None,
         mssql_conn_id: str = "mssql_default",
         exclude: Sequence[str] = (),
@@ -132,6 +152,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "copy"] = "fail",
+        on_schema_change: Literal["warn", "fail"] = "warn",
         server_timezone: str | None = None,
         max_transactions: int | None = None,
         max_rows: int | None = None,
@@ -150,6 +171,10 @@ class MsSqlCdcLoadOperator(LoadRun):
         copy_rows: int = 200_000,
         copy_chunk_seconds: float | None = 30.0,
         copy_seconds: datetime.timedelta | float | Literal["auto"] | None = AUTO,
+        copy_rows_per_second: float | None = None,
+        throttle_lag: datetime.timedelta | float | None = None,
+        copy_keep: datetime.timedelta | float = COPY_KEEP,
+        isolation: Literal["auto", "snapshot", "read_committed"] = "auto",
         fetch_size: int = 10_000,
         name: str = "mssql-cdc-load",
         packages: str | None = None,
@@ -176,6 +201,9 @@ class MsSqlCdcLoadOperator(LoadRun):
             copy_rows=copy_rows,
             copy_chunk_seconds=copy_chunk_seconds,
             copy_seconds=copy_seconds,
+            copy_rows_per_second=copy_rows_per_second,
+            throttle_lag=throttle_lag,
+            isolation=isolation,
             fetch_size=fetch_size,
             packages=packages,
             **kwargs,
@@ -185,19 +213,21 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.changes = changes
         self.history_form = history_form
         self.operations = history.operations
+        self.initial = initial
         self.upto = upto
         self.exclude = exclude
         self.table_name = table_name
         self.table_properties = dict(table_properties or {})
         self.allow_masked = allow_masked
         self.on_disabled = on_disabled
-        self.on_gap = on_gap
+        self.on_gap, self.on_schema_change = on_gap, on_schema_change
         self.server_timezone = server_timezone
         self.max_transactions = max_transactions
         self.max_rows = max_rows
         self.small_window = small_window
         self.max_lag, self.max_idle = lag_allowed(max_lag, on_lag), seconds(max_idle)
         self.on_lag = on_lag
+        self.copy_keep = datetime.timedelta(seconds=seconds(copy_keep) or 0.0)
         self.replay = replay
         self.interval = interval
         self.target_suffix = target_suffix
@@ -214,6 +244,8 @@ class MsSqlCdcLoadOperator(LoadRun):
             "deletes": (self.deletes, DELETES),
             "on_disabled": (self.on_disabled, ON_DISABLED),
             "on_gap": (self.on_gap, ON_GAP),
+            "on_schema_change": (self.on_schema_change, ON_SCHEMA_CHANGE),
+            "isolation": (self.isolation, ISOLATIONS),
         }
         for name, (value, known) in choices.items():
             if value not in known:
@@ -228,6 +260,14 @@ class MsSqlCdcLoadOperator(LoadRun):
             raise ValueError(f"copy_rows={self.copy_rows}: expected at least 1")
         if self.copy_chunk_seconds is not None and self.copy_chunk_seconds <= 0:
             raise ValueError(f"copy_chunk_seconds={self.copy_chunk_seconds}: expected more than 0 s, or None")
+        for name, most in {
+            "copy_rows_per_second": self.copy_rows_per_second,
+            "throttle_lag": self.throttle_lag,
+        }.items():
+            if most is not None and most <= 0:
+                raise ValueError(f"{name}={most}: expected more than 0, or None")
+        if not datetime.timedelta() < self.copy_keep <= COPIES_KEPT:
+            raise ValueError(f"copy_keep={self.copy_keep}: expected more than 0 s, and at most {COPIES_KEPT}")
         if self.small_window < 0:
             raise ValueError(f"small_window={self.small_window}: expected at least 0")
         if self.max_idle is not None and self.max_idle <= 0:
@@ -280,6 +320,8 @@ class MsSqlCdcLoadOperator(LoadRun):
             exclude=excluded(self.exclude),
             defaults=defaults,
             salt_check=salt_check(salt) if salt else None,
+            server_timezone=self.server_timezone,
+            copy_keep=self.copy_keep,
             on_disabled=self.on_disabled,
             max_transactions=self.max_transactions,
             max_rows=self.max_rows,
@@ -299,9 +341,11 @@ class MsSqlCdcLoadOperator(LoadRun):
             table_name=self.table_name,
             table_properties=self.table_properties,
             on_gap=self.on_gap,
+            on_schema_change=self.on_schema_change,
             deletes=self.deletes,
             history=HistoryOptions(self.changes, self.history_form, self.operations),
             allow_masked=self.allow_masked,
+            initial=Initial.parse(self.initial) if is_said(self.initial) else WITH_COPY,
         ).check()
 
     def _check_entries(self, entries: Iterable[Entry], defaults: TableOptions) -> None:
@@ -309,11 +353,15 @@ class MsSqlCdcLoadOperator(LoadRun):
 
         :raises ParameterError: naming the first
         """
+        shapes: set[str] = set()
         for entry in entries:
             options = entry.options(defaults)
+            shapes.update(options.shapes)
             if self.replay and options.shapes != (HISTORY,):
                 raise ParameterError(
                     f'the entry of {entry.text} has shapes={list(options.shapes)}: a replay needs ["history"]'
                 )
             if is_literal(self.target_suffix):
                 check_template(options.table_name + self.target_suffix)
+        if shapes:
+            check_initial(defaults.initial, shapes)

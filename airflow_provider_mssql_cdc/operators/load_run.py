@@ -16,21 +16,25 @@ from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.exceptions import (
     CaptureLateError,
+    CopyAskedError,
     FormatError,
     LoadFailedError,
     MsSqlCdcError,
     NewerFormatError,
 )
 from airflow_provider_mssql_cdc.core.interval import Edge, edges
-from airflow_provider_mssql_cdc.core.summary import Summary
+from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt
+from airflow_provider_mssql_cdc.core.summary import Summary, others
 from airflow_provider_mssql_cdc.core.target import check_template
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource
+from airflow_provider_mssql_cdc.hooks.copy_params import ask_by_params
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators import checkpoints, job_files
+from airflow_provider_mssql_cdc.operators import checkpoints, job_files, midway
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
-from airflow_provider_mssql_cdc.operators.finding import RunPlan
-from airflow_provider_mssql_cdc.operators.outcome import Outcome, others
-from airflow_provider_mssql_cdc.operators.planning import plan_load, plan_of_running_job
+from airflow_provider_mssql_cdc.operators.copy_events import KIND
+from airflow_provider_mssql_cdc.operators.finding import RunPlan, plan_of_running_job
+from airflow_provider_mssql_cdc.operators.outcome import Outcome
+from airflow_provider_mssql_cdc.operators.planning import plan_load
 from airflow_provider_mssql_cdc.operators.replay import plan_replay
 from airflow_provider_mssql_cdc.operators.request import Request, cut_given
 from airflow_provider_mssql_cdc.operators.submission import SPEC_KEY, LoadSubmission
@@ -83,9 +87,12 @@ class LoadRun(LoadSubmission):
         outcome = outcome.with_whole_commands()
         late = outcome.late if self.on_lag == "fail" else None
         now = datetime.datetime.now(datetime.UTC)
-        written = [] if self.replay else outcome.checkpoints(now, succeeds=late is None)
+        succeeds = late is None and outcome.plan.refused is None
+        written = [] if self.replay else outcome.checkpoints(now, succeeds=succeeds)
         # before the checkpoints say that all is told: this try may end before Airflow knows that it has succeeded
         ranges = TaskState(context).told(outcome.lsn_ranges(written))
+        told = [] if self.replay else outcome.operations()
+        operations = TaskState(context).told_operations([{"kind": event.kind, **event.extra} for event in told])
         checkpoints.save(store, written, outcome)
         summary = outcome.summary(time.monotonic() - started)
         context["ti"].xcom_push(key="summary", value=summary)
@@ -103,8 +110,11 @@ class LoadRun(LoadSubmission):
                 others=others(summary),
                 late=late,
             )
-        self._emit(ranges, outcome.plan, context)
+        self._emit(ranges, operations, outcome.plan, context)
         TaskState(context).end(self.external_id_key)
+        if outcome.plan.refused is not None:
+            # not before all is loaded
+            raise outcome.plan.refused
         if late:
             raise CaptureLateError(f"what is there was loaded, but {late}")
         return summary
@@ -129,12 +139,16 @@ class LoadRun(LoadSubmission):
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
             plan = plan_of_running_job(hook, store, request, spec, self.sources(hook))
         found = state.found()
-        return Outcome(plan, spec, with_agent_state(self._submit(spec, context), self.mssql_conn_id), found)
+        return Outcome(plan, spec, self._run(store, plan, spec, context), found)
 
     def _planned(self, store: CheckpointStore, request: Request, context: Context) -> Outcome:
         with closing(MsSqlCdcHook(self.mssql_conn_id)) as hook:
+            refused = None if self.replay else self._ask_for_copies(hook, request, context)
             plan = self._plan(hook, store, request, context)
+            plan.refused = refused
+            plan.warnings += [str(refused)] if refused is not None else []
             if not self.replay:
+                checkpoints.store_given_up(store, plan)
                 checkpoints.forget_failures(store, request, plan, context)
             for waiting in plan.waiting:
                 self.log.info("%s: %s", waiting.name, waiting.reason)
@@ -142,8 +156,22 @@ class LoadRun(LoadSubmission):
                 return Outcome(plan)
             spec = self._freeze(plan, plan.upto, self._timezone(hook), context)
             TaskState(context).keep_found(Outcome(plan).with_whole_commands().found())
-        receipt = self._submit(spec, context, small=plan.small)
-        return Outcome(plan, spec, with_agent_state(receipt, self.mssql_conn_id))
+        return Outcome(plan, spec, self._run(store, plan, spec, context))
+
+    def _run(self, store: CheckpointStore, plan: RunPlan, spec: JobSpec, context: Context) -> Receipt:
+        """Run the job; the checkpoints move already where it has loaded the windows and goes on with copies."""
+        with midway.watching(spec, lambda found: checkpoints.save_windows(store, Outcome(plan, spec, found))):
+            receipt = self._submit(spec, context, small=plan.small)
+        return with_agent_state(receipt, self.mssql_conn_id)
+
+    def _ask_for_copies(self, hook: MsSqlCdcHook, request: Request, context: Context) -> CopyAskedError | None:
+        """Leave the requests for copies that the run's params ask for; why that is refused."""
+        try:
+            ask_by_params(context, Variable, lambda: hook.survey(request.patterns, request.exclude), request.of_table)
+        except CopyAskedError as error:
+            self.log.error("no copy is asked for: %s", error)
+            return error
+        return None
 
     def _plan(self, hook: MsSqlCdcHook, store: CheckpointStore, request: Request, context: Context) -> RunPlan:
         if self.replay:
@@ -168,9 +196,26 @@ class LoadRun(LoadSubmission):
             return edges(self.interval)
         return context.get("data_interval_start"), context.get("data_interval_end")
 
-    def _emit(self, ranges: dict[str, dict[str, str | None]], plan: RunPlan, context: Context) -> None:
-        """Emit one asset event with the LSN range of each table that gained rows; none where nothing was loaded."""
+    def _emit(
+        self,
+        ranges: dict[str, dict[str, str | None]],
+        operations: list[dict[str, Any]],
+        plan: RunPlan,
+        context: Context,
+    ) -> None:
+        """Emit one asset event with the LSN range of each table that gained rows, none where nothing was loaded.
+
+        What copies went through is an event of another asset, so that it wakes nobody who waits for rows.
+        """
         for outlet in self.outlets:
+            if operations and isinstance(outlet, AssetAlias) and outlet.name.endswith(OPERATIONS_ALIAS):
+                asset = Asset(name=self.target + OPERATIONS_ALIAS, uri=f"x-operations-{self.target}")
+                # those that a task of an earlier version has kept tell of copies
+                kinds = dict.fromkeys(event.get("kind", KIND) for event in operations)
+                for kind in kinds:
+                    events = [event for event in operations if event.get("kind", KIND) == kind]
+                    told = {"kind": kind, "events": [{k: v for k, v in e.items() if k != "kind"} for e in events]}
+                    context["outlet_events"][outlet].add(asset, extra=told)
             if ranges and isinstance(outlet, AssetAlias) and not outlet.name.endswith(OPERATIONS_ALIAS):
                 extra: dict[str, Any] = {"tables": ranges, "upto": plan.upto.text if plan.upto else None}
                 # the PostgreSQL provider refuses a URI of this scheme that names no table

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
-from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, SinkState
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Told
 from airflow_provider_mssql_cdc.core.commands import whole
-from airflow_provider_mssql_cdc.core.exceptions import CopyStoppedError, MsSqlCdcError, unnamed
-from airflow_provider_mssql_cdc.core.plan import is_stale, loaded_from
-from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.exceptions import CopyStoppedError, LostValueError, MsSqlCdcError, unnamed
+from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema_sight import KIND as SCHEMA
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
-from airflow_provider_mssql_cdc.operators.copying import copies_of, how_far
+from airflow_provider_mssql_cdc.operators.copy_events import all_untold, copy_events, said
+from airflow_provider_mssql_cdc.operators.copying import how_far
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by
+from airflow_provider_mssql_cdc.operators.schema_events import add_sights, said_of_schemas, schema_events
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
 
@@ -110,12 +112,15 @@ class Outcome:
                 written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
-            moved = _moved(stored, spec, table, plan, self.spec.copies_path(spec) if self.spec else None)
+            untold = all_untold(stored.untold, copy_events(stored, spec, table))
+            moved = after_job(stored, spec, table, plan, self.spec.copies_path(spec) if self.spec else None)
+            moved = dataclasses.replace(moved, untold=untold)
+            for shape, why in (table.copying.mends if table.copying is not None else {}).items():
+                moved = self._failing(moved, table.name, [shape], why, now, kind=LostValueError.__name__)
             for sink in spec.sinks:
                 failed = table.error_of(sink.shape)
                 if failed is not None and failed.permanent:
-                    stopped = failed.kind == CopyStoppedError.__name__
-                    moved = self._failing(moved, table.name, [sink.shape], failed.message, now, stopped=stopped)
+                    moved = self._failing(moved, table.name, [sink.shape], failed.message, now, kind=failed.kind)
             if moved != stored:
                 written[table.name] = moved
         for name, shapes, error in self._planned_failures():
@@ -125,12 +130,52 @@ class Outcome:
                 stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
+        add_sights(plan, written)
         for name in plan.checkpoints if succeeds and not self.failures() else ():
             checkpoint = written.get(name) or plan.checkpoints[name]
-            applied = checkpoint and _applied(checkpoint, plan.options[name].shapes)
+            applied = checkpoint and applied_by(checkpoint, plan.options[name].shapes)
             if checkpoint and applied and (checkpoint.announced is None or checkpoint.announced < applied):
-                written[name] = dataclasses.replace(checkpoint, announced=applied)
+                checkpoint = written[name] = dataclasses.replace(checkpoint, announced=applied)
+            if checkpoint and checkpoint.untold:
+                written[name] = dataclasses.replace(checkpoint, untold=())
         return list(written.values())
+
+    def windows(self) -> list[Checkpoint]:
+        """The checkpoints with the sinks whose windows are loaded, while the job goes on with copies: of failures,
+        copies and events its end tells.
+        """
+        written = []
+        for spec, table in self.loads:
+            stored = self.plan.checkpoints.get(table.name) or Checkpoint(self.plan.identity(table.name))
+            moved = after_job(stored, spec, table, self.plan, None)
+            moved = dataclasses.replace(moved, copies=stored.copies, ended_copies=stored.ended_copies)
+            if moved != stored:
+                written.append(moved)
+        return written
+
+    def copy_events(self, name: TableName | None = None) -> list[Told]:
+        """What the copies of this run went through.
+
+        :param name: of one table; None for all
+        """
+        return [
+            event
+            for spec, table in self.loads
+            if name in (None, table.name)
+            for event in copy_events(self.plan.checkpoints.get(table.name), spec, table)
+        ]
+
+    def events(self, name: TableName | None = None) -> list[Told]:
+        """The events of this run for the operations asset.
+
+        :param name: of one table; None for all
+        """
+        return [*schema_events(self.plan, name), *self.copy_events(name)]
+
+    def operations(self) -> list[Told]:
+        """The events for the operations asset, if the task succeeds: of this run, and of those that did not."""
+        earlier = [event for stored in self.plan.checkpoints.values() if stored is not None for event in stored.untold]
+        return list(all_untold(tuple(earlier), tuple(self.events())))
 
     def _planned_failures(self) -> Iterator[tuple[TableName, tuple[str, ...], MsSqlCdcError]]:
         """What the plan found, with the shapes that each concerns; those that rest keep what they failed with."""
@@ -168,13 +213,14 @@ class Outcome:
         now: datetime.datetime,
         *,
         planned: bool = False,
-        stopped: bool = False,
+        kind: str = "",
     ) -> Checkpoint:
+        stopped, mends = kind == CopyStoppedError.__name__, kind == LostValueError.__name__
         stored, seen = self.plan.checkpoints.get(table), self._seen(table)
         for shape in shapes:
             earlier = stored.failure([shape]) if stored is not None else None
             began = earlier.began if earlier is not None else None
-            checkpoint = checkpoint.failing([shape], Failure(reason, now, seen, began, planned, stopped))
+            checkpoint = checkpoint.failing([shape], Failure(reason, now, seen, began, planned, stopped, mends))
         return checkpoint
 
     @property
@@ -219,12 +265,17 @@ class Outcome:
                 *plan.warnings,
                 *(f"{table['table']}: {warning}" for table in tables for warning in table["warnings"]),
             ],
+            "copies": [
+                event.extra for event in (*(each.event for each in plan.given_up.values()), *self.copy_events())
+            ],
+            "schema_changes": [event.extra for event in self.operations() if event.kind == SCHEMA],
             "tables": tables,
         }
 
     def lines(self) -> Iterator[str]:
         """A line for each table and shape that the job was given: what became of it."""
-        for _, table in self.loads:
+        yield from said_of_schemas(self.plan)
+        for spec, table in self.loads:
             counts = ", ".join(f"{table.counts[name]} {name}" for name in COUNTS[1:] if table.counts.get(name))
             windows = ", ".join(table.windows) or "no window"
             seconds = sum(table.seconds.values())
@@ -233,6 +284,8 @@ class Outcome:
                     f"{table.name} {sink.shape}: {_SAID[sink.outcome]}, {windows}, {counts or 'no changes'},"
                     f" now at {sink.read_through}, {seconds:.1f} s for the table"
                 )
+            for event in copy_events(self.plan.checkpoints.get(table.name), spec, table):
+                yield said(event)
             if table.copying is not None:
                 yield f"{table.name} {', '.join(table.copying.shapes)}: {how_far(table.copying)}"
 
@@ -248,6 +301,9 @@ class Outcome:
         for checkpoint in written:
             stored = self.plan.checkpoints.get(checkpoint.identity.table)
             kept = {sink.schema_hash for sink in (stored.sinks.values() if stored else ()) if sink.schema_kept}
+            sight, seen = self.plan.sights.get(checkpoint.identity.table), checkpoint.seen_schema
+            if sight is not None and seen is not None and (stored is None or stored.seen_schema != seen):
+                found[sight.schema.hash] = sight.schema
             for hash_ in {sink.schema_hash for sink in checkpoint.sinks.values() if sink.schema_kept} - kept:
                 if hash_ in known:
                     found[hash_] = KeptSchema.of(known[hash_])
@@ -323,61 +379,6 @@ def _read(spec: TableSpec, table: TableReceipt) -> TableSpec:
         if any(marker.feed.is_same(each.feed) for marker in markers):
             return each
     return spec
-
-
-def others(summary: Summary) -> dict[str, int]:
-    """What became of the tables that did not fail: status to their number."""
-    return Counter(table["status"] for table in summary["tables"] if table["status"] != "failed")
-
-
-def _applied(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
-    """The position that all these sinks have reached; None while one of them is not loaded."""
-    # what waits for a copy keeps nobody from hearing of the others
-    copying = {shape for copy in checkpoint.copies for shape in copy.shapes if shape not in checkpoint.loaded}
-    counting = [shape for shape in shapes if shape not in copying]
-    applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in counting]
-    known = [position for position in applied if position is not None]
-    return min(known) if known and len(known) == len(applied) else None
-
-
-def _moved(
-    stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
-) -> Checkpoint:
-    """The checkpoint with the sinks where the receipt says they are."""
-    if table.ended_copy is None:
-        stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies))
-    else:
-        stored = dataclasses.replace(stored, copies=(), ended_copies=(table.ended_copy,))
-    if not table.sinks:
-        return stored
-    sinks = dict(stored.sinks)
-    read = loaded_from(spec.feed, spec.schema, spec.selection)
-    for sink in table.sinks:
-        known = sinks.get(sink.shape)
-        if sink.after is None:
-            if known is not None:
-                sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
-            continue
-        witness = sink.after.witness
-        if plan.witness and plan.upto and sink.read_through == plan.upto.of(Lsn):
-            witness = plan.witness
-        elif known and sink.read_through == known.read_through:
-            # an older one would not tell a database that was restored to a moment between the two positions
-            witness = known.witness
-        asserted = known.asserted if known else None
-        if asserted is None or asserted == sink.after.asserted:
-            sinks[sink.shape] = dataclasses.replace(
-                known or SinkState(),
-                applied=sink.after.position,
-                read_through=max(sink.after.position, sink.read_through),
-                witness=witness,
-                asserted=None,
-                failed=None,
-                **read,
-            )
-        elif known is not None:
-            sinks[sink.shape] = dataclasses.replace(known, failed=None, **read)
-    return dataclasses.replace(stored, sinks=sinks)
 
 
 def _loaded(known: TableSummary, spec: TableSpec, table: TableReceipt) -> TableSummary:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import datetime
 import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.copy_wanted import COPY
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
-    CdcPermissionError,
     FeedError,
     GapError,
     InstanceChangedError,
     MsSqlCdcError,
-    ParameterError,
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
@@ -36,14 +35,16 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
-from airflow_provider_mssql_cdc.core.spec import COPY, JobSpec
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
-from airflow_provider_mssql_cdc.operators.copying import known_copy
-from airflow_provider_mssql_cdc.operators.finding import RunPlan, discover, look, read_checkpoints
+from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_later, place_all
+from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
+from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
+from airflow_provider_mssql_cdc.operators.schema_events import see_schemas
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +98,16 @@ def _plan_source(
             "cut, so that a new one is taken.",
         )
     leave_out_unreadable(source, plan, feeds)
-    candidates = _assess_all(source, plan, feeds, probe, request)
+    # from the first on: a marker may lie below its checkpoint
+    ddl = source.ddl([feed for group in feeds.values() for feed in group])
+    see_schemas(plan, feeds, ddl, status)
+    candidates = _assess_all(ddl, plan, feeds, probe, request)
     _leave_out_unprobed(plan, candidates, positions)
     cut = probe.cut
     if cut is None:
         return None
-    newest = cut
-    admitted = _limited(source, candidates, probe, request, cut)
+    newest, options = cut, place_all(plan, candidates, source, probe, request.server_timezone)
+    admitted = _limited(source, candidates, probe, request, cut, begins(candidates, options, probe, cut))
     if admitted < cut:
         log.info("limited to %s of %s", admitted, cut)
         probe = source.probe(positions, status=status, upto=admitted, witnesses=witnesses(plan))
@@ -111,8 +115,9 @@ def _plan_source(
         leave_out_unreadable(source, plan, candidates)
         _look_again(plan, candidates, probe, request)
     plan.keep_witness(probe)
+    leave_for_later(plan, candidates, options, probe, cut)
     plan.candidates.update(candidates)
-    _decide(plan, candidates, probe, cut, limited=admitted < newest)
+    _decide(plan, candidates, options, probe, cut, request.copy_keep, limited=admitted < newest)
     return cut
 
 
@@ -135,36 +140,6 @@ def _is_small(source: ChangeSource, plan: RunPlan, cut: Position, rows: int) -> 
         # the job meets it where it concerns one table alone
         log.warning("how many changes there are could not be counted: %s", error)
         return False
-
-
-def plan_of_running_job(
-    hook: MsSqlCdcHook, store: CheckpointStore, request: Request, spec: JobSpec, sources: Sequence[ChangeSource]
-) -> RunPlan:
-    """The plan of a run that waits for a job which an earlier try submitted: checkpoints, feeds and lag alone."""
-    names = [table.name for table in spec.tables]
-    plan = RunPlan(
-        request.connection,
-        spec.source.database,
-        spec.upto,
-        witness=spec.witness,
-        replay=spec.replay,
-        # where CDC can no longer be seen: else the server says below which entry decides
-        options={name: request.options(name) for name in names},
-    )
-    try:
-        plan.lag = hook.lag(hook.database_status(), request.max_lag)
-        survey = hook.survey(request.patterns, request.exclude)
-        for name in survey.matches.by.keys() & set(names):
-            # of entries that have changed since and do not go together any more the server says nothing
-            with contextlib.suppress(ParameterError):
-                plan.options[name] = request.deciding(name, survey.matches.by[name])
-        plan.feeds.update({name: group for name, group in discover(sources, survey).items() if name in names})
-    except MsSqlCdcError as error:
-        if not (error.permanent or isinstance(error, CdcPermissionError)):
-            raise
-        log.warning("what the tables are read by can no longer be seen: %s", error)
-    read_checkpoints(plan, names, store)
-    return plan
 
 
 def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: Request) -> dict[str, Position]:
@@ -229,14 +204,12 @@ def witnesses(plan: RunPlan) -> list[Witness]:
 
 
 def _assess_all(
-    source: ChangeSource,
+    ddl: Sequence[DdlChange],
     plan: RunPlan,
     feeds: dict[TableName, Sequence[Feed]],
     probe: Probe,
     request: Request,
 ) -> dict[TableName, Candidate]:
-    # from the first on: a marker may lie below its checkpoint
-    ddl = source.ddl([feed for group in feeds.values() for feed in group])
     candidates = {}
     for name, group in feeds.items():
         names = {feed.name for feed in group}
@@ -329,52 +302,83 @@ def _of_lineage(candidate: Candidate, probe: Probe) -> Candidate:
 
 
 def _limited(
-    source: ChangeSource, candidates: Mapping[TableName, Candidate], probe: Probe, request: Request, upto: Position
+    source: ChangeSource,
+    candidates: Mapping[TableName, Candidate],
+    probe: Probe,
+    request: Request,
+    upto: Position,
+    begun: Mapping[TableName, Position],
 ) -> Position:
     """The cut that the limits allow, counted over all tables that will be loaded from a position.
 
     Sinks that failed for good and are tried again do not count.
+
+    :param begun: from where tables are read that begin with changes alone
     """
     windows = {
         c.feed.name: position
         for c in candidates.values()
         if (position := c.counting) is not None and position < min(upto, probe.newest.get(c.feed.name, position))
     }
+    for name, begin in begun.items():
+        feed = candidates[name].feed.name
+        if begin < upto:
+            windows[feed] = min(begin, windows.get(feed, begin))
     if not windows:
         return upto
     return limited(source, windows, upto, transactions=request.max_transactions, rows=request.max_rows)
 
 
 def _decide(
-    plan: RunPlan, candidates: Mapping[TableName, Candidate], probe: Probe, upto: Position, *, limited: bool
+    plan: RunPlan,
+    candidates: Mapping[TableName, Candidate],
+    options_of: Mapping[TableName, TableOptions],
+    probe: Probe,
+    upto: Position,
+    keep: datetime.timedelta,
+    *,
+    limited: bool,
 ) -> None:
     """Note what is to be done with the tables.
 
+    :param keep: how long a copy may be paused
     :param limited: changes are left for the next runs, which are loaded before a copy is begun that a person asks for
     """
     for name, candidate in candidates.items():
-        options = plan.options[name]
+        options, asked = options_of[name], plan.requests.get(name)
+        checkpoint = plan.checkpoints[name]
         spec = table_spec(candidate, options)
+        if limited and asked is not None and asked.wanted == COPY and asked.mends(checkpoint):
+            # without the copy they would fail again
+            mended = checkpoint.mended_by_copies if checkpoint is not None else []
+            left = tuple(sink for sink in spec.sinks if sink.shape not in mended)
+            if len(left) < len(spec.sinks):
+                plan.warnings.append(f"{name} {', '.join(mended)}: wait for the copy, which a run without limit begins")
+            if not left:
+                continue
+            spec = dataclasses.replace(spec, sinks=left)
         steps = checkpoint_steps(spec, probe, upto, candidate.again)
         plan.steps[name] = steps
-        asked = plan.requests.get(name)
-        if asked is not None and (asked.has_ended(plan.checkpoints[name]) or (limited and asked.wanted == COPY)):
+        if asked is not None and (asked.has_ended(checkpoint) or (limited and asked.wanted == COPY)):
             asked = None
+        told, warning = asked_now(asked, checkpoint, keep)
+        plan.warnings += [f"{name}: {warning}"] if warning else []
+        wanted = asked is not None and (told != asked.asked or asked.wants_a_run(checkpoint))
         # that nothing happened does not mend what failed for good
-        if steps.commits or candidate.again or (asked is not None and asked.wants_a_run(plan.checkpoints[name])):
+        if steps.commits or steps.refused or steps.lost or candidate.again or wanted:
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
-            known = known_copy(plan.checkpoints[name])
+            known = known_copy(checkpoint)
             first, *others = (
                 dataclasses.replace(
                     one,
                     copies=copies,
                     copy=known,
                     protection=plan.protection_of(one),
-                    asked=asked.asked if asked is not None else None,
+                    asked=told,
                 )
                 for one in each
             )
             plan.specs.append(dataclasses.replace(first, alternatives=tuple(others)))
-        elif (checkpoint := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:
-            plan.quiet[name] = checkpoint
+        elif (quiet := quiet_checkpoint(candidate, upto, plan.witness_of(probe))) is not None:
+            plan.quiet[name] = quiet

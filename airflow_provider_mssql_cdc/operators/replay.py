@@ -13,17 +13,17 @@ from airflow_provider_mssql_cdc.core.database import DatabaseStatus
 from airflow_provider_mssql_cdc.core.exceptions import (
     FeedError,
     GapError,
-    IntervalError,
     IntervalNotReachedError,
     MsSqlCdcError,
     SourceRestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
 from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
-from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, server_time, window_of
+from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, window_of
 from airflow_provider_mssql_cdc.core.key import choose_key
-from airflow_provider_mssql_cdc.core.plan import Candidate, check_ddl, check_lineage, check_schema, table_spec
+from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage, table_spec
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Window, is_gap
+from airflow_provider_mssql_cdc.core.schema_change import check_ddl, check_kept_columns, check_schema, schema_of
 from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
@@ -57,7 +57,7 @@ def plan_replay(
     source = CdcSource(hook)
     status, plan, feeds = look(hook, store, request, (source,))
     if times is not None:
-        after, upto = interval_positions(hook, status, *times, timezone)
+        after, upto = interval_positions(hook, *times, timezone)
     else:
         assert window is not None
         after, upto = window_positions(hook, status, window)
@@ -121,7 +121,7 @@ def window_positions(hook: MsSqlCdcHook, status: DatabaseStatus, window: Window)
 
 
 def interval_positions(
-    hook: MsSqlCdcHook, status: DatabaseStatus, start: datetime.datetime, end: datetime.datetime, timezone: str | None
+    hook: MsSqlCdcHook, start: datetime.datetime, end: datetime.datetime, timezone: str | None
 ) -> tuple[Lsn, Lsn]:
     """The window (after, upto] of an interval [start, end); of intervals that follow each other, one has a commit.
 
@@ -131,20 +131,8 @@ def interval_positions(
     :param timezone: IANA zone of the server's clock; None is accepted only from a server that runs in UTC
     :raises IntervalError: if an edge has no place in the log, or more than one
     """
-    zone = timezone or hook.server_timezone()
-    if zone is None or (timezone is None and zone != "UTC"):
-        raise IntervalError(
-            f"the server's clock runs in {zone or 'a zone that it cannot tell'}, and CDC keeps no other time.",
-            advice='Name its IANA zone: server_timezone="Europe/Berlin", for instance.',
-        )
-    low, high = server_time(start, zone), server_time(end, zone)
-    last, first = hook.crossing(high), hook.crossing(low)
-    if last is None or first is None:
-        raise IntervalNotReachedError(
-            f"the capture has reached {status.max_lsn_time}, not yet the interval's end {high} (server time).",
-            advice=hook.agent_health().detail,
-        )
-    return first.after(low), last.after(high)
+    zone = hook.server_zone(timezone)
+    return hook.position_before(start, zone), hook.position_before(end, zone)
 
 
 def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request: Request) -> TableSpec | None:
@@ -163,8 +151,10 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     if newest is None:
         return None
     key, unique = choose_key(name, feed, options.key)
-    schema = TableSchema(feed.columns, key)
+    loaded = checkpoint.loaded.values() if checkpoint is not None else ()
+    schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by)
     selection = select(name, schema, options.choice, check=request.salt_check)
+    check_kept_columns(name, schema, selection, options)
     if checkpoint is not None and not replay.suffix:
         known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]
         check_schema(name, schema, known, plan.kept)

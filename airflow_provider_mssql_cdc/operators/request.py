@@ -14,6 +14,9 @@ from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import Entry, TableOptions, deciding
 
+COPY_KEEP = datetime.timedelta(days=14)
+"""How long a copy may be paused by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -25,6 +28,8 @@ class Request:
     :param max_lag: how late the capture may be
     :param max_idle: time after which a sink that failed for good is tried again; None goes by the retention
     :param asked: a person asks for sinks that failed for good, too
+    :param copy_keep: how long a copy may be paused, or all that waits for it may fail
+    :param server_timezone: IANA zone of the server's clock; None where the author says none
     """
 
     connection: str
@@ -39,6 +44,8 @@ class Request:
     max_lag: datetime.timedelta = MAX_LAG
     max_idle: datetime.timedelta | None = None
     asked: bool = False
+    server_timezone: str | None = None
+    copy_keep: datetime.timedelta = COPY_KEEP
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -60,6 +67,14 @@ class Request:
         :raises ParameterError: if two decide, or parts of it do not go together
         """
         return deciding(name, [self.entries[number] for number in entries]).options(self.defaults)
+
+    def of_table(self, database: str, name: TableName, entries: Iterable[int]) -> Identity:
+        """The identity of the checkpoint of a table that some entries match.
+
+        :param entries: their numbers
+        :raises ParameterError: if two decide, or parts of it do not go together
+        """
+        return self.identity(database, name, self.deciding(name, entries))
 
     def identity(self, database: str, table: TableName, options: TableOptions) -> Identity:
         """The identity of a table's checkpoint."""

@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.hooks import postgresql
 from airflow_provider_mssql_cdc.hooks.extras import DEFAULT_PORT
 from airflow_provider_mssql_cdc.hooks.jdbc import jdbc_url
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.hooks.parameters import seconds
 from airflow_provider_mssql_cdc.operators import class_archive, installed, jars, job_files
 from airflow_provider_mssql_cdc.operators.copying import seconds_of_run
 from airflow_provider_mssql_cdc.operators.credentials import (
@@ -103,6 +104,9 @@ class LoadSubmission(SparkSubmitOperator):
         copy_rows: int,
         copy_chunk_seconds: float | None,
         copy_seconds: datetime.timedelta | float | str | None,
+        copy_rows_per_second: float | None,
+        throttle_lag: datetime.timedelta | float | None,
+        isolation: str,
         fetch_size: int,
         packages: str | None,
         **kwargs: Any,
@@ -118,16 +122,15 @@ class LoadSubmission(SparkSubmitOperator):
         super().__init__(packages=formats.packages(str(target)) if packages is None else packages, **kwargs)
         self._own_packages = packages is None
         self.tables = tables
-        self.target = target
-        self.mssql_conn_id = mssql_conn_id
+        self.target, self.mssql_conn_id = target, mssql_conn_id
         self.salt_conn_id = salt_conn_id
         self.capture_timeout = capture_timeout
         self.work_dir = work_dir
-        self.connections = connections
-        self.tables_at_once = tables_at_once
+        self.connections, self.tables_at_once = connections, tables_at_once
         self.slice_rows = slice_rows
         self.copy_rows, self.copy_chunk_seconds = copy_rows, copy_chunk_seconds
-        self.copy_seconds = copy_seconds
+        self.copy_seconds, self.isolation = copy_seconds, isolation
+        self.copy_rows_per_second, self.throttle_lag = copy_rows_per_second, seconds(throttle_lag)
         self.fetch_size = fetch_size
         self._spec: JobSpec | None = None
 
@@ -171,6 +174,9 @@ class LoadSubmission(SparkSubmitOperator):
             copy_rows=self.copy_rows,
             copy_chunk_seconds=self.copy_chunk_seconds,
             copy_seconds=seconds_of_run(self.copy_seconds, context),
+            copy_rows_per_second=self.copy_rows_per_second,
+            throttle_lag=self.throttle_lag,
+            isolation=self.isolation,
             fetch_size=self.fetch_size,
             capture_timeout=self.capture_timeout.total_seconds(),
             database=self._database(),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.schema_sight import KIND as SCHEMA
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
+_OPERATIONS_KEY = "mssql_cdc_operations"
 _EVENT_KEY, _CUT_KEY, _TRY_KEY, _FAILED_KEY = "mssql_cdc_event", "mssql_cdc_upto", "mssql_cdc_try", "mssql_cdc_failed"
 FOUND_KEY = "mssql_cdc_found"
 """What was found while the job was planned that may still run."""
@@ -116,3 +118,20 @@ class TaskState:
         if told != kept:
             self.set(_EVENT_KEY, json.dumps(told))
         return told
+
+    def told_operations(self, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Keep the events for the operations asset that this try is to tell, and return them behind those of earlier
+        tries, as ``told`` does."""
+        kept: list[dict[str, Any]] = json.loads(self.get(_OPERATIONS_KEY) or "[]")
+        known = [_identity(event) for event in kept]
+        told = [*kept, *(dict(event) for event in events if _identity(event) not in known)]
+        if told != kept:
+            self.set(_OPERATIONS_KEY, json.dumps(told))
+        return told
+
+
+def _identity(event: Mapping[str, Any]) -> Any:
+    """What tells an event from others: the place of a schema change may be another one for each try."""
+    if event.get("kind") != SCHEMA:
+        return event
+    return [event.get(name) for name in ("table", "schema_before", "schema_after")]

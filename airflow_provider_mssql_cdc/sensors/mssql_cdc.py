@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -13,29 +14,39 @@ from airflow.providers.common.compat.sdk import (
     AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
+    Variable,
     conf,
 )
 
-from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError
+from airflow_provider_mssql_cdc.core.exceptions import CopyAskedError, MsSqlCdcError
 from airflow_provider_mssql_cdc.core.lag import MAX_LAG
 from airflow_provider_mssql_cdc.core.shapes import check_shapes
 from airflow_provider_mssql_cdc.core.table_options import TableEntry
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, check_template
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
+from airflow_provider_mssql_cdc.hooks.copy_params import ask_by_params, loads_of, tables_asked
 from airflow_provider_mssql_cdc.hooks.lag_watch import LagWatch
 from airflow_provider_mssql_cdc.hooks.looking import poll
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.hooks.parameters import check_literals, lag_allowed, listed, seconds, without_load_only
 from airflow_provider_mssql_cdc.hooks.position_watch import PositionWatch
 from airflow_provider_mssql_cdc.hooks.watch import ON_DISABLED, Watch
-from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, is_permanent, payload, watch_of
-from airflow_provider_mssql_cdc.triggers.polling import utc_now
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import (
+    MsSqlCdcTrigger,
+    is_permanent,
+    payload,
+    watch_of,
+    watch_request,
+)
+from airflow_provider_mssql_cdc.triggers.polling import BackOff, utc_now
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
 _LAG_TOLD = "mssql_cdc_lag_told"
+_ASKING = 6
+"""Looks that a deferrable task does at most until it has asked for copies: a minute, if all of them fail."""
 
 
 class MsSqlCdcSensor(BaseSensorOperator):
@@ -135,6 +146,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
         self._sources: Sequence[ChangeSource] = ()
         self._waiting_since: datetime.datetime | None = None
         self._begun = False
+        self._has_asked = False
 
     def execute(self, context: Context) -> Any:
         """Look once; if there is nothing to load, wait in the triggerer or by poking.
@@ -145,10 +157,23 @@ class MsSqlCdcSensor(BaseSensorOperator):
             if not self.deferrable:
                 return super().execute(context)
             found = self._first_look(context)
+            back_off = BackOff()
+            for _ in range(_ASKING):
+                # the triggerer does not ask for copies
+                if found or not self._is_to_ask(context):
+                    break
+                time.sleep(back_off.next())
+                found = self._first_look(context)
         finally:
             self._close()
         if found:
             return found.xcom_value
+        if self._is_to_ask(context):
+            # the next try asks, once the database answers
+            raise CopyAskedError(
+                "the copies that the run's params ask for could not be asked for, since this look failed.",
+                advice="The log says why. Run the task again, or give it retries.",
+            )
         self.defer(
             trigger=self._trigger(
                 tables=self.tables,
@@ -203,6 +228,7 @@ class MsSqlCdcSensor(BaseSensorOperator):
             if self._hook is None:
                 self._hook = MsSqlCdcHook(self.mssql_conn_id)
                 self._sources = self._trigger.sources(self._hook)
+            self._ask_for_copies(self._hook, context)
             with self._lag_told_over_reschedules(self._watch.lag, context):
                 wake = poll(self._watch, self._hook, self._sources, utc_now(), since)
         except (MsSqlCdcError, AirflowNotFoundException) as error:
@@ -214,6 +240,24 @@ class MsSqlCdcSensor(BaseSensorOperator):
             return PokeReturnValue(is_done=False)
         self.log.info("Something to load %s", wake)
         return PokeReturnValue(is_done=True, xcom_value=payload(wake)["upto"])
+
+    def _is_to_ask(self, context: Context) -> bool:
+        """Whether the run's params ask for copies that were not asked for yet."""
+        return self.target is not None and not self._has_asked and bool(tables_asked(context)[0])
+
+    def _ask_for_copies(self, hook: MsSqlCdcHook, context: Context) -> None:
+        """Leave the requests for copies that the run's params ask for: the load is called for then."""
+        if self.target is None or self._has_asked:
+            return
+        request = watch_request(self)
+        try:
+            ask_by_params(context, Variable, lambda: hook.survey(request.patterns, request.exclude), request.of_table)
+        except CopyAskedError as error:
+            if not loads_of(context):
+                raise
+            # the load says so, too, once it has loaded what is there
+            self.log.error("no copy is asked for: %s", error)
+        self._has_asked = True
 
     def _since(self, context: Context) -> datetime.datetime:
         """Since when the task waits: from its first look, over all of its reschedules."""

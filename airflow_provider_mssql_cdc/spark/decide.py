@@ -9,18 +9,25 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CopyRefusedError,
     CopyStoppedError,
+    CopyUncertainError,
     GapError,
+    KeyRequiredError,
+    NoRoomError,
     SchemaChangedError,
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, differing, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Stand
 from airflow_provider_mssql_cdc.core.table import same_schema
 from airflow_provider_mssql_cdc.spark.targets import State
+
+SAME_AGAIN = (CopyUncertainError, KeyRequiredError, NoRoomError)
+"""What a copy raises again for as long as it is there."""
 
 
 def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:
@@ -114,10 +121,13 @@ def gap(table: TableSpec, after: Position, readable_from: Position | None, marke
     )
 
 
-def copy_stopped(table: TableSpec, sink: SinkSpec) -> CopyStoppedError:
-    """The error of a sink whose copy a person has stopped."""
+def copy_stopped(table: TableSpec, sink: SinkSpec, reason: str | None) -> CopyStoppedError:
+    """The error of a sink whose copy was stopped.
+
+    :param reason: None where a person has said so
+    """
     return CopyStoppedError(
-        f"the copy with which {sink.name} was to begin was stopped.",
+        f"the copy with which {sink.name} was to begin was stopped{f': {reason}' if reason else ''}.",
         table=str(table.name),
         advice="`mssql-cdc copy start` begins another one.",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -26,6 +28,14 @@ class Parquet:
     session: SparkSession
     files: tuple[str, ...]
     schema: StructType
+
+    @classmethod
+    def of(cls, session: SparkSession, files: Sequence[str], columns: str) -> Parquet:
+        """Rows in files that were written before.
+
+        :param columns: as Spark's JSON of a schema
+        """
+        return cls(session, tuple(files), StructType.fromJson(json.loads(columns)))
 
     def rows(self) -> DataFrame:
         """The rows."""

@@ -12,21 +12,15 @@ from functools import reduce
 from pyspark.sql import SparkSession
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
+from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY
 from airflow_provider_mssql_cdc.core.exceptions import GapError, MsSqlCdcError, TargetError
-from airflow_provider_mssql_cdc.core.spec import (
-    ASKED_COPY,
-    JobError,
-    JobSpec,
-    Receipt,
-    SinkSpec,
-    TableReceipt,
-    TableSpec,
-)
+from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, SinkSpec, TableReceipt, TableSpec
 from airflow_provider_mssql_cdc.spark import files
-from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
+from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime, Pace
 from airflow_provider_mssql_cdc.spark.failures import explain
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
+from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import SparkParts
 from airflow_provider_mssql_cdc.spark.session import credentials, salt, table_session, target_credentials
 
@@ -57,15 +51,31 @@ def run(spark: SparkSession, job: JobSpec) -> Receipt:
     at_once = max(1, min(job.tables_at_once, job.connections, len(job.tables)))
     secrets = credentials(spark), target_credentials(spark), Credentials(None, salt(spark))
     runs = [_TableRun(spark, job, table, secrets, job.connections // at_once) for table in job.tables]
-    copy_time = CopyTime(job.copy_seconds)
+    copy_time = CopyTime(job.copy_seconds, Pace(job.copy_rows_per_second, job.throttle_lag))
     with ThreadPoolExecutor(at_once, thread_name_prefix="table") as pool:
         list(pool.map(_TableRun.load_windows, runs))
-        list(pool.map(lambda run: run.load_copies(copy_time), runs))
+        if any(run.has_copies_left for run in runs):
+            _say_windows(spark, job, runs)
+        # what can be finished, and what nobody knows yet, before what takes more than this run
+        list(pool.map(lambda run: run.load_copies(copy_time), sorted(runs, key=_TableRun.copy_left)))
     receipts = tuple(run.receipt() for run in runs)
     receipt = Receipt(job.id, receipts, _application_id(spark), round(time.monotonic() - started, 3))
-    # one line, which Spark's text files hold as one row
-    files.write_text(spark, job.receipt_path, to_json(receipt).replace("\n", " "))
+    _write(spark, job.receipt_path, receipt)
     return receipt
+
+
+def _say_windows(spark: SparkSession, job: JobSpec, runs: Sequence[_TableRun]) -> None:
+    """Say what is loaded, before copies are gone on with: they may take hours, and the checkpoints need not wait."""
+    try:
+        _write(spark, job.windows_path, Receipt(job.id, tuple(run.windows() for run in runs)))
+    except Exception as error:
+        # the receipt says it, too
+        log.warning("what is loaded is not said before the copies: %s", error)
+
+
+def _write(spark: SparkSession, path: str, receipt: Receipt) -> None:
+    # one line, which Spark's text files hold as one row
+    files.write_text(spark, path, to_json(receipt).replace("\n", " "))
 
 
 class _TableRun:
@@ -92,6 +102,19 @@ class _TableRun:
         """Load what goes on by windows, or replay."""
         self._do(self._load_windows)
 
+    def copy_left(self) -> int:
+        """Rows that the table's copy has still to read, as far as is known."""
+        return self._table.copy.left if self._table.copy is not None else 0
+
+    @property
+    def has_copies_left(self) -> bool:
+        """Whether a copy is wanted."""
+        return self._load is not None and self._load.has_copies_left
+
+    def windows(self) -> TableReceipt:
+        """What is loaded by now."""
+        return (self._load.notes if self._load else Notes()).receipt(self._table.name)
+
     def load_copies(self, copy_time: CopyTime) -> None:
         """Go on with a copy where sinks wait for one."""
         load = self._load
@@ -111,7 +134,8 @@ class _TableRun:
             log.error("%s %s failed: %s: %s", self._table.name, shape, error.kind, error.message)
         if not failed:
             log.info("%s: done", self._table.name)
-        return self._load.receipt(failed) if self._load else TableReceipt(self._table.name, failed=failed)
+        notes = self._load.notes if self._load else Notes()
+        return notes.receipt(self._table.name, failed)
 
     def _described(self, failure: Exception, writing: str | None) -> JobError:
         return describe(failure, *self._secrets, table=str(self._table.name), writing=writing)
@@ -143,7 +167,7 @@ class _TableRun:
         except Exception as failure:
             load = self._load
             writing = load.notes.writing if load else None
-            left = [sink.shape for sink in self._table.sinks if load is None or not load.is_done(sink.shape)]
+            left = [sink.shape for sink in self._table.sinks if load is None or sink.shape not in load.notes.done]
             left = left or [sink.shape for sink in self._table.sinks]
             self._failures |= dict.fromkeys(left, (failure, writing))
             if load is not None:

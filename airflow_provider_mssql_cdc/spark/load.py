@@ -5,31 +5,19 @@ from __future__ import annotations
 import dataclasses
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from airflow_provider_mssql_cdc.core.columns import check_columns, map_columns
-from airflow_provider_mssql_cdc.core.exceptions import (
-    CopyUncertainError,
-    KeyRequiredError,
-)
+from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy
+from airflow_provider_mssql_cdc.core.exceptions import LostValueError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import (
-    ASKED_COPY,
-    STOP,
-    AskedCopy,
-    CopyingReceipt,
-    JobError,
-    JobSpec,
-    ReplaySpec,
-    SinkReceipt,
-    TableReceipt,
-    TableSpec,
-)
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, SinkReceipt, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
-from airflow_provider_mssql_cdc.spark.copies.copy import CopyTime
-from airflow_provider_mssql_cdc.spark.decide import check_comparable, copy_stopped, said_window, table_of, unreported
+from airflow_provider_mssql_cdc.spark.comparing import Comparing
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy
+from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
+from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN, copy_stopped, said_window, table_of, unreported
 from airflow_provider_mssql_cdc.spark.looks import Looks, SinkPlan
 from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import Parts
@@ -44,11 +32,7 @@ from airflow_provider_mssql_cdc.spark.targets import State
 
 log = logging.getLogger(__name__)
 
-
 _COPIES = 3
-_NOTHING = ("already", "empty")
-_SAME_AGAIN = (CopyUncertainError, KeyRequiredError)
-"""What the rows of one copy raise again."""
 
 
 class TableLoad:
@@ -74,15 +58,10 @@ class TableLoad:
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
         self._rows = [parts.rows(rows, sink) for sink in table.sinks]
         self._looks = Looks(table, self._reading, cut, self._sink, self.notes.alone)
-        self._done: dict[str, SinkReceipt] = {}
         self._unreported: list[Marker] = []
         self.waiting: list[SinkPlan] = []
         self._going_on: set[str] = set()
-        self._copying: CopyingReceipt | None = None
-        self._ended_copy: str | None = None
         self._asked = table.asked
-        self._counts: dict[str, int] = {}
-        self._windows: tuple[str, ...] = ()
 
     def found_table(self) -> TableSpec:
         """The table by the capture instance that the markers name, where several may be read."""
@@ -121,14 +100,28 @@ class TableLoad:
             self._stop(asked)
         else:
             self._load_waiting(time)
-            if asked is not None and asked.of_loaded and self._copying is None:
-                self._copy_into_loaded(asked, time)
+            if asked is not None and asked.of_loaded:
+                place = f"{self.staging_path}/differences"
+                comparing = Comparing(
+                    self._table,
+                    self._rows,
+                    self.notes,
+                    self._reading,
+                    self._sink,
+                    self._load_up_to,
+                    self._load_again,
+                    place,
+                )
+                if comparing.run(asked, time):
+                    self.count()
+                    self._reading.stop_copies()
+                self.waiting = []
         self._asked = None
 
     def abort_copy(self, why: str) -> None:
         """End the copy that a person asks for, which no retry can mend."""
         if self._table.asked is not None:
-            self._ended_copy = f"{self._table.asked.id} ABORTED: {why}"
+            self.notes.ended_copy = f"{self._table.asked.id} ABORTED: {why}"
             self._reading.stop_copies()
 
     def _stop(self, asked: AskedCopy) -> None:
@@ -137,67 +130,29 @@ class TableLoad:
         others = [plan for plan in self.waiting if not plan[2].copied]
         for sink in [sink for sink, _, todo in self.waiting if todo.copied]:
             with self.notes.alone(sink.shape):
-                raise copy_stopped(self._table, sink.spec)
+                raise copy_stopped(self._table, sink.spec, asked.reason)
         # one that could not be looked at may wait for the copy, too
-        if self.notes.failed.keys() <= {sink.shape for sink, _, _ in self.waiting}:
-            self._ended_copy = f"{asked.id} STOPPED"
+        unseen = {s for s, (error, _) in self.notes.failed.items() if not isinstance(error, LostValueError)}
+        if unseen <= {sink.shape for sink, _, _ in self.waiting}:
+            self.notes.ended_copy = f"{asked.id} {f'ABORTED: {asked.reason}' if asked.reason else 'STOPPED'}"
         self.waiting = []
         self._load_windows(others)
 
-    def _copy_into_loaded(self, asked: AskedCopy, time: CopyTime) -> None:
-        """Write what differs in the sinks that are loaded, at the end of a copy. What fails is that alone."""
-        for each in self._rows:
-            if not each.is_comparable:
-                self.notes.warn(f"{each.sink.name} takes no copy: it holds changes alone, or not all of them")
-        comparable = [each for each in self._rows if each.is_comparable]
-        rows = [each for each in comparable if self.is_done(each.sink.shape)]
-        done = False
-        with self.notes.alone(ASKED_COPY):
-            left = [each for each in rows if not self._sink(each).has_copy(asked.id)]
-            done = not left or self._compare_all(left, asked, time)
-        self.waiting = []
-        if any(isinstance(error, _SAME_AGAIN) for error, _ in self.notes.failed.values()):
-            self._reading.remove_copy()
-        if done and len(rows) == len(comparable):
-            self._ended_copy = f"{asked.id} COMPLETED"
-            self.count()
-            self._reading.stop_copies()
-
-    def _compare_all(self, left: Sequence[SinkRows], asked: AskedCopy, time: CopyTime) -> bool:
-        """Copy, and compare some sinks with that; whether that came to its end."""
-        check_comparable(self._table)
-        shapes = tuple(each.sink.shape for each in left)
-        time.begin()
-        # what has just begun with a copy left it here
-        unfinished = self._reading.take_copy(time, None) if self._reading.copy is None else None
-        copy = self._reading.copy
-        found = unfinished or copy
-        for text in found.warnings if found is not None else ():
-            self.notes.warn(text)
-        if unfinished is not None:
-            self._copying = dataclasses.replace(unfinished.receipt, shapes=shapes)
-            return False
-        assert copy is not None
-        # the changes up to its end first: then both sides are as of one position
+    def _load_up_to(self, copy: Copy, left: Sequence[SinkRows]) -> bool:
+        """Load the changes up to a copy's end, so that both sides are as of one position; whether all are there."""
         self._looks.cut = max(self._looks.cut, copy.high)
         for each in left:
-            done = self._done[each.sink.shape]
-            if done.after is not None:
+            done = self.notes.done.get(each.sink.shape)
+            if done is not None and done.after is not None:
                 # what lies behind its marker was proven empty by this run
                 each.sink = dataclasses.replace(each.sink, read_through=done.read_through, expects=done.after.position)
-        self._load_what_goes_on(self._plans(left))
-        for each in left:
-            if each.sink.shape in self.notes.failed:
-                return False
-            sink = self._sink(each)
-            if self._done[sink.shape].read_through != copy.high:
-                raise sink.conflict(f"loaded to {self._done[sink.shape].read_through}, beside a copy to {copy.high}")
-            with self.notes.timed("compare"), self.notes.writes(sink.target.name):
-                folder = f"{self.staging_path}/differences/{sink.shape}"
-                done, said = sink.compare(copy, asked.id, self._reading, folder)
-            self._note(done)
-            self.notes.warn(said)
-        return True
+        self._load_again(left)
+        shapes = {each.sink.shape for each in left}
+        return shapes <= self.notes.done.keys() and not shapes & self.notes.failed.keys()
+
+    def _load_again(self, rows: Sequence[SinkRows]) -> None:
+        """Load some sinks as they stand now."""
+        self._load_what_goes_on(self._plans(rows))
 
     def _load_waiting(self, time: CopyTime) -> None:
         for _ in range(_COPIES):
@@ -220,7 +175,7 @@ class TableLoad:
         sinks = [self._sink(rows, replay.suffix) for rows in self._rows]
         stage, logged = self.stage_windows, self._looks.logged
         for done in replay_sinks(sinks, replay, self._table, self._reading, stage, logged, self.notes):
-            self._note(done)
+            self.notes.note(done)
 
     def _plans(self, rows: Sequence[SinkRows]) -> list[SinkPlan]:
         """What is to be done with some sinks, as the source and their markers say now."""
@@ -236,13 +191,13 @@ class TableLoad:
     def _load_what_goes_on(self, plans: Sequence[SinkPlan]) -> None:
         """Load all but what begins with a copy, and what begins beside that: these wait for it."""
         waits = any(todo.copied for _, _, todo in plans)
-        self.waiting = [plan for plan in plans if waits and plan[2].begins]
-        self._going_on |= {sink.shape for sink, _, todo in plans if not todo.begins}
+        self.waiting = [plan for plan in plans if waits and plan[2].begins and plan[2].window is None]
+        self._going_on |= {sink.shape for sink, _, todo in plans if not todo.begins or todo.window is not None}
         self._load_windows([plan for plan in plans if plan not in self.waiting])
 
     def _load_windows(self, plans: Sequence[SinkPlan]) -> None:
         """Load what goes on by windows, or begins without a copy."""
-        if beginning := [sink for sink, _, todo in plans if todo.begins]:
+        if beginning := [sink for sink, _, todo in plans if todo.begins and todo.window is None]:
             with self.notes.alone(*(sink.shape for sink in beginning)):
                 self._reading.begin(self._source, self._looks.cut)
                 self._warn_of_no_key(beginning)
@@ -267,19 +222,19 @@ class TableLoad:
             for text in copy.warnings if copy else ():
                 self.notes.warn(text)
             if unfinished is not None:
-                self._copying = dataclasses.replace(unfinished.receipt, shapes=tuple(shapes))
+                self.notes.copying = dataclasses.replace(unfinished.receipt, shapes=tuple(shapes))
             else:
                 self._warn_of_no_key([sink for sink, _, _ in plans])
-        if self._copying is None:
+        if self.notes.copying is None:
             self._settle_all([plan for plan in plans if plan[0].shape not in self.notes.failed])
-        left = {shape for shape in shapes if not self.is_done(shape)}
+        left = {shape for shape in shapes if shape not in self.notes.done}
         if left and self._reading.has_lost_copy():
-            self._copying = None
+            self.notes.copying = None
             for shape in left:
                 self.notes.failed.pop(shape, None)
             return left
         is_asked = self._asked is not None and self._asked.of_loaded
-        if self._copying is None and not is_asked and self._is_of_no_more_use(left):
+        if self.notes.copying is None and not is_asked and self._is_of_no_more_use(left):
             self.count()
             self._reading.remove_copy()
         return set()
@@ -290,7 +245,7 @@ class TableLoad:
         :param left: the shapes that have not begun with it
         """
         errors = [self.notes.failed[shape][0] for shape in left & self.notes.failed.keys()]
-        if any(isinstance(error, _SAME_AGAIN) for error in errors):
+        if any(isinstance(error, SAME_AGAIN) for error in errors):
             return True
         # one that could not be looked at may wait for it
         return not left and self.notes.failed.keys() <= self._going_on
@@ -298,42 +253,14 @@ class TableLoad:
     def _settle_all(self, plans: Sequence[SinkPlan]) -> None:
         for sink, state, todo in plans:
             with self.notes.alone(sink.shape):
-                self._note(self._settle(sink, state, todo))
-
-    def is_done(self, shape: str) -> bool:
-        """Whether a sink was loaded, or there was nothing to load."""
-        return shape in self._done
-
-    def _note(self, done: SinkReceipt) -> None:
-        """Note what became of a sink, which may have been loaded before in this run."""
-        if (earlier := self._done.get(done.shape)) is not None:
-            outcome = done.outcome if done.outcome not in _NOTHING else earlier.outcome
-            done = dataclasses.replace(done, before=earlier.before, outcome=outcome)
-        self._done[done.shape] = done
-
-    def receipt(self, failed: Mapping[str, JobError] = MappingProxyType({})) -> TableReceipt:
-        """What was done, though it may have ended early.
-
-        :param failed: shape to why that sink was not loaded
-        """
-        return TableReceipt(
-            name=self._table.name,
-            sinks=tuple(self._done.values()),
-            failed=dict(failed),
-            counts=self._counts,
-            seconds=self.notes.seconds,
-            windows=self._windows,
-            warnings=tuple(self.notes.warnings),
-            copying=self._copying,
-            ended_copy=self._ended_copy,
-        )
+                self.notes.note(self._settle(sink, state, todo))
 
     def count(self) -> None:
         """Count what was read, for the receipt: what was staged and kept may be removed then."""
         # what is read again for another sink is counted with that
         unreported = [marker for marker in self._unreported if not self._reading.has_read(marker)]
-        self._windows = (*map(said_window, unreported), *map(str, self._reading.windows))
-        self._counts = self._reading.counts(unreported)
+        self.notes.windows = (*map(said_window, unreported), *map(str, self._reading.windows))
+        self.notes.counts = self._reading.counts(unreported)
 
     def stage_windows(self, windows: Sequence[Window], *, before_images: bool) -> Staged:
         """Stage all windows, each change once.
@@ -383,8 +310,8 @@ class TableLoad:
             raise sink.conflict("emptied after this run had found rows there, so that nothing was copied")
         if not self._reading.holds(window, before_images=sink.rows.before_images):
             raise sink.conflict(f"changed so that {window} is missing, which this run has not read as a whole")
-        self._reading.check_whole(window)
-        if todo.window and not self._reading.count(window).events and not todo.asserted:
+        sink.check_whole(window, self._reading, todo)
+        if todo.goes_on and not self._reading.count(window).events and not todo.asserted:
             return SinkReceipt(sink.shape, before, state.marker, "empty", self._reading.reached(window))
         layout = sink.layout(state)
         marker = sink.marker(window, self._reading, state, todo, layout)

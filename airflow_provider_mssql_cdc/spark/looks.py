@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from airflow_provider_mssql_cdc.core.initial import too_early
 from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps, Stand, TableSteps, table_steps
@@ -96,6 +97,10 @@ class Looks:
 
         :raises MsSqlCdcError: if it must not be loaded
         """
+        if sink.shape in steps.refused:
+            raise steps.refused[sink.shape].error(self._table.name)
+        if sink.shape in steps.lost and not stand.asserted and state.marker is None:
+            raise too_early(self._table.name, steps.lost[sink.shape], self._reading.readable_from)
         if sink.shape in steps.lost:
             marker = None if stand.asserted else state.marker
             raise gap(self._table, steps.lost[sink.shape], self._reading.readable_from, marker)

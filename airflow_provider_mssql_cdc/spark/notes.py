@@ -1,15 +1,27 @@
-"""What is noted of one table's load: failures, each of some sinks alone, warnings and times."""
+"""What is noted of one table's load, for its receipt: what was done, failures of some sinks alone, warnings, times."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
+
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobError, SinkReceipt, TableReceipt
+from airflow_provider_mssql_cdc.core.table import TableName
+
+_NOTHING = ("already", "empty")
 
 
 class Notes:
     """What is noted of one table's load.
 
+    :ivar done: shape to what became of that sink
+    :ivar copying: the copy that the next run goes on with
+    :ivar ended_copy: the copy that has ended, with how
+    :ivar counts: of what was read
+    :ivar windows: that were read
     :ivar failed: shape to why that sink was not loaded, and to the table that was written to then
     :ivar writing: the target table to which a commit is under way
     :ivar seconds: wall time by step
@@ -17,6 +29,11 @@ class Notes:
     """
 
     def __init__(self) -> None:
+        self.done: dict[str, SinkReceipt] = {}
+        self.copying: CopyingReceipt | None = None
+        self.ended_copy: str | None = None
+        self.counts: dict[str, int] = {}
+        self.windows: tuple[str, ...] = ()
         self.failed: dict[str, tuple[Exception, str | None]] = {}
         self.writing: str | None = None
         self.seconds: dict[str, float] = {}
@@ -51,3 +68,28 @@ class Notes:
         """Tell people."""
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def note(self, done: SinkReceipt) -> None:
+        """Note what became of a sink, which may have been loaded before in this run."""
+        if (earlier := self.done.get(done.shape)) is not None:
+            outcome = done.outcome if done.outcome not in _NOTHING else earlier.outcome
+            done = dataclasses.replace(done, before=earlier.before, outcome=outcome)
+        self.done[done.shape] = done
+
+    def receipt(self, name: TableName, failed: Mapping[str, JobError] = MappingProxyType({})) -> TableReceipt:
+        """What was done, though it may have ended early.
+
+        :param name: of the source table
+        :param failed: shape to why that sink was not loaded
+        """
+        return TableReceipt(
+            name=name,
+            sinks=tuple(self.done.values()),
+            failed=dict(failed),
+            counts=self.counts,
+            seconds=self.seconds,
+            windows=self.windows,
+            warnings=tuple(self.warnings),
+            copying=self.copying,
+            ended_copy=self.ended_copy,
+        )

@@ -16,8 +16,8 @@ from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CdcDisab
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, DdlChange
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.lineage import check_not_restored
-from airflow_provider_mssql_cdc.core.plan import check_ddl
 from airflow_provider_mssql_cdc.core.position import Lsn, Window, is_gap
+from airflow_provider_mssql_cdc.core.schema_change import check_ddl
 from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.core.spec import SourceSpec, TableSpec

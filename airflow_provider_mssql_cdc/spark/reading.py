@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyspark.sql import DataFrame
+
+from airflow_provider_mssql_cdc.core.conditions import Condition
+from airflow_provider_mssql_cdc.core.copy_wanted import PAUSE
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, check_not_restored
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap, merged
-from airflow_provider_mssql_cdc.core.spec import PAUSE, JobSpec, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
+from airflow_provider_mssql_cdc.core.spec import JobSpec, TableSpec
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
+from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
@@ -83,11 +88,14 @@ class Reading:
         self.low = self._source.low(state)
         self._saw(state.lineage.witnesses())
 
-    def take_copy(self, time: CopyTime, above: Position | None) -> Unfinished | None:
+    def take_copy(
+        self, time: CopyTime, above: Position | None, conditions: tuple[Condition, ...] = ()
+    ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
         :param time: of the run for copies
         :param above: a copy that was begun below this is not gone on with
+        :param conditions: that the rows are to fulfil
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
         :raises GapError: if some of them were purged
@@ -95,14 +103,33 @@ class Reading:
         """
         place, asked = self._job.copies_path(self._table), self._table.asked
         if place is None:
-            place, time = f"{self._folder}/copy", CopyTime()
+            place, time = f"{self._folder}/copy", time.endless()
         paused = None
         if asked is not None and asked.wanted == PAUSE:
             paused = "" if asked.of_loaded else asked.id
-        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy, paused)
+        order = CopyOrder(place, self._job.capture_timeout, time, above, self._table.copy, paused, conditions)
         copy = self._source.copy(order)
         if isinstance(copy, Unfinished):
             return copy
+        self._hold(copy)
+        return None
+
+    def read_again(self, keys: DataFrame) -> Unfinished | None:
+        """Read the rows of more keys into the copy, which ends later then.
+
+        :param keys: that none of its rows has, as targets have them, each once
+        :return: how far it is; None where it is at its end
+        :raises GapError: if changes of meanwhile were purged
+        """
+        copy = self._source.read_again(keys)
+        if isinstance(copy, Unfinished):
+            return copy
+        self._forget_copy()
+        self._hold(copy)
+        return None
+
+    def _hold(self, copy: Copy) -> None:
+        """Take windows from a copy's events, once it is proven that the source has all of them."""
         self._saw(copy.witnesses)
         state = self._source.state(self._witnesses.values())
         self.check_reached(state, copy.high)
@@ -112,18 +139,20 @@ class Reading:
         if not copy.window.is_empty:
             self.windows.append(copy.window)
             self._all_staged.append(([copy.window], copy.events))
-        return None
 
     def has_lost_copy(self) -> bool:
         """Whether another run has finished the copy that this one reads, and removed it: it counts for nothing then."""
         if not self._source.has_lost_copy():
             return False
+        self._forget_copy()
+        return True
+
+    def _forget_copy(self) -> None:
         if self.copy is not None:
             window = self.copy.window
             self.windows = [each for each in self.windows if each != window]
             self._all_staged = [each for each in self._all_staged if each[0] != [window]]
         self.copy = self.low = self.staged = None
-        return True
 
     def stop_copies(self) -> None:
         """Remove what copies of the table have left: a person has stopped them."""
@@ -207,10 +236,10 @@ class Reading:
         if len(self._all_staged) < 2:
             return self._all_staged[0][1].total() if self._all_staged else Counts()
         *before, (copied, events) = self._all_staged
-        total = events.total()
+        total, first, last = events.total(), min(w.after for w in copied), max(w.upto for w in copied)
         for windows, staged in before:
             for window in merged(windows):
-                for begin, end in ((window.after, copied[0].after), (copied[-1].upto, window.upto)):
+                for begin, end in ((window.after, first), (last, window.upto)):
                     after, upto = max(begin, window.after), min(end, window.upto)
                     if after < upto:
                         total += staged.count(Window(after, upto))

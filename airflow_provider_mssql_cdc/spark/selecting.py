@@ -24,6 +24,7 @@ from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
 from airflow_provider_mssql_cdc.core.table import Column as SourceColumn
 from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.spark.shapes.fold import column
 
 CAPTURED = "captured_operation"
 """Column of filtered raw changes: the operation as CDC captured it, beside the one that is left of it."""
@@ -47,14 +48,28 @@ def check_salt(table: TableName, selection: Selection, salt: str | None) -> None
         )
 
 
-def fulfils(mappings: Sequence[ColumnMapping], selection: Selection) -> Column:
+def fulfils(mappings: Sequence[ColumnMapping], conditions: Sequence[Condition]) -> Column:
     """Whether a raw row fulfils all conditions; as in SQL, NULL fulfils no comparison.
 
     :param mappings: of the columns that are read
     """
     read = {mapping.column.name: mapping for mapping in mappings}
-    conditions = (_judged(read[condition.column], condition) for condition in selection.conditions)
-    return F.coalesce(reduce(and_, conditions), F.lit(False))
+    judged = (_judged(read[c.column].column, F.col(read[c.column].alias), c) for c in conditions)
+    return F.coalesce(reduce(and_, judged), F.lit(False))
+
+
+def fulfils_in_target(
+    mappings: Sequence[ColumnMapping], selection: Selection, conditions: Sequence[Condition]
+) -> Column | None:
+    """Whether a target's row fulfils all conditions; None where the target does not show all of their columns.
+
+    :param mappings: of the columns that targets hold
+    """
+    shown = {m.column.name: m for m in mappings if m.targets and m.column.name not in selection.masks}
+    if not shown.keys() >= {condition.column for condition in conditions}:
+        return None
+    judged = (_judged(shown[c.column].column, _as_read(shown[c.column]), c) for c in conditions)
+    return F.coalesce(reduce(and_, judged), F.lit(False))
 
 
 def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selection: Selection) -> DataFrame:
@@ -68,7 +83,7 @@ def filtered_changes(raw: DataFrame, mappings: Sequence[ColumnMapping], selectio
     both = F.bool_and(_PASSES).over(images_of_update())
     left = F.when(image & ~both, F.when(F.col("operation") == _BEFORE, _DELETE).otherwise(_INSERT))
     return (
-        raw.withColumn(_PASSES, fulfils(mappings, selection))
+        raw.withColumn(_PASSES, fulfils(mappings, selection.conditions))
         .where(image | passes)
         .withColumn(_OTHER, left)
         .where(passes)
@@ -93,13 +108,20 @@ def with_salt(rows: DataFrame, mappings: Sequence[ColumnMapping], salt: str | No
     return rows.crossJoin(F.broadcast(salts))
 
 
-def _judged(mapping: ColumnMapping, condition: Condition) -> Column:
-    value, operator = F.col(mapping.alias), condition.operator
+def _as_read(mapping: ColumnMapping) -> Column:
+    """What was read of a column, made of the target's columns."""
+    value = column(mapping.targets[-1].name)
+    # dates and moments are read as text
+    return value.cast("string") if mapping.column.type in MOMENTS | {"date"} else value
+
+
+def _judged(of: SourceColumn, value: Column, condition: Condition) -> Column:
+    operator = condition.operator
     if operator == "is null":
         return value.isNull()
     if operator == "is not null":
         return value.isNotNull()
-    value, literals = _comparable(mapping.column, value, condition.values)
+    value, literals = _comparable(of, value, condition.values)
     if operator in LISTS:
         found = value.isin(*literals)
         return found if operator == "in" else ~found
@@ -115,21 +137,21 @@ def _judged(mapping: ColumnMapping, condition: Condition) -> Column:
     return compared[operator]
 
 
-def _comparable(column: SourceColumn, value: Column, texts: Sequence[str]) -> tuple[Column, list[Column]]:
+def _comparable(of: SourceColumn, value: Column, texts: Sequence[str]) -> tuple[Column, list[Column]]:
     """What was read of a column, and constants, so that they compare exactly."""
-    if column.type in MOMENTS:
-        if column.scale == 7:
+    if of.type in MOMENTS:
+        if of.scale == 7:
             # all seven digits stand in the text alone
             return value, [F.lit(f"{text}0") for text in texts]
         return F.substring(value, 1, 26).cast("timestamp_ntz"), [F.lit(text).cast("timestamp_ntz") for text in texts]
-    if column.type in FLOATS:
+    if of.type in FLOATS:
         return value.cast("double"), [F.lit(text).cast("double") for text in texts]
-    if column.type in PADDED:
+    if of.type in PADDED:
         return F.rtrim(value), list(map(F.lit, texts))
-    if column.type == "uniqueidentifier":
+    if of.type == "uniqueidentifier":
         return F.upper(value), list(map(F.lit, texts))
     types = {"bit": "boolean", **dict.fromkeys(INTEGERS, "bigint")}
-    types.update(dict.fromkeys(DECIMALS, "decimal({},{})".format(*decimal_type(column))))
+    types.update(dict.fromkeys(DECIMALS, "decimal({},{})".format(*decimal_type(of))))
     # dates are read as text, and their order is that of the text
-    kind = types.get(column.type, "string")
+    kind = types.get(of.type, "string")
     return value, [F.lit(text).cast(kind) for text in texts]

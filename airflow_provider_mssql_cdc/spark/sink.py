@@ -6,20 +6,24 @@ import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 
+from pyspark.sql import DataFrame
+
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CommitConflictError,
     FormatError,
+    GapError,
     TargetError,
     UnsupportedColumnError,
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.formats import check_identifiers
+from airflow_provider_mssql_cdc.core.initial import EARLIEST, purged_meanwhile
 from airflow_provider_mssql_cdc.core.lineage import restored
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap, Marker, carried, line_of_feeds
-from airflow_provider_mssql_cdc.core.plan import check_ddl
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema_change import check_ddl
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
@@ -134,18 +138,35 @@ class Sink:
             return None
         return Window(reading.low, max(reading.low, cut))
 
+    def check_whole(self, window: Window, reading: Reading, todo: SinkSteps) -> None:
+        """Prove that nothing of a window was purged before it was read.
+
+        :raises MsSqlCdcError: if something was
+        """
+        try:
+            reading.check_whole(window)
+        except GapError as error:
+            if self.spec.initial.kind != EARLIEST or not todo.begins or todo.window is None:
+                raise
+            raise purged_meanwhile(self._table.name, window.after) from error
+
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        if todo.window is not None:
+        if todo.goes_on:
+            assert todo.window is not None
             staged = reading.staged
             assert staged is not None
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
-            write = self.rows.next(window, staged, target_rows, state.gaps)
+            if reading.copy is None:
+                write = self.rows.next(window, staged, target_rows, state.gaps)
+            else:
+                write = self.rows.next_beside(reading.copy, window, staged, target_rows, state.gaps)
         else:
             target_rows = self.target.rows(state)
             witness = reading.witness(window.upto)
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
-            begun = Beginning(window, reading.staged, reading.copy, anew, known_at)
+            copy = reading.copy if todo.window is None else None
+            begun = Beginning(window, reading.staged, copy, anew, known_at)
             write = self.rows.first(begun, target_rows)
         return self.rows.laid_out(write, layout)
 
@@ -164,7 +185,7 @@ class Sink:
             table=self._table.name,
             feeds=line_of_feeds(before, FeedRef.of(self._table.feed), window.after),
             schema_hash=self._table.schema.hash,
-            window_after=None if todo.begins else window.after,
+            window_after=None if todo.window is None else window.after,
             events={**events, "copied": copied},
             spec_id=self._job.id,
             gaps=self._gaps(state, window, todo),
@@ -189,6 +210,10 @@ class Sink:
         """
         marker = self.state().marker
         return marker is not None and id_ in marker.copies
+
+    def suspects(self, copy: Copy) -> DataFrame | None:
+        """The keys of which a copy by conditions does not tell, and that may be gone, as ``SinkRows.suspects``."""
+        return self.rows.suspects(copy, self.target.rows(self.state()))
 
     def compare(self, copy: Copy, id_: str, reading: Reading, folder: str) -> tuple[SinkReceipt, str]:
         """Compare the target with the table as of a copy's end, and write what differs.
@@ -224,7 +249,8 @@ class Sink:
         if not self.target.commit(state, self.rows.laid_out(write, layout), after):
             raise self.conflict("changed while it was compared")
         what = "equal" if equal else f"{differ} rows were missing or differed, {gone} of its rows were not there"
-        text = f"{self.spec.name} was compared with the table at {at}: {what}."
+        of = f"the table's rows where {' and '.join(map(str, copy.conditions))}" if copy.conditions else "the table"
+        text = f"{self.spec.name} was compared with {of} at {at}: {what}."
         return SinkReceipt(self.shape, marker.position, after, "already" if equal else "loaded", at), text
 
     def until_committed(self, attempt: Callable[[int], SinkReceipt | None]) -> SinkReceipt:

@@ -186,7 +186,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
         self.mssql_conn_id, self.on_disabled = mssql_conn_id, on_disabled
         self.max_idle, self.poll_interval = seconds(max_idle), poll_interval
         self.max_lag, self.on_lag = lag_allowed(max_lag, on_lag).total_seconds(), on_lag
-        _request(self)
+        watch_request(self)
 
     sources = staticmethod(MsSqlCdcTrigger.sources)
 
@@ -206,7 +206,7 @@ class MsSqlCdcEventTrigger(BaseEventTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Tick]) -> AsyncIterator[TriggerEvent]:
         """Judge each poll by this watcher's own positions; one that was overtaken by a newer poll is dropped."""
-        watch = Watch(_request(self), CheckpointStore(Variable))
+        watch = Watch(watch_request(self), CheckpointStore(Variable))
         with subscribe(self.mssql_conn_id, type(self).sources, watch, self.poll_interval) as subscription:
             newest = asyncio.create_task(_keep_newest(shared_stream, subscription))
             try:
@@ -294,12 +294,18 @@ def watch_of(waiting: Any, *, asked: bool = False, begun: bool = False) -> Watch
     :raises MsSqlCdcError: if one of them has no meaning
     """
     if waiting.after is None:
-        return Watch(_request(waiting, asked=asked), CheckpointStore(Variable), begun=begun)
+        return Watch(watch_request(waiting, asked=asked), CheckpointStore(Variable), begun=begun)
     names = ("after", "tables", "exclude", "max_lag", "on_lag")
     return PositionWatch.of(**{name: getattr(waiting, name) for name in names})
 
 
-def _request(waiting: Any, *, asked: bool = False) -> WatchRequest:
+def watch_request(waiting: Any, *, asked: bool = False) -> WatchRequest:
+    """What a sensor or trigger is asked to watch.
+
+    :param waiting: sensor or trigger
+    :param asked: as for ``MsSqlCdcTrigger``
+    :raises MsSqlCdcError: if one of its parameters has no meaning
+    """
     return WatchRequest.of(**{name: getattr(waiting, name) for name in _PARAMETERS}, asked=asked)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import json
 import subprocess
@@ -124,12 +125,15 @@ def reads(rows: int, rounds: int) -> None:
         columns = [column.name for column in table.schema.columns]
         mappings = map_columns(table.name, table.schema)
         before = Lsn(low).previous()
-        slices = (table.feed, table.schema, mappings, Slice(Window(before, Lsn(high)), rows))
+        part = Slice(Window(before, Lsn(high)), rows)
+        slices = (table.feed, table.schema, mappings, part)
+        by_text = (table.feed, dataclasses.replace(table.schema, key=("region",)), mappings, part)
         everything = f"SELECT * FROM {source.DATABASE}.cdc.{source.INSTANCE}_CT"
         chosen = {
             "SELECT *": everything,
             "our reader, for a history": slice_sql(*slices, history=True),
             "our reader, for a mirror": slice_sql(*slices, history=False),
+            "our reader, for a mirror by a text": slice_sql(*by_text, history=False),
             "Debezium, direct": statements.debezium_direct(source.DATABASE, source.INSTANCE, columns, Place(), high),
             "Debezium, function": statements.debezium_function(
                 source.DATABASE, source.INSTANCE, columns, low, Place(), high

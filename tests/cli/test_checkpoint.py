@@ -20,7 +20,6 @@ from airflow_provider_mssql_cdc.core.checkpoint import (
     CopyState,
     Failure,
     Identity,
-    SchemaChange,
     SinkState,
     Told,
 )
@@ -30,6 +29,7 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
+from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from tests.support.core.states import checkpoint_of
 
@@ -181,11 +181,12 @@ FULL = dataclasses.replace(
     announced=lsn(4),
     copies=(CopyState("c1", "/work/c1"),),
     requested=(FeedRef("v2", 78, NOON),),
-    schema_changes=(SchemaChange(NOON, after="1:def"),),
+    schema_changes=(PendingChange(NOON, after="1:def"),),
     waiting_ids=(4,),
     noted=(OtherPosition({"kind": "counted", "at": "42"}),),
     ended_copies=("c0",),
     untold=(Told("copy"),),
+    seen_schema=SeenSchema("1:abc", lsn(3)),
     unknown={"later": 3},
 )
 """A checkpoint that has all that one can have."""

@@ -15,7 +15,6 @@ from airflow_provider_mssql_cdc.core.checkpoint import (
     CopyState,
     Failure,
     Identity,
-    SchemaChange,
     SinkState,
     Told,
 )
@@ -25,6 +24,7 @@ from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerChe
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.lineage import OtherPosition, Witness
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema_sight import PendingChange, SeenSchema
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableName
 from tests.support.core.states import checkpoint_of
 from tests.support.core.strategies import checkpoints
@@ -206,7 +206,8 @@ def test_what_a_version_does_not_know_is_there_when_it_has_written():
     data["later"] = {"a": [1]}
     data["sinks"]["mirror"]["later"] = "b"
     data["sinks"]["mirror"]["feed"]["later"] = "c"
-    failed = {"reason": "no", "time": NOON.isoformat(), "seen": None, "since": None, "planned": False, "stopped": False}
+    failed = {"reason": "no", "time": NOON.isoformat(), "seen": None, "since": None}
+    failed |= dict.fromkeys(("planned", "stopped", "copy_mends"), False)
     data["sinks"]["history"]["failed"] = {**failed, "later": "d"}
     store = store_of(json.dumps(data))
     seen = store.load(IDENTITY)
@@ -391,11 +392,12 @@ OF_TABLE = {
     "announced": lsn(5),
     "copies": (CopyState("c1", "/copies/c1"),),
     "requested": (FEED,),
-    "schema_changes": (SchemaChange(NOON, command="ALTER TABLE t ADD c int"),),
+    "schema_changes": (PendingChange(NOON, "1:abc", "1:def"),),
     "waiting_ids": (7,),
     "noted": (VERSION,),
     "ended_copies": ("c0",),
     "untold": (Told("copy"),),
+    "seen_schema": SeenSchema("1:abc", lsn(5)),
 }
 
 

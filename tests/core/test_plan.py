@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Identity, SinkState
+from airflow_provider_mssql_cdc.core.choice import Choice
 from airflow_provider_mssql_cdc.core.exceptions import (
     GapError,
     KeyRequiredError,
@@ -29,7 +30,7 @@ from airflow_provider_mssql_cdc.core.plan import (
 )
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.resting import Turn
-from airflow_provider_mssql_cdc.core.schema import KeptSchema
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, unknown_schema
 from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import Target
@@ -86,7 +87,9 @@ def log_history(max_lsn=100, min_mapped=5, mapped=None) -> LogHistory:
     )
 
 
-def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, options=OPTIONS, key=None, turn=None):
+def verdict(
+    stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, options=OPTIONS, key=None, turn=None, kept=None
+):
     return assess(
         ORDERS,
         list(instances),
@@ -99,7 +102,7 @@ def verdict(stored=None, instances=(FIRST,), history=None, ddl=(), upto=90, opti
         ),
         list(ddl),
         dataclasses.replace(options, key=tuple(key or ())),
-        kept={SCHEMA.hash: KeptSchema.of(SCHEMA)}.get,
+        kept=kept or {SCHEMA.hash: KeptSchema.of(SCHEMA)}.get,
         turn=turn,
     )
 
@@ -394,16 +397,56 @@ class TestSchema:
         changed = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], length=40)))
         with pytest.raises(SchemaChangedError) as error:
             verdict(checkpoint(), [changed])
-        assert "note nvarchar(-1,0,0)" in str(error.value)
-        assert "note nvarchar(40,0,0)" in str(error.value)
+        assert "column note was nvarchar(-1,0,0), and is nvarchar(40,0,0)" in str(error.value)
 
-    def test_a_column_dropped_from_the_source_is_a_change_although_the_change_table_keeps_it(self):
+    def test_a_column_dropped_from_the_source_is_kept_by_what_was_loaded_with_it(self):
         dropped = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], dropped=True)))
-        with pytest.raises(SchemaChangedError, match=r"then:.*note nvarchar"):
-            verdict(checkpoint(), [dropped])
+        candidate = verdict(checkpoint(), [dropped])
+        assert (candidate.schema.hash, candidate.schema.kept) == (SCHEMA.hash, ("note",))
+        assert [column.name for column in candidate.schema.loaded] == ["id", "note"]
+        assert candidate.warnings == ("column note is NULL since the source table dropped it",)
+        # where nobody knows what was loaded, or not only a column is gone, it is a change as any other
+        with pytest.raises(SchemaChangedError, match=r"then: not known"):
+            verdict(checkpoint(), [dropped], kept=unknown_schema)
+        other = dataclasses.replace(dropped, columns=(*dropped.columns, Column(3, 3, "more", "int", 4, 10)))
+        with pytest.raises(SchemaChangedError, match=r"column note .* was dropped\n  column more .* was added"):
+            verdict(checkpoint(), [other])
+
+    def test_what_is_loaded_for_the_first_time_leaves_a_dropped_column_out(self):
+        dropped = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], dropped=True)))
         candidate = verdict(None, [dropped])
         assert [column.name for column in candidate.schema.loaded] == ["id"]
         assert candidate.warnings == ("column note is left out: the source table no longer has it",)
+
+    @pytest.mark.parametrize(
+        ("said", "by"),
+        [
+            ({"copy_by": ("NOTE",)}, "copy_by"),
+            ({"partition_by": ("bucket(4, Note)",)}, "partition_by"),
+            ({"partition_by": ("note",)}, "partition_by"),
+            ({"partition_by": ("truncate(10, note__text)",)}, "partition_by"),
+            ({"partition_by": ("days(remark)",), "choice": Choice(rename={"note": "remark"})}, "partition_by"),
+            ({"partition_by": ("notes", "note(id)"), "choice": Choice(where=(("id", "=", 1),))}, None),
+            ({"partition_by": ("note",), "choice": Choice(rename={"note": "remark", "id": "note"})}, None),
+            ({"partition_by": ("note",), "choice": Choice(mask={"note": "drop"})}, None),
+        ],
+    )
+    def test_a_dropped_column_that_decides_what_is_loaded_or_where_it_lies_fails_the_table(self, said, by):
+        dropped = instance(columns=(COLUMNS[0], dataclasses.replace(COLUMNS[1], dropped=True)))
+        options = dataclasses.replace(OPTIONS, **said)
+        if by is None:
+            stored = checkpoint()
+            candidate = verdict(None, options=options)
+            hashed = {"selection_hash": candidate.selection.hash}
+            sinks = {shape: dataclasses.replace(sink, **hashed) for shape, sink in stored.sinks.items()}
+            stored = dataclasses.replace(stored, sinks=sinks)
+            found = verdict(stored, [dropped], options=options)
+            assert found.schema.kept == ("note",)
+            # nobody is told of a column that is left out
+            assert bool(found.warnings) == ("drop" not in options.choice.mask.values())
+            return
+        with pytest.raises(SchemaChangedError, match=f"has dropped column note, which {by} names"):
+            verdict(checkpoint(), [dropped], options=options)
 
     def test_uncaptured_and_computed_columns_are_warnings(self):
         columns = (*COLUMNS, Column(3, 3, "total", "int", 4, 10, computed=True))

@@ -21,17 +21,24 @@ failures = st.none() | st.builds(
     st.sampled_from([None, "a", "b"]),
     planned=st.booleans(),
     stopped=st.booleans(),
+    copy_mends=st.booleans(),
 )
 
 
-@given(st.fixed_dictionaries(dict.fromkeys(SHAPES, failures)), st.sampled_from(["a", "b"]), hours, st.booleans())
-def test_a_sink_rests_until_its_cause_changed_or_max_idle_is_over(failed, seen, max_idle, asked):
+@given(
+    st.fixed_dictionaries(dict.fromkeys(SHAPES, failures)),
+    st.sampled_from(["a", "b"]),
+    hours,
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_sink_rests_until_its_cause_changed_or_max_idle_is_over(failed, seen, max_idle, asked, copies):
     stored = Checkpoint(IDENTITY)
     for shape, failure in failed.items():
         if failure is not None:
             stored = stored.failing([shape], failure)
 
-    turn = Turn.of(stored, SHAPES, seen=seen, now=NOW, max_idle=max_idle, asked=asked)
+    turn = Turn.of(stored, SHAPES, seen=seen, now=NOW, max_idle=max_idle, asked=asked, copies=copies)
 
     assert sorted((*turn.sound, *turn.again, *turn.resting)) == sorted(SHAPES), "each has one place"
     for shape, failure in failed.items():
@@ -39,7 +46,8 @@ def test_a_sink_rests_until_its_cause_changed_or_max_idle_is_over(failed, seen, 
             assert shape in turn.sound
             continue
         changed = failure.seen in ("a", "b") and failure.seen != seen
-        due = asked or failure.planned or changed or failure.time + max_idle <= NOW
+        mended = copies and failure.copy_mends
+        due = asked or failure.planned or mended or changed or failure.time + max_idle <= NOW
         # what a person has stopped only a person begins again
         due = due and not failure.stopped
         assert shape in (turn.again if due else turn.resting)

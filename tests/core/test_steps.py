@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
+from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.position import Lsn, Window
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.core.steps import (
@@ -64,7 +65,10 @@ def test_a_new_shape_begins_while_the_others_go_on() -> None:
         Commit((Copy({"scd2": None}), Read({"scd2": None}))),
         Commit((Read({"mirror": window(50), "history": window(60)}),)),
     )
-    assert [found.of(shape) for shape in ("mirror", "scd2")] == [SinkSteps(window=window(50)), SinkSteps(copied=True)]
+    assert [found.of(shape) for shape in ("mirror", "scd2")] == [
+        SinkSteps(window=window(50)),
+        SinkSteps(copied=True, begins=True),
+    ]
     assert [str(commit) for commit in found.commits] == [
         "copy scd2 for the first time, then read scd2 from its low on, to the cut",
         f"read mirror ({lsn(50)}, {lsn(90)}], history ({lsn(60)}, {lsn(90)}]",
@@ -82,12 +86,37 @@ def test_a_gap_is_closed_by_a_copy_where_that_is_asked_for_and_is_lost_otherwise
         lost.of("mirror")
 
 
+def test_what_begins_with_changes_alone_does_not_wait_for_a_copy() -> None:
+    def begin(shape: str, text: str, **where: int) -> SinkSpec:
+        return dataclasses.replace(sink(shape, **where), initial=Initial.parse(text))
+
+    found = steps(sink("mirror"), begin("history", "earliest"), begin("transactions", lsn(20).text))
+    first = Read({"history": window(10), "transactions": window(20)}, first=frozenset({"history", "transactions"}))
+    assert found.commits == (Commit((Copy({"mirror": None}), Read({"mirror": None}))), Commit((first,)))
+    assert found.begins == {"mirror": None, "history": None, "transactions": None}
+    assert found.of("history") == SinkSteps(window=window(10), begins=True)
+    assert str(found.commits[1]) == (
+        f"read history ({lsn(10)}, {lsn(90)}] for the first time,"
+        f" transactions ({lsn(20)}, {lsn(90)}] for the first time"
+    )
+    assert steps(begin("history", "latest")).windows == {"history": window(90)}
+    # what was purged before it began is no gap that a copy closes
+    assert steps(begin("history", lsn(9).text)).lost == {"history": lsn(9)}
+    late = steps(begin("history", lsn(91).text))
+    assert (late.commits, late.refused["history"].is_early) == ((), True)
+    none = dataclasses.replace(sink("history"), initial=Initial("", refused="it is too old"))
+    assert steps(none).refused == {"history": none.initial}
+    # it says nothing of one that is loaded, or heals
+    assert steps(begin("history", "latest", read_through=50, expects=50)).windows == {"history": window(50)}
+    assert steps(begin("history", "latest", lost_after=5)).copies == {"history": lsn(5)}
+
+
 def test_what_takes_no_copied_rows_begins_without_a_copy() -> None:
     wide = dataclasses.replace(sink("history", lost_after=5), history=HistoryOptions(form="wide"))
     found = steps(sink("transactions"), wide)
     assert found.commits == (Commit((Read({"transactions": None, "history": None}, {"history": lsn(5)}),)),)
     assert (found.copies, found.begins) == ({}, {"transactions": None, "history": lsn(5)})
-    assert found.of("history") == SinkSteps(lost_after=lsn(5))
+    assert found.of("history") == SinkSteps(lost_after=lsn(5), begins=True)
     assert str(found.commits[0]) == (
         f"read transactions from its low on, to the cut, history again, lost after {lsn(5)}"
     )

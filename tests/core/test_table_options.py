@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.initial import Initial
 from airflow_provider_mssql_cdc.core.patterns import PatternError
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import (
@@ -40,13 +41,16 @@ PEOPLE: TableEntry = {
     "rename": {"email": "mail"},
     "mask": {"ssn": "hash"},
     "key": "id",
+    "copy_by": ["status", "id"],
     "partition_by": ["bucket(16, id)"],
-    "shapes": ["scd2"],
+    "shapes": ["scd2", "history"],
     "deletes": "soft",
     "table_name": "{table}",
     "table_properties": {"a": "b"},
     "on_gap": "copy",
+    "on_schema_change": "fail",
     "allow_masked": True,
+    "initial": "latest",
 }
 
 
@@ -55,7 +59,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
     assert orders.options(DEFAULTS) == DEFAULTS
     assert people.options(DEFAULTS) == TableOptions(
         DEFAULTS.target,
-        ("scd2",),
+        ("scd2", "history"),
         "{table}",
         {"a": "b"},
         "copy",
@@ -70,6 +74,9 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
             {"email": "mail"},
             {"ssn": "hash"},
         ),
+        Initial.parse("latest"),
+        ("status", "id"),
+        "fail",
     )
     (alone,) = read_entries({"table": "a"}, salted=False)
     assert alone.options(DEFAULTS) == DEFAULTS
@@ -107,6 +114,7 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ({"table": "t", "table_name": "{x}"}, "the fields are"),
         ({"table": "t", "on_gap": "heal"}, "'heal' of t"),
         ({"table": "t", "allow_masked": "yes"}, "'yes' of t"),
+        ({"table": "t", "initial": "first"}, "the entry of t has initial='first': expected"),
     ],
 )
 def test_what_cannot_be_right_is_refused_with_the_table_and_the_key(entry, message):
@@ -126,6 +134,14 @@ def test_a_pattern_that_cannot_be_read_is_refused():
     for tables in (["a.b.c"], [{"table": "a.b.c"}], "a.b.c"):
         with pytest.raises(PatternError):
             check_entries(tables, salted=False)
+
+
+def test_what_begins_with_a_copy_takes_no_other_beginning():
+    (late,) = read_entries({"table": "t", "initial": "latest", "shapes": ["mirror", "scd2"]}, salted=False)
+    with pytest.raises(
+        ParameterError, match=r'initial="latest" is for history and transactions: mirror and scd2 begin'
+    ):
+        late.options(DEFAULTS)
 
 
 def test_parts_that_do_not_go_together_are_refused():
@@ -192,7 +208,7 @@ def test_two_that_decide_are_both_named(tables, said):
 def test_what_watches_knows_patterns_shapes_and_names_alone():
     assert watched(["sales.*", PEOPLE]) == [
         "sales.*",
-        {"table": "sales.people", "shapes": ["scd2"], "table_name": "{table}"},
+        {"table": "sales.people", "shapes": ["scd2", "history"], "table_name": "{table}"},
     ]
     assert watched("sales.*") == "sales.*"
     with pytest.raises(ParameterError, match="colums"):

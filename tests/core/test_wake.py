@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState, Failure, Identity, SinkState
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
+from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE, STOP
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed, FeedRef, Probe
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Position
 from airflow_provider_mssql_cdc.core.resting import MISSING, default_max_idle, fingerprint, without_absence
-from airflow_provider_mssql_cdc.core.spec import COPY, PAUSE, STOP
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.core.wake import (
     Announcer,
@@ -624,6 +624,45 @@ def test_a_copy_into_loaded_sinks_hides_no_change_of_before_it():
     paused = Watched(A.source, (A,), stored, request=dataclasses.replace(ASKED, wanted=PAUSE))
     assert positions_to_probe([paused], CaptureInstance) == {A.name: lsn(20)}
     assert reasons(look(paused, probe(25, A, events={A.name: 21}))) == {"a": Reason.EVENTS}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "where", "copy_mends", "expected"),
+    [
+        (COPY, "", True, {"a": Reason.ASKED}),
+        (COPY, "", False, {}),
+        # it may not have the row that is lost
+        (COPY, '[["id", "=", 1]]', True, {}),
+        (PAUSE, "", True, {}),
+        (STOP, "", False, {}),
+    ],
+)
+def test_what_a_copy_mends_does_not_rest_while_one_is_asked_for(wanted, where, copy_mends, expected):
+    failed = dataclasses.replace(FAILED, time=NOW, copy_mends=copy_mends)
+    request = dataclasses.replace(ASKED, wanted=wanted, where=where)
+    watched = Watched(A.source, (A,), checkpoint(A, failed=failed), request=request)
+    assert reasons(look(watched, probe(20, A))) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "begun", "events", "expected"),
+    [
+        # all rows are read, and the capture is waited for: what the mirror lacks calls for nothing
+        (COPY, True, 18, {}),
+        (PAUSE, True, 18, {}),
+        # a paused one keeps what happens
+        (PAUSE, True, 21, {"a": Reason.EVENTS}),
+        (PAUSE, False, 21, {}),
+        (COPY, False, 21, {"a": Reason.ASKED}),
+        (STOP, True, 18, {"a": Reason.ASKED}),
+    ],
+)
+def test_what_waits_for_a_copy_that_mends_it_stands_where_the_copy_does(wanted, begun, events, expected):
+    failed = dataclasses.replace(FAILED, time=NOW, copy_mends=True)
+    copy = CopyState("c1", "/copies", position=lsn(20), low=lsn(15), shapes=("mirror",), waits_after=lsn(20))
+    stored = dataclasses.replace(checkpoint(A, position=10, failed=failed), copies=(copy,) if begun else ())
+    watched = Watched(A.source, (A,), stored, request=dataclasses.replace(ASKED, wanted=wanted))
+    assert reasons(look(watched, probe(20, A, events={A.name: events}))) == expected
 
 
 def test_a_stop_does_not_wait_for_the_capture():

@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from airflow.sdk.definitions.param import process_params
+from jinja2.nativetypes import NativeEnvironment
 
 from airflow_provider_mssql_cdc.cli.demo.targets_lake import SHAPES
+from airflow_provider_mssql_cdc.hooks.copy_params import tables_asked
 
 DAGS = Path(__file__).parents[2] / "dags"
 
@@ -20,7 +23,14 @@ def bag(airflow_db):
 
 def test_every_example_can_be_imported(bag):
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"shop_incremental", "shop_on_change", "shop_replay", "shop_replay_window", "shop_targets"}
+    assert set(bag.dags) == {
+        "shop_copy",
+        "shop_incremental",
+        "shop_on_change",
+        "shop_replay",
+        "shop_replay_window",
+        "shop_targets",
+    }
 
 
 def test_every_example_survives_serialization(bag):
@@ -39,7 +49,7 @@ def test_examples_say_what_they_do_and_how_to_run_them(bag):
 def test_examples_name_the_default_connections(bag):
     tasks = [task for dag in bag.dags.values() for task in dag.tasks if task.task_id != "choose"]
     assert {task.mssql_conn_id for task in tasks} == {"mssql_default"}
-    assert {task._conn_id for task in tasks if task.task_id != "wait"} == {"spark_default"}
+    assert {task._conn_id for task in tasks if task.task_id not in ("wait", "copy")} == {"spark_default"}
 
 
 def test_the_lake_is_named_once_and_looked_up_only_by_a_running_task(bag, monkeypatch):
@@ -122,3 +132,22 @@ def test_a_run_by_hand_names_the_window_that_is_replayed(bag):
     # nothing is replayed that the run does not name
     with pytest.raises(ParamValidationError):
         dag.params.validate()
+
+
+def test_a_run_by_hand_names_the_tables_that_are_copied(bag):
+    dag = bag.dags["shop_copy"]
+    (copy,) = dag.tasks
+    copy.render_template_fields({"params": {"tables": ["sales.orders", "sales.items"]}}, NativeEnvironment())
+    assert copy.tables == ["sales.orders", "sales.items"]
+    # as the load has it: the checkpoints are found by that
+    (load,) = (task for task in bag.dags["shop_incremental"].tasks if task.task_id == "load")
+    assert (copy.target, copy.mssql_conn_id, copy.table_name) == (load.target, load.mssql_conn_id, load.table_name)
+
+
+def test_what_a_run_is_started_with_are_params_for_its_tasks(bag):
+    """A copy is asked for by ``--conf``, though the DAG declares no such param."""
+    dag = bag.dags["shop_incremental"]
+    (load,) = (task for task in dag.tasks if task.task_id == "load")
+    found = process_params(dag, load, {"copy": ["sales.orders"]}, suppress_exception=False)
+    context = {"params": found}
+    assert [pattern.text for pattern in tables_asked(context)[0]] == ["sales.orders"]

@@ -63,7 +63,7 @@ class Place:
 
 def commits_of(hook: MsSqlCdcHook, start: datetime.datetime, end: datetime.datetime, zone: str) -> list[Lsn] | None:
     try:
-        after, upto = interval_positions(hook, hook.database_status(), start, end, zone)
+        after, upto = interval_positions(hook, start, end, zone)
     except IntervalError:
         return None
     return [each.lsn for each in hook.transactions_between(after, upto)]
@@ -111,7 +111,7 @@ def test_a_clock_that_was_set_back_over_an_edge_by_minutes_is_refused(utc: Place
         utc.source.hook() as hook,
         pytest.raises(IntervalError, match=r"clock went back over 2026-06-01 12:07:00.*to 2026-06-01 12:05:00"),
     ):
-        interval_positions(hook, hook.database_status(), NOON + 7 * MINUTE, NOON + 25 * MINUTE, "UTC")
+        interval_positions(hook, NOON + 7 * MINUTE, NOON + 25 * MINUTE, "UTC")
 
 
 def test_a_clock_that_showed_another_day_for_a_moment_hides_no_commits(utc: Place) -> None:

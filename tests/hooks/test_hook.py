@@ -20,7 +20,8 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.table import Column, TableName
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
 from tests.support.hooks.source import CountingHook, Source
@@ -324,6 +325,9 @@ def test_a_column_dropped_from_the_source_keeps_its_place_and_is_told_apart(shop
     assert [(column.name, column.dropped) for column in after.columns] == [
         (column.name, column.name == "note") for column in before.columns
     ]
+    loaded, now = (TableSchema(instance.columns, instance.primary_key) for instance in (before, after))
+    kept = as_loaded(now, KeptSchema.of(loaded))
+    assert (kept.kept, kept.hash, now.hash != loaded.hash) == (("note",), loaded.hash, True)
 
 
 @pytest.fixture

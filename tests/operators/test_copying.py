@@ -16,10 +16,11 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from airflow_provider_mssql_cdc.core.checkpoint import CopyState, Identity
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
+from airflow_provider_mssql_cdc.core.exceptions import LoadFailedError, ReceiptMissingError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobSpec, KnownCopy, Receipt
-from airflow_provider_mssql_cdc.operators import job_files
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, JobSpec, Receipt
+from airflow_provider_mssql_cdc.operators import job_files, midway
 from airflow_provider_mssql_cdc.operators.copying import seconds_of_run
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from tests.support.hooks.source import TARGET
@@ -74,7 +75,9 @@ def test_a_table_that_is_copied_is_never_told_as_loaded_and_the_next_run_hears_o
     place = f"{task.master.work_dir}/copies/{short}"
     assert spec.copies_path(spec.tables[0]) == place
     state = CopyState("0123456789ab", place, None, "IN_PROGRESS", KEPT, LOW, 3, ("history",))
-    assert stored.copies == (state,)
+    (copy,) = stored.copies
+    assert copy.at is not None
+    assert dataclasses.replace(copy, at=None) == dataclasses.replace(state, rows=600_000)
 
     # a run that fails does not forget it
     task.state.clear()
@@ -85,7 +88,7 @@ def test_a_table_that_is_copied_is_never_told_as_loaded_and_the_next_run_hears_o
         task.run(tables=["dbo.a"], shapes=["mirror", "history"])
     stored = task.group.checkpoint(A)
     assert stored is not None
-    assert stored.copies == (state,)
+    assert [dataclasses.replace(copy, at=None) for copy in stored.copies] == [dataclasses.replace(state, rows=600_000)]
 
     specs.clear()
     task.state.clear()
@@ -100,6 +103,62 @@ def test_a_table_that_is_copied_is_never_told_as_loaded_and_the_next_run_hears_o
     stored = task.group.checkpoint(A)
     assert stored is not None
     assert (stored.copies, set(stored.loaded)) == ((), {"mirror", "history"})
+
+
+def say_windows(spec: JobSpec) -> None:
+    """Say that the mirrors are loaded, as a job does before it goes on with copies."""
+    copying(spec)
+    receipt = from_json(Receipt, job_files.open_path(spec.receipt_path).read_text())
+    job_files.open_path(spec.receipt_path).unlink()
+    tables = tuple(dataclasses.replace(table, copying=None) for table in receipt.tables)
+    job_files.open_path(spec.windows_path).write_text(to_json(dataclasses.replace(receipt, tables=tables)))
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_checkpoints_move_while_a_job_still_copies(
+    task: Task, monkeypatch: pytest.MonkeyPatch, ends_well: bool
+) -> None:
+    monkeypatch.setattr(midway, "_SECONDS", 0.05)
+    before, stored, looked = task.group.checkpoint(A), [], []
+    plain = job_files.read_windows
+
+    def once_away(spec: JobSpec) -> Receipt | None:
+        looked.append(spec)
+        if len(looked) == 1:
+            raise OSError("the store is away")
+        return plain(spec)
+
+    monkeypatch.setattr(job_files, "read_windows", once_away)
+    task.master.state = "RUNNING"
+
+    def job(spec: JobSpec) -> None:
+        if not job_files.open_path(spec.windows_path).exists():
+            say_windows(spec)
+        elif not stored and task.group.checkpoint(A) != before:
+            stored.append(task.group.checkpoint(A))
+            if ends_well:
+                copying(spec)
+            task.master.state = "FINISHED"
+
+    task.master.job = job
+    given = {"tables": ["dbo.a"], "shapes": ["mirror", "history"], "copy_seconds": None}
+    if not ends_well:
+        # killed: what it had loaded is known all the same
+        with pytest.raises(ReceiptMissingError):
+            task.run(**given)
+        assert task.group.checkpoint(A) == stored[0]
+        assert task.events() is None
+        return
+    task.run(**given)
+    (midst,), end = stored, task.group.checkpoint(A)
+    assert end is not None
+    assert midst.sinks == end.sinks
+    assert before is not None
+    assert midst.position(["mirror"]) > before.position(["mirror"])
+    assert (midst.copies, midst.announced) == ((), before.announced)
+    assert [copy.id for copy in end.copies] == ["0123456789ab"]
+    # nobody was told of it before
+    assert "dbo.a" in (task.events() or {})
 
 
 def test_a_copy_on_a_workers_own_disk_is_told_with_the_worker(tmp_path: Path) -> None:
@@ -166,10 +225,10 @@ def test_what_has_no_meaning_is_refused(given: dict[str, Any], said: str) -> Non
         MsSqlCdcLoadOperator(task_id="load", tables=["dbo.a"], target=TARGET, packages="", **given)
 
 
-def test_a_copy_that_no_run_goes_on_with_is_removed_after_14_days(
+def test_a_copy_that_no_run_goes_on_with_is_removed_after_90_days(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name, days in (("old", 15), ("new", 13)):
+    for name, days in (("old", 91), ("new", 89)):
         entry = tmp_path / "copies" / "0123456789abcdef" / name / "entries" / "copy.json"
         entry.parent.mkdir(parents=True)
         entry.write_text("{}")
@@ -179,5 +238,5 @@ def test_a_copy_that_no_run_goes_on_with_is_removed_after_14_days(
     job_files.remove_old(str(tmp_path))
     job_files.remove_old_copies(str(tmp_path))
     assert os.listdir(tmp_path / "copies" / "0123456789abcdef") == ["new"]
-    assert "no run has gone on with it for 14 days" in caplog.text
+    assert "no run has gone on with it for 90 days" in caplog.text
     job_files.remove_old_copies(str(tmp_path / "nothing"))

@@ -345,6 +345,7 @@ def wait_for(condition, seconds: float = 120):
         ({"replay": True, "shapes": ["history"], "changes": "net"}, "a replay cannot tell"),
         ({"on_disabled": "ignore"}, "on_disabled='ignore'"),
         ({"on_gap": "ignore"}, "on_gap='ignore'"),
+        ({"on_schema_change": "evolve"}, "on_schema_change='evolve'"),
         ({"replay": True}, 'a replay needs shapes=\\["history"\\]'),
         ({"replay": True, "shapes": ["history"], "upto": "0x" + "0" * 20}, "exclude each other"),
         ({"interval": ("2026-01-01", "2026-01-02")}, "belong to replay"),
@@ -414,6 +415,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         "table_properties": {"format-version": "2"},
         "tables": {"table": "lab.items", "partition_by": ("bucket(4, id)",), "key": ("id",)},
         "on_gap": "copy",
+        "on_schema_change": "fail",
         "on_disabled": "skip",
         "max_transactions": 7,
         "max_rows": 8,
@@ -427,6 +429,7 @@ def test_what_is_said_of_tables_and_steps_comes_to_the_plan():
         {"format-version": "2"},
         True,
     )
+    assert options.fails_on_schema_change
     assert (options.partition_by, options.key) == (("bucket(4, id)",), ("id",))
     assert (request.on_disabled, request.max_transactions, request.max_rows) == ("skip", 7, 8)
     assert request.small_window == 9

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
 from airflow_provider_mssql_cdc.core.database import ChangeTables
 from airflow_provider_mssql_cdc.core.exceptions import (
     CdcDisabledError,
@@ -23,7 +24,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     TargetError,
 )
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.position import Cut, Lsn
 from airflow_provider_mssql_cdc.core.resting import fingerprint
 from airflow_provider_mssql_cdc.core.spec import JobSpec, Receipt, SourceSpec, TableReceipt
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -119,6 +120,13 @@ def test_a_small_run_has_few_change_rows_in_all_tables_together(group: Group, ro
     assert (len(plan.specs), plan.small) == (2, small)
 
 
+def test_the_job_is_told_what_copies_are_cut_by(group: Group) -> None:
+    with group.source.hook() as hook:
+        request = group.request("dbo.a", {"table": "dbo.b", "copy_by": ["v", "id"]})
+        specs = plan_load(hook, group.store, request, None).specs
+    assert {spec.name: spec.copy_by for spec in specs} == {A: (), B: ("v", "id")}
+
+
 def test_a_run_with_a_copy_is_not_small(group: Group) -> None:
     group.loaded(B)
     group.change("INSERT INTO dbo.b (id) VALUES (2)")
@@ -162,6 +170,21 @@ def test_a_limit_admits_the_first_transaction(group: Group) -> None:
     assert plan.upto == Cut.at(first)
 
 
+def test_a_limited_run_leaves_alone_what_only_a_copy_mends(group: Group) -> None:
+    group.loaded(A, B)
+    stored, identity = group.checkpoint(A), group.source.identity(A)
+    assert stored is not None
+    lost = Failure("a value is lost", datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), copy_mends=True)
+    group.store.overwrite(stored.failing(["mirror"], lost))
+    CopyRequests(group.variables).save(CopyRequest(identity, "c1"))
+    group.change("INSERT INTO dbo.b (id) VALUES (2); INSERT INTO dbo.a (id) VALUES (2)")
+    group.change("INSERT INTO dbo.b (id) VALUES (3)")
+    assert [spec.name for spec in limited(group, lambda: None).specs] == [B]
+    with group.source.hook() as hook:
+        specs = plan_load(hook, group.store, group.request(), None).specs
+    assert {spec.name: [sink.shape for sink in spec.sinks] for spec in specs} == {A: ["mirror"], B: ["mirror"]}
+
+
 def test_a_renamed_table_is_another_one(group: Group) -> None:
     position = group.loaded(A, B)
     group.source.sql("EXEC sp_rename 'dbo.a', 'c'")
@@ -194,7 +217,9 @@ def test_what_is_purged_between_the_two_looks_of_a_limited_run_is_a_gap(group: G
         return
     assert plan.specs == []
     assert isinstance(plan.failures[A], GapError)
-    assert (plan.failures[A].after, plan.failures[A].readable_from) == (position, last.previous())
+    # of commits with one time the first one becomes the mark (docs)
+    ((mark,),) = group.source.sql("SELECT sys.fn_cdc_get_min_lsn(N'dbo_a')")
+    assert (plan.failures[A].after, plan.failures[A].readable_from) == (position, Lsn(mark).previous())
 
 
 def test_an_instance_that_vanishes_between_the_two_looks_is_planned_again(group: Group) -> None:
@@ -505,6 +530,35 @@ def test_two_tables_onto_one_name_stop_the_run_for_good(group: Group) -> None:
     with group.source.hook() as hook, pytest.raises(ParameterError, match="would both be loaded") as refused:
         plan_load(hook, group.store, request, None)
     assert refused.value.permanent
+
+
+def test_a_load_goes_on_where_a_column_must_not_be_null_any_more_or_is_gone(group: Group) -> None:
+    group.loaded(A, B)
+    before = group.checkpoint(A)
+    assert before is not None
+    group.source.sql("UPDATE dbo.a SET v = 0; ALTER TABLE dbo.a ALTER COLUMN v int NOT NULL")
+    group.source.sql("ALTER TABLE dbo.b DROP COLUMN v; INSERT INTO dbo.b (id) VALUES (9)")
+    group.source.scan()
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, group.request(), None)
+    assert plan.failures == {}
+    specs = {spec.name: spec for spec in plan.specs}
+    assert {name: spec.schema.hash for name, spec in specs.items()} == {
+        name: stored.sinks["mirror"].schema_hash for name in (A, B) if (stored := group.checkpoint(name)) is not None
+    }
+    assert {name: spec.schema.kept for name, spec in specs.items()} == {A: (), B: ("v",)}
+    assert plan.candidates[B].warnings == ("column v is NULL since the source table dropped it",)
+
+    judged = group.request({"table": "dbo.b", "where": [["V", ">", 1]]})
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, judged, None)
+    assert "the source table has dropped column v, which where names" in str(plan.failures[B])
+
+    # the chunks of copies are cut by it: where NULLs lie counts there
+    cut = group.request({"table": "dbo.a", "copy_by": ["v"]})
+    with group.source.hook() as hook:
+        plan = plan_load(hook, group.store, cut, None)
+    assert "column v was NULL, and is NOT NULL" in str(plan.failures[A])
 
 
 def test_the_gap_behind_a_dropped_instance_says_how_to_load_anew(group: Group) -> None:

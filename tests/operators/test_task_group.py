@@ -22,7 +22,7 @@ from airflow_provider_mssql_cdc.core.table_options import Entry, read_entries
 from airflow_provider_mssql_cdc.operators.load import MsSqlCdcLoadOperator
 from airflow_provider_mssql_cdc.operators.task_group import MsSqlCdcTaskGroup
 from airflow_provider_mssql_cdc.sensors.mssql_cdc import MsSqlCdcSensor
-from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, _request
+from airflow_provider_mssql_cdc.triggers.mssql_cdc import MsSqlCdcTrigger, watch_request
 
 TARGET = "iceberg://lake/shop"
 TABLES: list[Any] = [
@@ -202,7 +202,7 @@ def test_entries_mean_the_same_on_each_way_to_a_task() -> None:
         assert chosen(read_entries(load(tables).tables, salted=True)) == expected, way
         arguments = triggered(tables)
         assert json.loads(json.dumps(arguments["tables"])) == watched, way
-        request = _request(MsSqlCdcTrigger(**arguments))
+        request = watch_request(MsSqlCdcTrigger(**arguments))
         assert request.patterns == ("sales.*", "sales.people"), way
         shapes = [request.options(TableName("sales", name)).shapes for name in ("people", "orders")]
         assert shapes == [("mirror", "scd2"), ("mirror",)], way

@@ -268,8 +268,8 @@ class Writer(History):
         kept, locked = self.saved[name]
         self.tables = kept.copied()
         self.saved = {each: value for each, value in self.saved.items() if each <= name}
-        for table in self.locked - locked:
-            self._take(table)
+        # a roll-back to a save point gives back what was locked since (docs: ROLLBACK TRANSACTION)
+        self.locked = set(locked)
 
     def _take(self, table: str) -> None:
         self.tables.rows[table] = dict(self.shared.tables.rows[table])

@@ -167,7 +167,7 @@ def moving(live):
     live.sandbox.instance.piece_rows, live.sandbox.instance.between_pieces = rows, lambda table, pieces: None
 
 
-def copied(origin: Origin, **given: object) -> tuple[object, list[str]]:
+def copied(origin: Origin, isolation: str = "auto", **given: object) -> tuple[object, list[str]]:
     """A load beside which rows move from the end of the index to what was read already; with the scans it sent."""
     sent: list[str] = []
 
@@ -182,7 +182,8 @@ def copied(origin: Origin, **given: object) -> tuple[object, list[str]]:
 
     origin.sandbox.instance.between_pieces = move
     with origin.sandbox.faults.delay(note, seconds=0):
-        receipt = origin.load(origin.table("dbo.moving", shapes=("mirror",), **given), copy_rows=1000)
+        table = origin.table("dbo.moving", shapes=("mirror",), **given)
+        receipt = origin.load(table, copy_rows=1000, isolation=isolation)
     origin.sandbox.instance.between_pieces = lambda table, pieces: None
     return receipt.tables[0], sent
 
@@ -206,6 +207,18 @@ def test_where_snapshots_are_allowed_a_copy_reads_by_them(moving):
     assert done.error is None
     assert sent
     assert not any("INDEX" in text for text in sent)
+    check_moving(moving)
+
+
+def test_an_isolation_that_is_named_is_kept_to(moving):
+    refused, sent = copied(moving, isolation="snapshot")
+    assert (refused.error.kind, refused.error.permanent, sent) == ("CopyRefusedError", True, [])
+    assert "SET ALLOW_SNAPSHOT_ISOLATION ON" in refused.error.message
+    moving.sql("ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON")
+    done, sent = copied(moving, isolation="read_committed")
+    assert done.error is None
+    assert sent
+    assert all("WITH (INDEX([PK__moving__" in text for text in sent)
     check_moving(moving)
 
 

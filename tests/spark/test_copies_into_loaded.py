@@ -9,21 +9,19 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
-from airflow_provider_mssql_cdc.core.spec import COPY, PAUSE, STOP, AskedCopy
+from airflow_provider_mssql_cdc.core.copy_wanted import COPY, PAUSE, STOP, AskedCopy
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.spark.copies import folder
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.session import table_session
+from airflow_provider_mssql_cdc.spark.sink import Sink
 from airflow_provider_mssql_cdc.spark.sources.cdc.copy import TableCopy
 from tests.support import histories
+from tests.support.spark.asked import SHAPES, change, load, make, name_of, newest, rows, source
 from tests.support.spark.loads import Loads, check, prepare, write
 from tests.support.spark.origin import positions
 
 pytestmark = pytest.mark.xdist_group(__name__)
-
-ROWS = 30
-SHAPES = ("mirror", "history", "scd2")
-COLUMNS = ("id", "note", "doc")
 
 
 @pytest.fixture
@@ -31,51 +29,15 @@ def orders(live, request):
     live.format = getattr(request, "param", "iceberg")
     if live.format == "postgresql":
         live.into(request.getfixturevalue("postgresql"))
-    live.sql("CREATE TABLE dbo.orders (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
-    live.sql("INSERT INTO dbo.orders VALUES " + ", ".join(f"({n}, N'n{n}', N'doc {n}')" for n in range(ROWS)))
-    live.enable("dbo.orders")
-    live.sql("UPDATE dbo.orders SET note = N'early' WHERE id = 1")
-    live.wait_captured()
+    make(live)
     return live
-
-
-def load(orders, shapes=SHAPES, asked=None, at=None, deletes="hard", **options):
-    table = dataclasses.replace(orders.table("dbo.orders", shapes, at=at, deletes=deletes), asked=asked)
-    receipt = orders.load(table, copy_rows=10, **options)
-    assert receipt.tables[0].error is None, receipt.tables[0].error
-    return receipt
-
-
-def source(orders):
-    return sorted(tuple(row.values()) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
-
-
-def rows(found, columns=COLUMNS):
-    return sorted(tuple(row[name] for name in columns) for row in found)
-
-
-def newest(orders):
-    """What the history says that there is: the newest image of each key."""
-    found = {}
-    for row in sorted(
-        (row for row in orders.lake("dbo.orders", "history") if row["_op"] != "B"),
-        key=lambda row: (row["_lsn"], row["_seq"] or 0),
-    ):
-        found[row["id"]] = None if row["_op"] == "D" else tuple(row[name] for name in COLUMNS)
-    return sorted(row for row in found.values() if row is not None)
-
-
-def change(orders):
-    orders.sql("UPDATE dbo.orders SET note = N'changed' WHERE id IN (4, 7); DELETE FROM dbo.orders WHERE id = 8")
-    orders.sql("INSERT INTO dbo.orders VALUES (100, N'new', N'doc new'); UPDATE dbo.orders SET id = 200 WHERE id = 9")
-    orders.wait_captured()
 
 
 def spoil(orders, shapes):
     """Rows of each table are lost, wrong, or none of the source's."""
     session = table_session(orders.spark)
     for shape in shapes:
-        name = ".".join(orders.table("dbo.orders", (shape,)).sinks[0].table)
+        name = name_of(orders, shape)
         session.sql(f"DELETE FROM {name} WHERE id IN (3, 4)")
         session.sql(f"UPDATE {name} SET note = 'wrong' WHERE id IN (5, 9)")
         ghost = {"id": "99", "note": "'ghost'", "doc": "'boo'"}
@@ -87,7 +49,7 @@ def spoil(orders, shapes):
 
 
 def snapshots(orders, shape):
-    name = ".".join(orders.table("dbo.orders", (shape,)).sinks[0].table)
+    name = name_of(orders, shape)
     return table_session(orders.spark).sql(f"SELECT snapshot_id FROM {name}.snapshots").count()
 
 
@@ -159,7 +121,7 @@ def test_a_mirror_that_keeps_deleted_rows_keeps_what_vanished(orders, deletes):
     first = load(orders, ("mirror",), deletes=deletes)
     spoil(orders, ("mirror",))
     if deletes == "soft":
-        name = ".".join(orders.table("dbo.orders", ("mirror",)).sinks[0].table)
+        name = name_of(orders, "mirror")
         table_session(orders.spark).sql(f"UPDATE {name} SET _deleted_at = TIMESTAMP_NTZ'2020-01-01' WHERE id = 6")
     load(orders, ("mirror",), asked=AskedCopy("c1"), at=positions(first), deletes=deletes)
     found = orders.lake("dbo.orders")
@@ -173,7 +135,7 @@ def test_a_mirror_that_keeps_deleted_rows_keeps_what_vanished(orders, deletes):
 @pytest.mark.parametrize("deletes", [pytest.param("hard", marks=pytest.mark.thorough), "soft"])
 def test_a_key_that_the_mirror_has_twice_is_there_once(orders, deletes):
     first = load(orders, ("mirror",), deletes=deletes)
-    name = ".".join(orders.table("dbo.orders", ("mirror",)).sinks[0].table)
+    name = name_of(orders, "mirror")
     session = table_session(orders.spark)
     session.sql(
         f"INSERT INTO {name} (id, note, doc) VALUES (3, 'stale', 'doc 3'), (4, 'n4', 'doc 4'), (98, 'no', 'no')"
@@ -182,6 +144,67 @@ def test_a_key_that_the_mirror_has_twice_is_there_once(orders, deletes):
     found = orders.lake("dbo.orders")
     assert rows(row for row in found if row.get("_deleted_at") is None) == source(orders)
     assert [row["id"] for row in found if row.get("_deleted_at") is not None] == ([98] if deletes == "soft" else [])
+
+
+@pytest.mark.parametrize(
+    ("deletes", "asked_before"),
+    [
+        ("soft", True),
+        pytest.param("hard", False, marks=pytest.mark.thorough),
+        pytest.param("hard", True, marks=pytest.mark.thorough),
+        pytest.param("soft", False, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_mirror_that_lost_a_row_of_which_a_change_leaves_a_value_out_is_healed(orders, deletes, asked_before):
+    orders.sql("UPDATE dbo.orders SET doc = NULL WHERE id IN (4, 5)")
+    orders.wait_captured()
+    first = load(orders, ("mirror",), deletes=deletes)
+    name = name_of(orders, "mirror")
+    table_session(orders.spark).sql(f"DELETE FROM {name} WHERE id IN (4, 6)")
+    if asked_before:
+        # its rows are read before the change, and the copy is not whole yet
+        held = load(
+            orders, ("mirror",), asked=AskedCopy("c1"), at=positions(first), deletes=deletes, copy_seconds=0.001
+        )
+        assert held.tables[0].copying is not None
+    change(orders)
+    if asked_before:
+        # the mirror waits, and its run does not fail
+        paused = load(orders, ("mirror",), asked=AskedCopy("c1", PAUSE), at=positions(first), deletes=deletes).tables[0]
+        assert (paused.sinks, paused.copying.shapes) == ((), ("mirror",))
+        assert "doc of id=4" in paused.copying.mends["mirror"]
+    if not asked_before:
+        spec = orders.table("dbo.orders", ("mirror",), at=positions(first), deletes=deletes)
+        (table,) = orders.load(spec).tables
+        assert table.failed["mirror"].kind == "LostValueError"
+        assert "doc of id=4" in table.failed["mirror"].message
+        assert "mssql-cdc copy start" in table.failed["mirror"].message
+
+    done = load(orders, ("mirror",), asked=AskedCopy("c1"), at=positions(first), deletes=deletes)
+
+    assert done.tables[0].ended_copy == "c1 COMPLETED"
+    found = orders.lake("dbo.orders")
+    living = found if deletes == "hard" else [row for row in found if row["_deleted_at"] is None]
+    assert rows(living) == source(orders)
+    if deletes == "soft":
+        assert {row["id"] for row in found if row["_deleted_at"] is not None} == {8, 9}
+
+
+def test_a_stop_ends_the_copy_for_which_a_mirror_waits_that_lost_a_row(orders):
+    orders.sql("UPDATE dbo.orders SET doc = NULL WHERE id = 4")
+    orders.wait_captured()
+    first = load(orders, ("mirror",))
+    table_session(orders.spark).sql(f"DELETE FROM {name_of(orders, 'mirror')} WHERE id = 4")
+    change(orders)
+    waiting = load(orders, ("mirror",), asked=AskedCopy("c1"), at=positions(first), copy_seconds=0.001).tables[0]
+    assert waiting.copying.shapes == ("mirror",)
+    table = orders.table("dbo.orders", ("mirror",), at=positions(first))
+    (stopped,) = orders.load(dataclasses.replace(table, asked=AskedCopy("c1", STOP))).tables
+    assert (stopped.ended_copy, stopped.failed["mirror"].kind) == ("c1 STOPPED", "LostValueError")
+    assert folder.folders(orders.spark, str(Path(orders.work_dir, "copies", "dbo_orders"))) == []
+    # one of some rows is none for it
+    (receipt,) = orders.load(dataclasses.replace(table, asked=AskedCopy("c2", where='[["id", "=", 4]]'))).tables
+    assert receipt.ended_copy.startswith("c2 ABORTED: dbo.orders: CDC left out the value of doc of id=4")
 
 
 def test_what_fails_is_the_copy_alone(orders):
@@ -211,7 +234,8 @@ def test_changes_that_were_purged_while_the_table_was_copied_are_taken_from_besi
         orders.sql("UPDATE dbo.orders SET note = CONCAT(note, N'+') WHERE id IN (12, 4)")
         orders.wait_captured()
         keep(self, folder=args[0], state=self._source.state(), **given)
-        mark = str(orders.max_lsn())
+        # the newest position moves on by itself meanwhile
+        mark = str(self._reached)
         orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {mark}, 5000")
 
     with monkeypatch.context() as patched:
@@ -223,18 +247,18 @@ def test_changes_that_were_purged_while_the_table_was_copied_are_taken_from_besi
 
 
 def test_it_is_paused_goes_on_over_runs_and_rows_change_meanwhile(orders, monkeypatch):
-    read = []
+    read, shapes = [], ("mirror", "history")
     plain = Chunks.read
     monkeypatch.setattr(Chunks, "read", lambda self, hole, place: (read.append(hole), plain(self, hole, place))[1])
-    at = positions(load(orders))
-    spoil(orders, SHAPES)
-    begun = load(orders, asked=AskedCopy("c1"), at=at, copy_seconds=0, connections=1).tables[0]
-    assert (begun.copying.shapes, begun.copying.chunks, begun.ended_copy) == (SHAPES, 1, None)
+    at = positions(load(orders, shapes))
+    spoil(orders, shapes)
+    begun = load(orders, shapes, asked=AskedCopy("c1"), at=at, copy_seconds=0, connections=1).tables[0]
+    assert (begun.copying.shapes, begun.copying.chunks, begun.ended_copy) == (shapes, 1, None)
     assert "wrong" in {row["note"] for row in orders.lake("dbo.orders")}, "nothing is shown before its end"
 
     change(orders)
     read.clear()
-    paused = load(orders, asked=AskedCopy("c1", PAUSE), at=at).tables[0]
+    paused = load(orders, shapes, asked=AskedCopy("c1", PAUSE), at=at).tables[0]
     assert read == []
     assert (paused.copying.paused, paused.copying.chunks) == (True, 1)
     assert paused.copying.position > begun.copying.position
@@ -242,11 +266,10 @@ def test_it_is_paused_goes_on_over_runs_and_rows_change_meanwhile(orders, monkey
     change_later = "UPDATE dbo.orders SET note = N'later' WHERE id IN (3, 5, 20); DELETE FROM dbo.orders WHERE id = 2"
     orders.sql(change_later)
     orders.wait_captured()
-    done = load(orders, asked=AskedCopy("c1", COPY), at=at).tables[0]
+    done = load(orders, shapes, asked=AskedCopy("c1", COPY), at=at).tables[0]
     assert len(read) == 2
     assert done.ended_copy == "c1 COMPLETED"
     assert rows(orders.lake("dbo.orders")) == source(orders) == newest(orders)
-    assert rows(row for row in orders.lake("dbo.orders", "scd2") if row["_to_lsn"] is None) == source(orders)
 
 
 def test_a_first_load_that_is_stopped_begins_no_more(orders):
@@ -263,6 +286,9 @@ def test_a_first_load_that_is_stopped_begins_no_more(orders):
         assert all(error.permanent for error in stopped.failed.values())
         assert stopped.ended_copy == f"{asked.id} STOPPED"
         assert folder.folders(orders.spark, place) == []
+    late = orders.load(dataclasses.replace(table, asked=dataclasses.replace(asked, reason="it was paused too long")))
+    assert late.tables[0].ended_copy == f"{asked.id} ABORTED: it was paused too long"
+    assert "was stopped: it was paused too long" in late.tables[0].failed["mirror"].message
     load(orders, ("mirror",), asked=AskedCopy("c2"))
     assert rows(orders.lake("dbo.orders")) == source(orders)
 
@@ -279,6 +305,49 @@ def test_a_sink_that_begins_beside_one_that_is_loaded_has_the_copy_too(orders):
     }
     assert [text for text in done.warnings if "takes no copy" in text]
     assert rows(orders.lake("dbo.orders")) == source(orders) == newest(orders)
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("committed", [0, 1, 2, 3])
+def test_a_run_that_is_killed_between_its_comparisons_is_repeated_and_nothing_is_written_twice(
+    orders, monkeypatch, committed
+):
+    first = load(orders)
+    spoil(orders, SHAPES)
+    change(orders)
+    compare, calls = Sink.compare, []
+
+    def killed(sink, *args):
+        if len(calls) == committed:
+            raise Killed
+        calls.append(sink.shape)
+        done = compare(sink, *args)
+        if len(calls) == committed == len(SHAPES):
+            raise Killed
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sink, "compare", killed)
+        with pytest.raises(Killed):
+            load(orders, asked=AskedCopy("c1"), at=positions(first))
+    assert len(calls) == committed
+    healed = {shape: orders.lake("dbo.orders", shape) for shape in calls}
+    ids = {shape: snapshots(orders, shape) for shape in calls}
+
+    done = load(orders, asked=AskedCopy("c1"), at=positions(first))
+    assert done.tables[0].ended_copy == "c1 COMPLETED"
+    assert rows(orders.lake("dbo.orders")) == source(orders)
+    assert newest(orders) == source(orders)
+    assert rows(row for row in orders.lake("dbo.orders", "scd2") if row["_to_lsn"] is None) == source(orders)
+    for shape in calls:
+        assert sorted(map(str, orders.lake("dbo.orders", shape))) == sorted(map(str, healed[shape]))
+        assert snapshots(orders, shape) == ids[shape]
+    healing = [row for row in orders.lake("dbo.orders", "history") if row["_healed"]]
+    assert len({(row["id"], row["_op"]) for row in healing}) == len(healing) > 0
 
 
 def test_a_request_is_carried_out_by_the_next_run_and_once(live):

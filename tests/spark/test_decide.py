@@ -76,7 +76,7 @@ def test_nothing_is_done_where_all_is_there(sink_, position, done):
 
 
 def test_an_empty_target_without_checkpoint_is_loaded_for_the_first_time():
-    assert decided(sink(), None, is_empty=True) == SinkSteps(copied=True)
+    assert decided(sink(), None, is_empty=True) == SinkSteps(copied=True, begins=True)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,13 @@ def test_a_gap_behind_which_nothing_is_to_be_loaded_is_none():
 
 
 def test_a_gap_is_closed_by_a_new_copy_where_that_is_asked_for():
-    assert decided(sink(lost_after=10), marker(10), readable_from=29) == SinkSteps(lost_after=lsn(10), copied=True)
+    assert decided(sink(lost_after=10), marker(10), readable_from=29) == SinkSteps(
+        lost_after=lsn(10), copied=True, begins=True
+    )
     # it was rolled back since: what had been loaded behind its marker is lost, too
-    assert decided(sink(lost_after=20), marker(10), readable_from=29) == SinkSteps(lost_after=lsn(10), copied=True)
+    assert decided(sink(lost_after=20), marker(10), readable_from=29) == SinkSteps(
+        lost_after=lsn(10), copied=True, begins=True
+    )
 
 
 def test_a_remembered_marker_older_than_the_checkpoint_is_refused():
@@ -203,7 +207,9 @@ def test_a_persons_word_that_reaches_the_cut_is_kept_for_the_next_run():
 @pytest.mark.parametrize("found", [None, marker(5), marker(80), marker(80, server="other")])
 def test_what_stands_on_a_persons_word_is_replaced_after_a_gap_whatever_its_marker_says(found):
     word = sink(lost_after=10, asserted="word")
-    assert decided(word, found, cut=100, readable_from=39) == SinkSteps(asserted=True, lost_after=lsn(10), copied=True)
+    assert decided(word, found, cut=100, readable_from=39) == SinkSteps(
+        asserted=True, lost_after=lsn(10), copied=True, begins=True
+    )
     with pytest.raises(TargetError, match="is missing, although"):
         decided(word, None, exists=False, is_empty=True)
 

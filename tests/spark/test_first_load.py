@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, chunk
 from airflow_provider_mssql_cdc.core.copies import ChunkRead, Hole, ReadEnd, covering, next_size
+from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn
@@ -80,6 +81,32 @@ def test_each_row_is_in_one_chunk_and_a_chunk_has_as_many_as_asked_for(server, r
     assert sorted(k for piece in found for k in piece) == list(range(100))
     assert all(rows <= len(piece) for piece in found[:-1])
     assert [piece.after for piece in pieces[1:]] == [piece.last for piece in pieces[:-1]]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40, 1000])
+def test_by_columns_that_repeat_and_are_null_each_row_is_in_one_chunk(server, rows):
+    jdbc = PlainJdbc(server)
+    by_group = dataclasses.replace(table("k"), copy_by=("G",))
+    scan = table_scan(jdbc, by_group)
+    assert ([part.name for part in scan.parts], scan.pin) == (["[g]"], "of_key")
+    chunks = Chunks(jdbc, by_group, (), scan.parts)
+    pieces = list(chunks.cut(Hole(None, None), lambda: rows, chunks.highest()))
+    found = [rows_of(server, scan.parts, piece) for piece in pieces]
+    assert sorted(k for piece in found for k in piece) == list(range(100))
+    assert all(rows <= len(piece) for piece in found[:-1])
+    # the groups: NULL, a and A, b and B, é
+    assert len(pieces) == {1: 4, 7: 4, 40: 2, 1000: 1}[rows]
+
+
+@pytest.mark.parametrize(("by", "expected"), [(("k",), ()), (("g", "k"), ("[g]", "[k]")), (("k", "g"), ())])
+def test_columns_with_which_no_index_begins_make_one_chunk(server, by, expected):
+    scan = table_scan(PlainJdbc(server), dataclasses.replace(table("k"), copy_by=by))
+    assert tuple(part.name for part in scan.parts) == expected
+
+
+def test_a_column_that_is_not_captured_cuts_nothing(server):
+    with pytest.raises(SelectionError, match=r"copy_by names x, and .* captures no such column. Captured are: g, k"):
+        table_scan(PlainJdbc(server), dataclasses.replace(table("k"), copy_by=("x", "g")))
 
 
 def test_what_other_runs_have_left_out_is_cut_between_their_chunks(server):

@@ -184,7 +184,7 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
     [
         ("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions")),
         pytest.param("delta", ("net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
-        ("parquet", ("all", "net_merge", "wide", "transactions")),
+        pytest.param("parquet", ("all", "net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("postgresql", ("net_mask", "wide", "transactions"), marks=pytest.mark.thorough),
     ],
 )

@@ -20,9 +20,9 @@ from tests.support.spark.watch import Watch, watched
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 
-# a lake stops at every sixth, or third, point; PARTS says where it begins to count
+# a lake stops at every eighth, or fifth, point; PARTS says where it begins to count
 OFTEN = {("iceberg", 0), ("delta", 1)}
-EVERY = {"iceberg": 6, "delta": 3}
+EVERY = {"iceberg": 8, "delta": 5}
 PARTS = [
     *(
         pytest.param(format_, part, marks=() if (format_, part) in OFTEN else pytest.mark.thorough)

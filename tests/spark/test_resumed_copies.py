@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import re
 import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
+from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.copies import reached_by
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError
 from airflow_provider_mssql_cdc.core.position import Lsn
-from airflow_provider_mssql_cdc.core.spec import KnownCopy
+from airflow_provider_mssql_cdc.core.spec import Receipt
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.copying import copies_of, known_copy
 from airflow_provider_mssql_cdc.spark.copies import folder
 from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.shapes.mirror import Mirror
-from airflow_provider_mssql_cdc.spark.sources.cdc import copy
+from airflow_provider_mssql_cdc.spark.sources.cdc import chunk_reading, copy, room
 from airflow_provider_mssql_cdc.spark.sources.cdc.table import CapturedTable
 from tests.support.spark.kill_points import AFTER, BEFORE, Point
 from tests.support.spark.stop import Stop
@@ -136,7 +145,9 @@ def test_a_copy_goes_on_where_it_was_stopped_and_outlives_what_is_purged(orders,
     assert load(orders).error.kind == "Stopped"
     second = chunks.read
     # the window is kept, so that its changes may go
-    orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {orders.max_lsn()}")
+    ((_, found),) = copies(orders)
+    kept = reached_by(found.begun, found.kept)
+    orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {kept}")
     change(orders, 2)
     events |= captured(orders)
     chunks.stopped_at(None)
@@ -259,7 +270,7 @@ def lsns(orders):
 
 
 def test_one_more_window_is_kept_where_chunks_take_long(orders, chunks, monkeypatch):
-    monkeypatch.setattr(copy, "KEEP_SECONDS", 0.2)
+    monkeypatch.setattr(chunk_reading, "KEEP_SECONDS", 0.2)
     kept, keep = [], copy.TableCopy._keep
 
     def changing(table, place, state, **given):
@@ -295,6 +306,110 @@ def test_a_run_copies_as_long_as_it_may_and_the_next_ones_go_on(orders, chunks):
     check(orders, low, runs[-1].sinks[0].read_through, captured(orders))
 
 
+def test_a_run_copies_no_faster_than_it_may(orders, chunks):
+    """Each run reads the rows of its time, not those of its connections, and one chunk at least."""
+    runs = []
+    while not runs or runs[-1].copying is not None:
+        chunks.read.clear()
+        runs.append(load(orders, copy_seconds=0.2, copy_rows_per_second=COPY_ROWS))
+        assert runs[-1].error is None
+        assert len(chunks.read) == 1
+    assert len(runs) == CHUNKS
+    low = min(Lsn.parse(row["_lsn"]) for row in orders.lake("dbo.orders", "history"))
+    check(orders, low, runs[-1].sinks[0].read_through, captured(orders))
+
+
+def test_a_copy_waits_while_the_capture_is_late(orders, chunks):
+    """The newest commit is older than that, and no scan has found nothing since."""
+    orders.sandbox.capture.stop()
+    try:
+        late = load(orders, copy_seconds=1.0, throttle_lag=0.001)
+    finally:
+        orders.sandbox.capture.start()
+    assert late.error is None
+    assert late.copying is not None
+    assert late.copying.waits_for is None
+    assert len(chunks.read) == 1, "one chunk is always read"
+    done = load(orders, throttle_lag=3600.0)
+    assert (done.error, done.copying) == (None, None)
+
+
+def test_a_disk_that_has_less_room_than_the_table_is_refused_and_nothing_is_left(orders, monkeypatch):
+    full = SimpleNamespace(disk_usage=lambda folder: SimpleNamespace(free=100))
+    with monkeypatch.context() as patched:
+        patched.setattr(room, "shutil", full)
+        refused = load(orders)
+    assert (refused.error.kind, refused.error.permanent) == ("NoRoomError", True)
+    assert "has 0.0 GiB left" in refused.error.message
+    assert copies(orders) == []
+    assert load(orders).error is None
+
+
+def on_a_disk(patched, free, size, little):
+    """The disk has so many of 100 GB left, the table takes so many bytes, and so many are little."""
+    disk = SimpleNamespace(disk_usage=lambda folder: SimpleNamespace(free=free * 10**9, total=100 * 10**9))
+    patched.setattr(room, "shutil", disk)
+    patched.setattr(room, "_bytes", lambda *_: size)
+    patched.setattr(room, "_LITTLE", little)
+
+
+def test_changes_that_outgrow_the_table_on_a_full_disk_end_the_copy(orders, monkeypatch):
+    assert load(orders, copy_seconds=0, connections=1).copying.chunks == 1
+    orders.sql("UPDATE dbo.orders SET note = N'more'")
+    orders.wait_captured()
+    with monkeypatch.context() as patched:
+        on_a_disk(patched, free=21, size=10, little=10)
+        warned = load(orders, copy_seconds=0, connections=1)
+        assert warned.copying.chunks == 2
+        assert [text for text in warned.warnings if "the copy ends where they take more than the table" in text]
+        on_a_disk(patched, free=19, size=10, little=10)
+        orders.sql("UPDATE dbo.orders SET note = N'and more'")
+        orders.wait_captured()
+        ended = load(orders, copy_seconds=0, connections=1)
+    assert {(error.kind, error.permanent) for error in ended.failed.values()} == {("NoRoomError", True)}
+    assert "has 17.7 of 93.1 GiB left: the copy ended" in ended.failed["mirror"].message
+    assert copies(orders) == []
+    # it begins again
+    assert load(orders).error is None
+
+
+@pytest.mark.parametrize(
+    ("size", "little", "free", "warns"),
+    [(2000, 10, 19, False), (10, 2000, 19, False), (10, 10, 41, False), (1500, 10, 19, True), (10, 10, 21, True)],
+)
+def test_changes_that_take_little_end_no_copy(tmp_path, monkeypatch, size, little, free, warns):
+    kept, told = tmp_path / "kept", []
+    kept.write_bytes(bytes(1000))
+    on_a_disk(monkeypatch, free, size, little)
+    room.check_kept(None, TableName("dbo", "orders"), str(tmp_path), [str(kept)], told.append)
+    assert len(told) == warns
+
+
+def test_how_far_a_copy_is_names_no_key_that_is_masked(orders, caplog):
+    """Its bounds lie in the entries of the folder alone."""
+    orders.sql("CREATE TABLE dbo.people (ssn varchar(20) NOT NULL PRIMARY KEY, name nvarchar(20))")
+    orders.sql("INSERT INTO dbo.people VALUES " + ", ".join(f"('secret-{n:04d}', N'n{n}')" for n in range(60)))
+    orders.enable("dbo.people")
+    orders.sql("UPDATE dbo.people SET name = N'x' WHERE ssn = 'secret-0007'")
+    orders.wait_captured()
+
+    def copying(**mask):
+        spec = orders.table("dbo.people", ("mirror",))
+        selection = dataclasses.replace(spec.selection, **mask)
+        receipt = orders.load(dataclasses.replace(spec, selection=selection), copy_rows=10, copy_seconds=0.001)
+        assert receipt.tables[0].error is None
+        return receipt
+
+    caplog.set_level(logging.INFO)
+    far = copying(masks={"ssn": "redact"}).tables[0].copying
+    assert (far.last, far.highest, far.expected) == (None, None, 60)
+    assert "chunk 1 of 1" in caplog.text
+    assert "secret-" not in caplog.text
+    clear = copying().tables[0].copying
+    assert re.fullmatch(r"\(secret-00\d\d\)", clear.last)
+    assert clear.highest == "(secret-0059)"
+
+
 def test_a_shape_that_is_added_waits_for_its_copy_and_the_other_goes_on(orders, chunks):
     first = load(orders, "mirror")
     change(orders, 1)
@@ -303,6 +418,10 @@ def test_a_shape_that_is_added_waits_for_its_copy_and_the_other_goes_on(orders, 
     second = load(orders, at=positions_of(first), upto=cut, copy_seconds=0.001)
     assert [(sink.shape, sink.outcome) for sink in second.sinks] == [("mirror", "loaded")]
     assert second.copying.shapes == ("history",)
+    # the windows were told before the copy went on
+    written = Path(orders.work_dir).glob("*/windows.json")
+    told = from_json(Receipt, max(written, key=lambda path: path.stat().st_mtime).read_text())
+    assert [(table.sinks, table.copying) for table in told.tables] == [(second.sinks, None)]
     low = second.copying.low
     change(orders, 2)
     # commits between the cut of a run and its copy's low
@@ -472,3 +591,73 @@ def test_a_run_that_stops_anywhere_in_a_copy_does_no_harm(orders, monkeypatch, p
     later = load(orders, at=positions_of(done))
     assert later.error is None
     check(orders, low, high, captured(orders))
+
+
+def test_what_can_be_finished_comes_before_what_takes_more_runs(orders, monkeypatch):
+    orders.sql("CREATE TABLE dbo.few (id int NOT NULL PRIMARY KEY, note nvarchar(40), doc nvarchar(max))")
+    orders.sql("INSERT INTO dbo.few VALUES " + ", ".join(f"({n}, N'n{n}', N'doc {n}')" for n in range(COPY_ROWS + 1)))
+    orders.enable("dbo.few")
+    orders.sql("UPDATE dbo.few SET note = N'changed' WHERE id = 1")
+    orders.wait_captured()
+    tables = [orders.table(name, ("mirror",)) for name in ("dbo.orders", "dbo.few")]
+    options = {"copy_rows": COPY_ROWS, "copy_seconds": 0, "tables_at_once": 1, "connections": 1}
+    begun = orders.load(*tables, **options).tables
+    left = [known_copy(checkpoint_of(table)).left for table in begun]
+    assert left == [ROWS - COPY_ROWS, 1]
+    known = [
+        dataclasses.replace(table, copy=KnownCopy(receipt.copying.id, "", left=rows))
+        for table, receipt, rows in zip(tables, begun, left, strict=True)
+    ]
+    order, plain = [], TableLoad.load_copies
+    monkeypatch.setattr(
+        TableLoad, "load_copies", lambda self, time: (order.append(str(self._table.name)), plain(self, time))[1]
+    )
+    done = {str(table.name): table for table in orders.load(*known, **options).tables}
+    assert order == ["dbo.few", "dbo.orders"]
+    assert done["dbo.few"].copying is None
+    assert done["dbo.orders"].copying.rows == 2 * COPY_ROWS
+
+
+def checkpoint_of(table):
+    """The checkpoint that an operator would store."""
+    copies = copies_of(table, "copies")
+    return Checkpoint(Identity("db", "shop", table.name, "iceberg://lake/shop"), copies=copies)
+
+
+def test_a_copy_that_is_cut_by_other_columns_is_gone_on_with_while_rows_move_in_them(orders, chunks):
+    orders.sql("CREATE INDEX by_note ON dbo.orders (note)")
+    orders.sql("UPDATE dbo.orders SET note = CASE WHEN id % 3 = 0 THEN NULL ELSE CONCAT(N'g', id % 4) END")
+    orders.wait_captured()
+    table = dataclasses.replace(orders.table("dbo.orders"), copy_by=("note",))
+
+    def load_by(**options):
+        return orders.load(table, copy_rows=5, connections=1, **options).tables[0]
+
+    begun = load_by(copy_seconds=0)
+    assert (begun.copying.chunks, begun.copying.last, begun.copying.highest) == (1, "(NULL)", "(g3)")
+    # from what is read into what is not, and back
+    orders.sql("UPDATE dbo.orders SET note = N'g9' WHERE id IN (0, 3); UPDATE dbo.orders SET note = NULL WHERE id = 4")
+    orders.sql(
+        "DELETE FROM dbo.orders WHERE id = 6; INSERT INTO dbo.orders VALUES (100, N'g2', N'new'), (101, NULL, N'n')"
+    )
+    orders.wait_captured()
+    while (done := load_by(copy_seconds=0)).copying is not None:
+        pass
+    assert done.error is None
+    # the groups: NULL, and four others
+    assert len(chunks.read) == 5
+    orders.wait_captured()
+    at = {sink.shape: (sink.read_through, sink.after.position) for sink in done.sinks}
+    assert orders.load(orders.table("dbo.orders", at=at)).tables[0].error is None
+    source = sorted((row["id"], row["note"], row["doc"]) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
+    assert sorted((row["id"], row["note"], row["doc"]) for row in orders.lake("dbo.orders")) == source
+
+
+@pytest.mark.thorough
+def test_bounds_of_other_columns_say_nothing(orders):
+    orders.sql("CREATE INDEX by_note ON dbo.orders (note)")
+    again = orders.table("dbo.orders", ("scd2",))
+    begun = orders.load(dataclasses.replace(again, copy_by=("note",)), copy_rows=5, connections=1, copy_seconds=0)
+    assert begun.tables[0].copying.chunks == 1
+    (warning,) = [w for w in orders.load(again, copy_rows=5).tables[0].warnings if "begins again" in w]
+    assert "it is cut by note, and by id now (copy_by)" in warning

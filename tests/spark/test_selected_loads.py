@@ -26,7 +26,7 @@ from airflow_provider_mssql_cdc.core.conditions import (
     Condition,
     pushed,
 )
-from airflow_provider_mssql_cdc.core.selection import Selection, salt_check
+from airflow_provider_mssql_cdc.core.selection import salt_check
 from airflow_provider_mssql_cdc.core.table import Column, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import Choice, read_entries
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
@@ -334,9 +334,7 @@ def test_what_the_server_judges_first_leaves_out_nothing_that_fulfils_the_filter
     frame = jdbc.frame(
         f"SELECT {read} FROM dbo.judged", ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in mappings)
     )
-    judgements = [
-        F.array(*(fulfils(mappings, Selection(conditions=(made,))) for made, _, _ in each)) for each in asked.values()
-    ]
+    judgements = [F.array(*(fulfils(mappings, [made]) for made, _, _ in each)) for each in asked.values()]
     answers = {number: found for number, *found in frame.select(F.col(mappings[0].alias), *judgements).collect()}
     assert sorted(answers) == list(range(len(rows)))
     wrong = []

@@ -246,7 +246,7 @@ def test_values_are_compared_as_their_types_order_them(spark):
             # a filter has the constant on the right
             turned = operator.translate(str.maketrans("<>", "><")) if operator in ORDERS else operator
             selection = Selection(conditions=(condition(SPEC.name, judged, turned, [given]),))
-            asked.append(fulfils([mapping], selection).alias(f"{number} {operator}"))
+            asked.append(fulfils([mapping], selection.conditions).alias(f"{number} {operator}"))
             expected.append(operator in holds)
 
     (found,) = local(table_session(spark), [tuple(row)], ", ".join(types)).select(*asked).collect()

@@ -140,7 +140,7 @@ def made_with(origin: Origin, shape: str) -> tuple[list[str], dict[str, str]]:
     ("orders", "made"),
     [
         ("iceberg", IN_BUCKETS),
-        ("delta", {}),
+        pytest.param("delta", {}, marks=pytest.mark.thorough),
         pytest.param("delta in the catalog", {}, marks=pytest.mark.thorough),
         pytest.param("iceberg in a JDBC catalog", {}, marks=pytest.mark.thorough),
     ],

@@ -17,13 +17,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from airflow_provider_mssql_cdc.cli.demo import report
+from airflow_provider_mssql_cdc.cli.demo.copying import Copying
 from airflow_provider_mssql_cdc.cli.demo.crash import Crash
 from airflow_provider_mssql_cdc.cli.demo.play import Demo
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java
 from airflow_provider_mssql_cdc.cli.demo.targets import Targets
 from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
 
-SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash, "targets": Targets}
+SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash, "targets": Targets, "copy": Copying}
+
+ROWS = {"copy": 1_000_000}
+"""That a scenario starts with where that is not said, if not 100,000."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _play(arguments: argparse.Namespace, folder: Path) -> int:
     started = time.monotonic()
     reporter = report.Reporter(sys.stdout)
-    with SCENARIOS[arguments.scenario](folder, rows=arguments.rows, reporter=reporter, port=arguments.port) as demo:
+    rows = arguments.rows or ROWS.get(arguments.scenario, 100_000)
+    with SCENARIOS[arguments.scenario](folder, rows=rows, reporter=reporter, port=arguments.port) as demo:
         demo.prepare()
         demo.load_first()
         demo.load_changes()

@@ -71,7 +71,7 @@ class Demo:
             self.children = stack.enter_context(Children())
             self.writer = Writer(self._connect, self._rows)
             stack.callback(self.writer.close)
-            dags = find_dags()
+            dags = self.find_dags()
             self.settings = airflow_home.settings(self._airflow_home, dags, self.warehouse)
             self._env = airflow_home.environment(
                 {
@@ -79,6 +79,7 @@ class Demo:
                     "AIRFLOW_CONN_MSSQL_DEFAULT": self.sandbox.connection_uri(DATABASE),
                     # what a process that is ended leaves behind goes with the folder
                     "TMPDIR": str(temporary),
+                    **self.more_settings(),
                     **self._start_more(stack),
                 }
             )
@@ -91,6 +92,17 @@ class Demo:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    def find_dags(self) -> Path:
+        """The folder of the scenario's DAG.
+
+        :raises CommandError: if it cannot be found
+        """
+        return find_dags()
+
+    def more_settings(self) -> dict[str, str]:
+        """Environment variables that the scenario's DAG reads."""
+        return {}
 
     def _start_more(self, stack: ExitStack) -> dict[str, str]:
         """Start what a scenario has beside.
@@ -233,7 +245,7 @@ class Demo:
                 }
                 there = lake.read_export(self._export, f"{table.full_name}.events")
                 found["events"] = compare(events[table.full_name], there, table.events, tuple(shop.EVENT))
-                results.append(_result(table.full_name, totals[table.full_name], found))
+                results.append(result_of(table.full_name, totals[table.full_name], found))
             notes.append(f"{sum(result['rows'] for result in results):,} rows")
         return results
 
@@ -275,7 +287,12 @@ class Demo:
         return result
 
 
-def _result(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
+def result_of(table: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
+    """What became of a table.
+
+    :param totals: of its loads
+    :param found: what was compared: ``mirror``, ``events`` and others
+    """
     return {
         "table": table,
         **totals,

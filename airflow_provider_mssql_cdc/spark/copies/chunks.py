@@ -5,19 +5,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, places
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping
-from airflow_provider_mssql_cdc.core.conditions import pushed_filter
+from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, places, sought
+from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns, map_column
+from airflow_provider_mssql_cdc.core.conditions import Condition, pushed_filter
 from airflow_provider_mssql_cdc.core.copies import Hole
+from airflow_provider_mssql_cdc.core.exceptions import SelectionError
 from airflow_provider_mssql_cdc.core.spec import TableSpec
-from airflow_provider_mssql_cdc.core.table import literal, quote
+from airflow_provider_mssql_cdc.core.table import column_meant, literal, quote
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.selecting import fulfils, with_salt
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
+
+_MOST_SOUGHT, _SOUGHT_AT_ONCE = 10_000, 200
+"""Keys that are sought at most, and by one statement."""
 
 
 class Chunks:
@@ -26,6 +32,7 @@ class Chunks:
     :param parts: what the table is cut by; empty where it is one chunk
     :param salt: of hashes
     :param pin: name or number of the index that is read; None leaves it to the server
+    :param conditions: that rows fulfil beside those of the selection
     """
 
     def __init__(
@@ -36,9 +43,10 @@ class Chunks:
         parts: Sequence[KeyPart] = (),
         salt: str | None = None,
         pin: str | None = None,
+        conditions: Sequence[Condition] = (),
     ) -> None:
         self._jdbc, self._table, self._mappings, self._parts, self._salt = jdbc, table, mappings, parts, salt
-        self._pin = pin
+        self._pin, self._conditions = pin, conditions
 
     def highest(self) -> Bound | None:
         """The last row's place; None where the table is empty."""
@@ -65,7 +73,34 @@ class Chunks:
 
         :param folder: for them; must not exist yet
         """
-        return write_rows(self._frame(hole), folder)
+        within = chunk(self._parts, hole.after, hole.last)
+        return write_rows(self._frame(within, [*self._table.selection.conditions, *self._conditions]), folder)
+
+    def read_keys(self, keys: DataFrame, copied: DataFrame, connections: int) -> DataFrame:
+        """The rows that have one of some keys, whether they fulfil the conditions of chunks or not.
+
+        They are sought, a statement for some of them. Where they are many, where their values have no exact text, or
+        where a target hides them, all rows are read in one pass.
+
+        :param keys: as targets have them, each once
+        :param copied: rows that are there already
+        :param connections: JDBC connections that may be open at once
+        """
+        names, selection = key_columns(self._table.schema, self._mappings), self._table.selection
+        key = [self._table.schema.column(name) for name in self._table.schema.key]
+        hidden = {column.name for column in key} & selection.masks.keys()
+        few = keys.limit(_MOST_SOUGHT + 1).count() <= _MOST_SOUGHT
+        if hidden or not few or not can_be_cut(key):
+            rows = by_keys_of(self._frame("", selection.conditions), keys, names, "left_semi")
+        else:
+            parts = [KeyPart(column) for column in key]
+            bounds = _bounds(keys, parts, names)
+            groups = (sought(parts, bounds[i : i + _SOUGHT_AT_ONCE]) for i in range(0, len(bounds), _SOUGHT_AT_ONCE))
+            frames = [self._frame(condition, selection.conditions) for condition in groups]
+            rows = reduce(DataFrame.unionAll, frames).coalesce(connections)
+        # by its collation the server may find for a key a row with another one, which others find, too
+        rows = rows.dropDuplicates([*names] if self._table.unique_key else None)
+        return by_keys_of(rows, copied, names, "left_anti")
 
     def places(self, bounds: Sequence[Bound]) -> Mapping[Bound, int]:
         """The places of bounds in the server's order of the key; equal ones have one."""
@@ -74,28 +109,33 @@ class Chunks:
         rows = self._jdbc.rows(places(self._parts, bounds), "number INT, place BIGINT")
         return {bounds[row["number"]]: row["place"] - 1 for row in rows}
 
-    @property
-    def _rows(self) -> str:
-        """What is copied of the table: the rows that may fulfil the filter, as far as the server can tell."""
-        where = pushed_filter(self._table.schema, self._table.selection.conditions)
+    def _rows(self, conditions: Sequence[Condition]) -> str:
+        """The rows of the table that may fulfil conditions, as far as the server can tell."""
+        where = pushed_filter(self._table.schema, conditions)
         name = self._table.name.quoted
         if self._pin is not None:
             name += f" WITH (INDEX({self._pin if self._pin.isdigit() else quote(self._pin)}))"
         return f"(SELECT * FROM {name} WHERE {where}) r" if where else name
 
-    def _frame(self, hole: Hole) -> DataFrame:
-        """The target's columns of the rows that are loaded."""
-        within = chunk(self._parts, hole.after, hole.last)
-        read = [mapping for mapping in self._mappings if mapping.select]
+    def _frame(self, within: str, conditions: Sequence[Condition]) -> DataFrame:
+        """The target's columns of the rows that fulfil conditions.
+
+        :param within: a condition for the server alone; '' for all rows
+        """
+        judged = {condition.column for condition in conditions}
+        # the table no longer has the columns that targets keep
+        read = [mapping for mapping in self._mappings if mapping.select and not mapping.column.kept]
+        others = judged - {mapping.column.name for mapping in read}
+        read += [map_column(self._table.name, self._table.schema.column(name)) for name in sorted(others)]
         selected = ", ".join(f"{mapping.select} AS {mapping.alias}" for mapping in read)
         schema = ", ".join(f"{mapping.alias} {mapping.read_type}" for mapping in read)
         where = f" WHERE {within}" if within else ""
-        rows = self._jdbc.frame(f"SELECT {selected} FROM {self._rows}{where}", schema)
-        if self._table.selection.conditions:
+        rows = self._jdbc.frame(f"SELECT {selected} FROM {self._rows(conditions)}{where}", schema)
+        if conditions:
             # the server has judged what it compares as Spark does; here all is judged
-            rows = rows.where(fulfils(self._mappings, self._table.selection))
+            rows = rows.where(fulfils(read, conditions))
         columns = [
-            F.expr(target.expression.replace("{}", mapping.alias)).alias(target.name)
+            F.expr(target.expression.replace("{}", _value(mapping))).alias(target.name)
             for mapping in self._mappings
             for target in mapping.targets
         ]
@@ -113,11 +153,28 @@ class Chunks:
         return tuple(found[0][name] for name in names) if found else None
 
 
+def _value(mapping: ColumnMapping) -> str:
+    """What was read of a column, in Spark SQL."""
+    return f"CAST(NULL AS {mapping.read_type})" if mapping.column.kept else mapping.alias
+
+
+def _bounds(keys: DataFrame, parts: Sequence[KeyPart], names: Sequence[str]) -> list[Bound]:
+    # an instant comes to Python in the zone of its process
+    types = dict(keys.dtypes)
+    instants = {name for name in names if types[name] == "timestamp"}
+    asked = [column(name).cast("string") if name in instants else column(name) for name in names]
+    rows = keys.select(*asked).collect()
+    return [
+        tuple(None if value is None else part.text_of(value) for part, value in zip(parts, row, strict=True))
+        for row in rows
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class TableScan:
     """How a table can be scanned.
 
-    :param parts: the key as an index of the whole table begins with it; empty without such one
+    :param parts: what the table is cut by, as an index of the whole table begins with it; empty without such one
     :param rows: that the table is said to have
     :param by_versions: whether plain reads go by row versions (READ_COMMITTED_SNAPSHOT)
     :param by_snapshots: whether reads may go by SNAPSHOT
@@ -132,8 +189,10 @@ class TableScan:
     pin: str | None = None
 
 
-def table_scan(jdbc: Jdbc, table: TableSpec) -> TableScan:
+def table_scan(jdbc: Jdbc, table: TableSpec, *, snapshots: bool = True) -> TableScan:
     """Look how a table can be scanned.
+
+    :param snapshots: by SNAPSHOT, too, where the database allows it
 
     An index that is divided into partitions has no order of its own (docs: partitioned indexes).
     """
@@ -157,8 +216,8 @@ def table_scan(jdbc: Jdbc, table: TableSpec) -> TableScan:
         return TableScan()
     ordered = sorted(found, key=lambda row: (row["index_id"], row["place"] or 0))
     indexes = [list(of_index) for _, of_index in itertools.groupby(ordered, lambda row: row["index_id"])]
-    parts, pin = _key_in(indexes, table)
-    captured = {column.name for column in table.feed.columns}
+    parts, pin = _columns_in(indexes, table)
+    captured = {column.name for column in table.feed.columns if not column.dropped}
     for index in indexes:
         # else the table itself, where no other column moves its rows
         if pin is None and index[0]["index_id"] < 2 and {row["name"] for row in index} - {None} <= captured:
@@ -167,18 +226,36 @@ def table_scan(jdbc: Jdbc, table: TableSpec) -> TableScan:
         parts,
         rows=next((index[0]["n"] for index in indexes if index[0]["index_id"] < 2), 0),
         by_versions=found[0]["versions"],
-        by_snapshots=found[0]["snapshots"] == 1,
+        by_snapshots=snapshots and found[0]["snapshots"] == 1,
         pin=pin,
     )
 
 
-def _key_in(indexes: Sequence[Sequence[Row]], table: TableSpec) -> tuple[tuple[KeyPart, ...], str | None]:
-    """The key as an index begins with it, and the index's name, where its other columns are captured, too."""
-    key, captured = table.schema.key, {column.name for column in table.feed.columns}
-    if not key or not can_be_cut([table.schema.column(name) for name in key]):
+def cut_by(table: TableSpec) -> tuple[str, ...]:
+    """The columns that a table is cut by: those that the user names, else the key's.
+
+    :raises SelectionError: for one that is not captured
+    """
+    captured = [column.name for column in table.feed.columns if not column.dropped]
+    found = tuple(column_meant(name, captured) for name in table.copy_by)
+    if unknown := [name for name in found if name not in captured]:
+        raise SelectionError(
+            f"copy_by names {', '.join(unknown)}, and {table.feed} captures no such column.",
+            table=str(table.name),
+            advice=f"Captured are: {', '.join(sorted(captured))}.",
+        )
+    return found or table.schema.key
+
+
+def _columns_in(indexes: Sequence[Sequence[Row]], table: TableSpec) -> tuple[tuple[KeyPart, ...], str | None]:
+    """What the table is cut by as an index begins with it, and the index's name, where its other columns are captured,
+    too.
+    """
+    by, captured = cut_by(table), {column.name for column in table.feed.columns if not column.dropped}
+    if not by or not can_be_cut([table.schema.column(name) for name in by]):
         return (), None
     for index in indexes:
-        if tuple(row["name"] for row in index[: len(key)]) == key and index[0]["number"] == 1:
-            parts = tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in index[: len(key)])
+        if tuple(row["name"] for row in index[: len(by)]) == by and index[0]["number"] == 1:
+            parts = tuple(KeyPart(table.schema.column(row["name"]), row["down"]) for row in index[: len(by)])
             return parts, index[0]["of_index"] if {row["name"] for row in index} <= captured else None
     return (), None

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_mssql_cdc.core.conditions import Condition
+from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, KnownCopy
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt
+from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.staging import Staged
-
-
-class CopyTime:
-    """The time that copies take in a run, from the first of them on.
-
-    :param seconds: None does not end
-    """
-
-    def __init__(self, seconds: float | None = None) -> None:
-        self._seconds, self._begun = seconds, 0.0
-
-    def begin(self) -> None:
-        """Let the time run, unless it does."""
-        self._begun = self._begun or time.monotonic()
-
-    @property
-    def left(self) -> float | None:
-        """Seconds; None where there is no end."""
-        return None if self._seconds is None else max(0.0, self._begun + self._seconds - time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +25,7 @@ class CopyOrder:
     :param above: a copy that was begun below this is not gone on with
     :param known: the copy that the checkpoint knows
     :param paused: the copy of which changes are kept, and no rows are read; '' for any; None for none
+    :param conditions: that the rows fulfil; a copy of all rows is gone on with, too
     """
 
     place: str
@@ -50,6 +34,7 @@ class CopyOrder:
     above: Position | None = None
     known: KnownCopy | None = None
     paused: str | None = None
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +58,8 @@ class Copy:
     :param rows_copied: their number
     :param events: of the window from ``low`` to ``high``, with all images
     :param witnesses: of the moments before the copy, at its end and at ``high``
+    :param conditions: that its rows fulfil, but for those that were read again; empty where it has all that are loaded
+    :param again: the keys of which the rows were read again, each as the target has it; None if none were
     """
 
     id: str
@@ -83,6 +70,8 @@ class Copy:
     events: Staged
     witnesses: tuple[Witness, ...]
     warnings: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    again: Parquet | None = None
 
     @property
     def window(self) -> Window:

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
-from airflow_provider_mssql_cdc.core.copies import ChunkRead, CopyBegun, KeptWindow
+from airflow_provider_mssql_cdc.core.copies import ChunkRead, CopyBegun, KeptWindow, KeysRead
 from airflow_provider_mssql_cdc.spark import files
 
 _ENTRIES = "entries"
-_BEGUN, _CHUNK, _WINDOW = "copy", "chunk", "window"
+_BEGUN, _CHUNK, _WINDOW, _KEYS = "copy", "chunk", "window", "keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,13 @@ class Found:
     """What lies in a folder.
 
     :param begun: its first entry
+    :param again: rows that were read by their keys
     """
 
     begun: CopyBegun
     chunks: tuple[ChunkRead, ...] = ()
     kept: tuple[KeptWindow, ...] = ()
+    again: tuple[KeysRead, ...] = ()
 
 
 class CopyFolder:
@@ -60,21 +62,29 @@ class CopyFolder:
         """The name of a window that is to be kept."""
         return f"{_WINDOW}-{secrets.token_hex(6)}"
 
+    def new_keys(self) -> str:
+        """The name of rows that are to be read by their keys."""
+        return f"{_KEYS}-{secrets.token_hex(6)}"
+
     def rows_of(self, name: str) -> str:
         """The folder for the rows of a chunk or window."""
         return f"{self.path}/{name}"
 
-    def add(self, entry: ChunkRead | KeptWindow) -> None:
-        """Write the entry of a chunk or window whose rows are there."""
+    def add(self, entry: ChunkRead | KeptWindow | KeysRead) -> None:
+        """Write the entry of rows that are there."""
         self._write(entry.name, entry)
 
     def inside(self, name: str, paths: Sequence[str]) -> tuple[str, ...]:
         """Files of a chunk or window as its entry names them: the folder may lie elsewhere for another process."""
         return tuple(f"{name}/{PurePosixPath(path).name}" for path in paths)
 
-    def files_of(self, entry: ChunkRead | KeptWindow) -> tuple[str, ...]:
+    def files_of(self, entry: ChunkRead | KeptWindow | KeysRead) -> tuple[str, ...]:
         """The paths of an entry's files."""
-        return tuple(f"{self.path}/{file}" for file in entry.files)
+        return self.paths_of(entry.files)
+
+    def paths_of(self, files: Sequence[str]) -> tuple[str, ...]:
+        """The paths of files that an entry names."""
+        return tuple(f"{self.path}/{file}" for file in files)
 
     def remove(self) -> None:
         """Remove it, with all rows."""
@@ -88,7 +98,7 @@ class CopyFolder:
                 table.rmdir()
                 table.parent.rmdir()
 
-    def _write(self, name: str, entry: CopyBegun | ChunkRead | KeptWindow) -> None:
+    def _write(self, name: str, entry: CopyBegun | ChunkRead | KeptWindow | KeysRead) -> None:
         # one line, which Spark's text files hold as one row
         files.write_text(self._session, f"{self.path}/{_ENTRIES}/{name}.json", to_json(entry).replace("\n", " "))
 
@@ -102,14 +112,15 @@ def folders(session: SparkSession, place: str) -> list[tuple[CopyFolder, Found]]
     entries = _local_entries(place) if files.is_local(place) else _far_entries(session, place)
     found = []
     for id in sorted(entries):
-        of_kind: dict[str, list[str]] = {_BEGUN: [], _CHUNK: [], _WINDOW: []}
+        of_kind: dict[str, list[str]] = {_BEGUN: [], _CHUNK: [], _WINDOW: [], _KEYS: []}
         for name, text in sorted(entries[id].items()):
             of_kind.setdefault(name.partition("-")[0], []).append(text)
         if of_kind[_BEGUN]:
             chunks = tuple(from_json(ChunkRead, text) for text in of_kind[_CHUNK])
             kept = tuple(from_json(KeptWindow, text) for text in of_kind[_WINDOW])
+            again = tuple(from_json(KeysRead, text) for text in of_kind[_KEYS])
             begun = from_json(CopyBegun, of_kind[_BEGUN][0])
-            found.append((CopyFolder(session, place, id), Found(begun, chunks, kept)))
+            found.append((CopyFolder(session, place, id), Found(begun, chunks, kept, again)))
     return found
 
 

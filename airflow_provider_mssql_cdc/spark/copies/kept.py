@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from airflow_provider_mssql_cdc.core.copies import KeptWindow, joined_windows
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -42,7 +40,7 @@ class KeptEvents:
         self._parts: list[_Part] = []
         first = 0
         for after, entry in joined_windows(low, kept):
-            files = Parquet(session, folder.files_of(entry), StructType.fromJson(json.loads(entry.columns)))
+            files = Parquet.of(session, folder.files_of(entry), entry.columns)
             counted = {Window(entry.after, entry.upto): Counts(**entry.counts)}
             self._parts.append(_Part(Window(after, entry.upto), StagedOnce(files, counted), first))
             first += entry.numbers + 1

@@ -7,6 +7,7 @@ import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 
@@ -17,8 +18,9 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
 from airflow_provider_mssql_cdc.core.spec import SinkSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
-from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
+from airflow_provider_mssql_cdc.spark.selecting import fulfils_in_target
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
+from airflow_provider_mssql_cdc.spark.shapes.table import CopiedRows, TableRows
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 
@@ -48,13 +50,13 @@ class Differences:
     :param rows: of the source table, which the target does not have so
     :param old: of the target, which the source table does not have so
     :param vanished: those of the target whose key the source table does not have
-    :param there: all rows of the source table
+    :param there: all rows of the source table; None where only some of them are known
     """
 
     rows: DataFrame
     old: DataFrame
     vanished: DataFrame
-    there: DataFrame
+    there: DataFrame | None
 
 
 class SinkRows(ABC):
@@ -147,9 +149,15 @@ class SinkRows(ABC):
 
         :param target_rows: the rows of the target
         :param gaps: what the sink lacks
-        :raises TargetError: if a value cannot be known
+        :raises LostValueError: if a value cannot be known
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
+
+    def next_beside(
+        self, copy: Copy, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]
+    ) -> Write:
+        """The same as ``next``, where a copy may tell a value which the target should hold."""
+        return self.next(window, staged, target_rows, gaps)
 
     @property
     def is_comparable(self) -> bool:
@@ -172,10 +180,44 @@ class SinkRows(ABC):
         """
         assert begun.copy is not None
         now, names = self.now(target_rows), [target.name for target in self.table.data_columns]
-        there = self.table.at_end(self.table.copied(begun.copy, begun.staged, begun.window), now)
+        copied = self.table.copied(begun.copy, begun.staged, begun.window)
+        there = self.table.at_end(copied, now, of_all=not begun.copy.conditions)
+        if begun.copy.conditions:
+            return self._differences_of_some(begun.copy, copied, there, now)
         old = by_keys_of(now, there, names, "left_anti")
         vanished = by_keys_of(old, there, self.table.key, "left_anti")
         return Differences(by_keys_of(there, now, names, "left_anti"), old, vanished, there)
+
+    def _differences_of_some(self, copy: Copy, copied: CopiedRows, there: DataFrame, now: DataFrame) -> Differences:
+        """In what the rows differ that a copy by conditions tells of: those it has, or has asked for in vain."""
+        key, names = self.table.key, [target.name for target in self.table.data_columns]
+        old = by_keys_of(by_keys_of(now, there, key, "left_semi"), there, names, "left_anti")
+        told = [copied.gone, copy.again.rows() if copy.again is not None else None]
+        keys = [rows.select(*map(column, key)) for rows in told if rows is not None]
+        vanished = by_keys_of(now, reduce(DataFrame.unionAll, keys), key, "left_semi") if keys else now.limit(0)
+        vanished = by_keys_of(vanished, there, key, "left_anti")
+        if copied.left is not None:
+            # one of which a value is not known is there, too
+            vanished = by_keys_of(vanished, copied.left, key, "left_anti")
+        rows = by_keys_of(there, now, names, "left_anti")
+        return Differences(rows, old.unionAll(vanished), vanished, None)
+
+    def suspects(self, copy: Copy, target_rows: DataFrame) -> DataFrame | None:
+        """The keys of rows that fulfil a copy's conditions, and of which neither it nor an event beside it tells.
+
+        :param target_rows: the rows of the target, a comparable sink that is loaded up to the copy's end
+        :return: None where the target does not show the columns of the conditions
+        """
+        spec = self.table.spec
+        fulfils = fulfils_in_target(self.table.mappings, spec.selection, copy.conditions)
+        if fulfils is None:
+            return None
+        rows = by_keys_of(self.now(target_rows).where(fulfils), copy.rows(), self.table.key, "left_anti")
+        if copy.again is not None:
+            rows = by_keys_of(rows, copy.again.rows(), self.table.key, "left_anti")
+        if not copy.window.is_empty:
+            rows = by_keys_of(rows, copy.events.rows(copy.window), self.table.key, "left_anti")
+        return rows.select(*map(column, self.table.key)).distinct()
 
     def mended(
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None

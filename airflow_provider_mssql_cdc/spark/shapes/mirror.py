@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TEMPORARY
-from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError, TargetError
+from airflow_provider_mssql_cdc.core.exceptions import CopyRefusedError, CopyUncertainError, LostValueError
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, IGNORE, SOFT
@@ -55,8 +55,17 @@ class Mirror(SinkRows):
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:
         """One row per key that changed, to put or to delete."""
+        return self._write(self.changes(window, staged, target_rows))
+
+    def next_beside(
+        self, copy: Copy, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]
+    ) -> Write:
+        """The same, with the values of rows that the mirror has lost."""
+        return self._write(self.changes(window, staged, target_rows, copy))
+
+    def _write(self, changes: DataFrame) -> Write:
         return Write(
-            self.changes(window, staged, target_rows),
+            changes,
             self.table.key,
             OldRows.OF_KEY,
             nullable_key=self.table.nullable_key,
@@ -72,6 +81,11 @@ class Mirror(SinkRows):
         """Its rows but for those that are marked as deleted."""
         return target_rows.where("_deleted_at IS NULL") if self.sink.deletes == SOFT else target_rows
 
+    def suspects(self, copy: Copy, target_rows: DataFrame) -> DataFrame | None:
+        """None of a mirror that keeps deleted rows as they were: nothing tells them from the others."""
+        found = super().suspects(copy, target_rows)
+        return found if found is None or self.sink.deletes != IGNORE else found.limit(0)
+
     def mended(
         self, found: Differences, target_rows: DataFrame, at: Position, known_at: datetime.datetime | None
     ) -> Write:
@@ -80,7 +94,12 @@ class Mirror(SinkRows):
         Where a key is there twice, which a merge would leave so, all rows are written anew.
         """
         if self._has_doubled(target_rows):
-            rows = found.there
+            if (rows := found.there) is None:
+                raise CopyRefusedError(
+                    f"{self.sink.name} has some key twice, which a copy of some rows cannot mend.",
+                    table=str(self.table.spec.name),
+                    advice="Ask for a copy of all rows: without a condition.",
+                )
             if self.sink.deletes == SOFT:
                 rows = rows.withColumn("_deleted_at", F.lit(None).cast("timestamp_ntz"))
             if self.sink.deletes != HARD:
@@ -111,30 +130,39 @@ class Mirror(SinkRows):
         """Nothing: all rows were replaced."""
         return ()
 
-    def changes(self, window: Window, staged: Staged, target_rows: DataFrame) -> DataFrame:
+    def changes(self, window: Window, staged: Staged, target_rows: DataFrame, copy: Copy | None = None) -> DataFrame:
         """One row per key that changed in the window, to put or to delete.
 
         :param target_rows: the mirror's rows, those of before the window
-        :raises TargetError: if a value cannot be known
+        :param copy: that may tell a value of a row which the mirror has lost
+        :raises LostValueError: if a value cannot be known
+        :raises CopyUncertainError: if the copy does not tell it either
         :raises KeyRequiredError: if the key, which the user named, is not unique
         """
         if self.sink.deletes == SOFT:
             target_rows = target_rows.where("_deleted_at IS NULL")
         known = self.table.known_of(self.table.known_now(target_rows), staged, window)
-        events = self.table.events(staged, window, known)
-        unenforced = self.table.unenforced_key
-        if unenforced:
-            last = unenforced.changes(events, target_rows, few=self.table.few(staged, window))
-        else:
-            last = last_per_key(events, self.table.key)
-        changes = self._kept(last)
-        if unknown := self._unknown(staged, window, changes):
-            raise TargetError(
+        changes = self._last(window, staged, target_rows, self.table.events(staged, window, known))
+        # one by conditions does not have all rows
+        if (unknown := self._unknown(staged, window, changes)) and copy is not None and not copy.conditions:
+            events = self.table.events_beside(copy, window, staged, self.table.known_now(target_rows))
+            if events is not None:
+                changes = self._last(window, staged, target_rows, events)
+                if unknown := self._unknown(staged, window, changes):
+                    raise self._uncertain(unknown)
+        if unknown:
+            raise LostValueError(
                 f"CDC left out the value of {unknown}, and neither the window nor the target holds it.",
                 table=str(self.table.spec.name),
-                advice="To load the mirror anew, drop it and run `mssql-cdc checkpoint reset --shape mirror`.",
+                advice="`mssql-cdc copy start`, without --where, mends the mirror.",
             )
         return changes
+
+    def _last(self, window: Window, staged: Staged, target_rows: DataFrame, events: DataFrame) -> DataFrame:
+        """The row to put or to delete of each key that has events."""
+        if unenforced := self.table.unenforced_key:
+            return self._kept(unenforced.changes(events, target_rows, few=self.table.few(staged, window)))
+        return self._kept(last_per_key(events, self.table.key))
 
     def _first_rows(self, window: Window, staged: Staged | None, copy: Copy) -> DataFrame:
         copied = self.table.copied(copy, staged, window)
@@ -144,17 +172,20 @@ class Mirror(SinkRows):
         if staged is None or copied.left is None or copied.gone is None:
             return rows
         if unknown := self._unknown(staged, window, copied.left):
-            raise CopyUncertainError(
-                f"CDC left out the value of {unknown}, which changed while the table was copied.",
-                table=str(self.table.spec.name),
-                advice="Run the task again, at a quiet moment of the table: a copy during which "
-                "these rows do not change has all values.",
-            )
+            raise self._uncertain(unknown)
         last = copied.left
         if self.sink.deletes != HARD and copied.was is not None:
             # of a row that was deleted before it was copied nobody knows a value that CDC leaves out
             last = last.unionByName(copied.gone.where(F.size(unknown_of(copied.gone)) == 0))
         return rows.unionByName(self._kept(last).select(*map(column, rows.columns)))
+
+    def _uncertain(self, unknown: str) -> CopyUncertainError:
+        return CopyUncertainError(
+            f"CDC left out the value of {unknown}, which changed while the table was copied.",
+            table=str(self.table.spec.name),
+            advice="Run the task again, at a quiet moment of the table: a copy during which "
+            "these rows do not change has all values.",
+        )
 
     def _kept(self, changes: DataFrame) -> DataFrame:
         """The changes, with deletes as rows to put where the mirror keeps deleted rows."""

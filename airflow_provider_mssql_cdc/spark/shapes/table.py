@@ -92,9 +92,11 @@ class TableRows:
         """The key, where the user named it and the server does not enforce it."""
         if self.spec.unique_key or not self.key:
             return None
-        not_image = {*self.key, *self.lobs}
+        # a row from before a column was dropped has a value where its later images have none
+        kept = [target.name for target in self._kept]
+        not_image = {*self.key, *self.lobs, *kept}
         image = [target.name for target in self.data_columns if target.name not in not_image]
-        return UnenforcedKey(self.spec.name, self.key, image, self.position, has_lobs=bool(self.lobs))
+        return UnenforcedKey(self.spec.name, self.key, image, self.position, has_lobs=bool(self.lobs or kept))
 
     @property
     def lobs(self) -> tuple[str, ...]:
@@ -132,6 +134,25 @@ class TableRows:
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
+
+    def events_beside(self, copy: Copy, window: Window, staged: Staged, known: DataFrame) -> DataFrame | None:
+        """The window's events, with the LOBs that a copy tells where a target should, and does not.
+
+        :param staged: the window
+        :param known: what the target knows at the window's beginning
+        :return: None where copy and window do not meet
+        """
+        whole = Window(min(window.after, copy.low), window.upto)
+        if copy.low <= window.after:
+            if copy.high != window.upto:
+                return None
+            staged = copy.events
+        elif copy.high > window.upto:
+            return None
+        held = self.known_of(known, staged, whole)
+        copied = by_keys_of(self.known_in_copy(copy.rows(), staged, whole), held, self.key, "left_anti")
+        events = self.events(staged, whole, held.unionByName(copied))
+        return events.where(F.col(self.position) > window.after.sort_key)
 
     def known_of(self, known: DataFrame, staged: Staged, window: Window) -> DataFrame:
         """What of a target's rows is known of the keys that have events, where CDC left a LOB out of some."""
@@ -192,7 +213,7 @@ class TableRows:
         :raises KeyRequiredError: if the key, which the user named, is not unique
         :raises CopyUncertainError: if rows passed such a key on while they were copied
         """
-        copied, unenforced = copy.rows(), self.unenforced_key
+        copied, unenforced = self._without_kept(copy.rows()), self.unenforced_key
         if staged is None or not staged.count(window).events:
             if unenforced:
                 unenforced.refuse_duplicates(copied)
@@ -210,12 +231,34 @@ class TableRows:
             gone=last.where(is_delete()),
         )
 
-    def at_end(self, copied: CopiedRows, now: DataFrame) -> DataFrame:
+    def _without_kept(self, copied: DataFrame) -> DataFrame:
+        """Copied rows, which have NULL in the columns that the table no longer has, whenever they were read."""
+        return copied.withColumns({each.name: F.lit(None).cast(each.type) for each in self._kept})
+
+    @property
+    def _kept(self) -> list[TargetColumn]:
+        """The columns that the table no longer has; not those that show the same for every value."""
+        mappings = [mapping for mapping in self.mappings if mapping.column.kept and mapping.select]
+        return [target for mapping in mappings for target in mapping.targets]
+
+    def _with_kept(self, rows: DataFrame, now: DataFrame) -> DataFrame:
+        """The table's rows with what a target holds in the columns that the table no longer has."""
+        if not (names := [each.name for each in self._kept]):
+            return rows
+        held = now.groupBy(*renamed(self.key)).agg(F.first(F.struct(*map(column, names))).alias(_HELD))
+        values = {name: F.col(_HELD).getField(name) for name in names}
+        return rows.join(held, same_key(self.key), "left").withColumns(values).select(*self.data)
+
+    def at_end(self, copied: CopiedRows, now: DataFrame, *, of_all: bool = True) -> DataFrame:
         """The table's rows at the end of a copy's window.
 
+        :param of_all: whether all rows were copied; else those of which a value cannot be known are left out
         :param now: the rows of a target that is loaded up to there: theirs are the values that CDC left out
         :raises CopyUncertainError: if it has no row of such a key
         """
+        return self._with_kept(self._at_end(copied, now, of_all=of_all), now)
+
+    def _at_end(self, copied: CopiedRows, now: DataFrame, *, of_all: bool) -> DataFrame:
         rows = copied.stay.select(*self.data)
         if copied.left is None:
             return rows
@@ -226,7 +269,7 @@ class TableRows:
         lobs, number = F.first(F.struct(*map(column, self.lobs))).alias(_HELD), F.count("*").alias(_NUMBER)
         sure = now.where(F.size("_unknown") == 0) if "_unknown" in now.columns else now
         held = sure.groupBy(*map(column, self.key)).agg(lobs, number).where(F.col(_NUMBER) == 1)
-        missing = by_keys_of(lacking, held, self.key, "left_anti").limit(1).collect()
+        missing = by_keys_of(lacking, held, self.key, "left_anti").limit(1).collect() if of_all else []
         if missing:
             key = ", ".join(f"{name}={missing[0][name]!r}" for name in self.key)
             raise CopyUncertainError(

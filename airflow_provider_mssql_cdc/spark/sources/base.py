@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pyspark.sql import DataFrame
+
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
@@ -60,6 +62,15 @@ class TableSource(Protocol):
         """Copy the table's rows, wait until the changes of meanwhile can be read, and read them.
 
         :raises CaptureLagError: if the wait is too long
+        :raises SchemaChangedError: if columns were changed meanwhile
+        :raises GapError: if changes were purged meanwhile
+        """
+
+    def read_again(self, keys: DataFrame) -> Copy | Unfinished:
+        """The copy that was taken last, with the rows of more keys, and the changes of meanwhile.
+
+        :param keys: that none of its rows has, as targets have them, each once
+        :return: how far it is, where the wait for the changes is too long
         :raises SchemaChangedError: if columns were changed meanwhile
         :raises GapError: if changes were purged meanwhile
         """

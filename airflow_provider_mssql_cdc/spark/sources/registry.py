@@ -23,6 +23,7 @@ def _captured(
         slice_rows=job.slice_rows,
         chunk_rows=job.copy_rows,
         chunk_seconds=job.copy_chunk_seconds,
+        isolation=job.isolation,
         salt=salt,
         sees_fork=job.recovery_fork is not None,
     )

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from airflow_provider_mssql_cdc.cli import main
-from airflow_provider_mssql_cdc.cli.demo import command, lake, play, postgres, report, shop, targets
+from airflow_provider_mssql_cdc.cli.demo import command, copying, lake, play, postgres, report, shop, targets
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
@@ -166,6 +166,38 @@ def test_one_table_goes_into_every_target_and_shape_and_one_corrupted_cell_is_fo
     counts = {tuple(line.split()[1:3]): len(line.split()) for line in lines if line.startswith("sales.orders ")}
     assert [sink for sink in sinks if counts[sink] == 12] == [(target, targets.SHAPES[target][0]) for target in loaded]
     assert (kept / "lake" / "delta" / "sales_orders" / "_delta_log").is_dir()
+
+
+@pytest.mark.thorough
+@pytest.mark.xdist_group("airflow")
+@pytest.mark.timeout(1800)
+def test_a_big_table_is_copied_over_many_runs_and_a_gap_heals_and_one_corrupted_cell_is_found(
+    tmp_path, monkeypatch, capsys, own_handlers
+):
+    kept, summary, mark, as_loaded = tmp_path / "kept", tmp_path / "summary.json", uuid.uuid4().hex, []
+    compare = copying.Copying.compare
+
+    def compare_twice(demo):
+        as_loaded.extend(compare(demo))
+        key, ((operation, row), *others) = next(iter(demo.visitors.events.items()))
+        demo.visitors.events[key] = [(operation, (*row[:-1], "elsewhere")), *others]
+        return compare(demo)
+
+    monkeypatch.setattr(copying.Copying, "compare", compare_twice)
+    monkeypatch.setenv(MARK, mark)
+    words = ["--scenario", "copy", "--rows", "8000", "--json", str(summary), "--keep", str(kept)]
+    code = main(["demo", *words])
+    out, err = capsys.readouterr()
+    assert (code, err) == (1, ""), out + err
+    assert left_over(mark) == []
+    ((equal,), (different,)) = as_loaded, json.loads(summary.read_text())["tables"]
+    assert (equal["equal"], equal["differences"], different["equal"]) == (True, [], False)
+    assert all("referrer is" in difference for difference in different["differences"])
+    events = [event["event"] for run in json.loads(summary.read_text())["runs"] for event in run["copies"]]
+    assert [event for event in events if event != "IN_PROGRESS"] == [
+        "STARTED", "PAUSED", "RESUMED", "TABLE_SCAN_COMPLETED", "COMPLETED",
+        "STARTED", "TABLE_SCAN_COMPLETED", "COMPLETED",
+    ]  # fmt: skip
 
 
 def files_with(text, folder):

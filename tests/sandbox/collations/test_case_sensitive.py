@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.sandbox.protocol import SqlError
 from airflow_provider_mssql_cdc.sandbox.server import Sandbox
 
 
-@pytest.fixture(scope="module", params=["Latin1_General_CS_AS", "Latin1_General_BIN2"])
+@pytest.fixture(params=["Latin1_General_CS_AS", "Latin1_General_BIN2"])
 def server(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with Sandbox(database=None, agent_running=False) as opened:
         opened.create_database("Strict", request.param)

@@ -57,6 +57,10 @@ class _PlainRows:
     def laid_out(self, write: Write, layout: int) -> Write:
         return write
 
+    def next_beside(self, copy: Any, *given: Any) -> Write:
+        write: Write = self.next(*given)  # type: ignore[attr-defined]
+        return write
+
     def newest(self, target_rows: Rows) -> str | None:
         """The newest position of the rows, of a version's end too."""
         columns = (0, 1) if isinstance(self, Versions) else (0,)

@@ -27,6 +27,7 @@ from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.protection import Protection
 from airflow_provider_mssql_cdc.core.table import Column, TableName
 from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
 if TYPE_CHECKING:
     from tests.support.faults.world import World
@@ -229,13 +230,15 @@ class Hook:
     def __init__(self, world: World) -> None:
         self._world, self._source = world, world.source
 
-    def survey(self, *_: Any) -> Survey:
-        source, listed = self._source, self._world.listed
-        mapped = source.mapped()
-        status = DatabaseStatus(
+    def database_status(self) -> DatabaseStatus:
+        source, mapped = self._source, self._source.mapped()
+        return DatabaseStatus(
             "db", "dbo", True, lsn(source.captured) if source.captured else None,
             source.commits[mapped[-1]][0] if mapped else None, None, 60, START, 0, "", "16.0", "", 3, source.fork, None,
         )  # fmt: skip
+
+    def survey(self, *_: Any) -> Survey:
+        source, listed, status = self._source, self._world.listed, self.database_status()
         tables = tuple(SourceTable(name_of(t), 200 + n, tracked=True) for n, t in enumerate(TABLES) if t in listed)
         places = {name_of(table): (place,) for place, table in enumerate(self._world.listed)}
         matches = Matches(tables, by=places)
@@ -291,6 +294,10 @@ class Hook:
         }
         counted = sorted(p for p in with_events if p > low)
         return upto if len(counted) <= limit else lsn(counted[limit - 1])
+
+    # as the hook itself does, by what this one answers
+    server_zone = MsSqlCdcHook.server_zone
+    position_before = MsSqlCdcHook.position_before
 
     def server_timezone(self) -> str:
         return "UTC"

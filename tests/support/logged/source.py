@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,9 @@ class LoggedSource:
         self, after: Mapping[str, Position], upto: Position, *, transactions: int | None, rows: int | None
     ) -> Position:
         return upto
+
+    def position_before(self, moment: datetime.datetime, timezone: str | None) -> Position:
+        raise NotImplementedError
 
     def has_at_most(self, after: Mapping[str, Position], upto: Position, rows: int) -> bool:
         return False

@@ -9,6 +9,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
@@ -45,7 +46,7 @@ class Group:
             Target.parse(TARGET),
             (self.shape,),
             on_gap="copy" if copy_on_gap else "fail",
-            **{name: given.pop(name) for name in ("allow_masked", "key") if name in given},
+            **{name: given.pop(name) for name in ("allow_masked", "key", "initial") if name in given},
         )
         return Request(CONN_ID, read_entries(tables or "dbo.*", salted=True), (), defaults, **given)
 
@@ -57,6 +58,7 @@ class Group:
             for table in tables:
                 (instance,) = hook.capture_instances([table])
                 schema = TableSchema(instance.columns, instance.index_key)
+                SchemaStore(self.variables).keep(KeptSchema.of(schema))
                 self.store.overwrite(
                     checkpoint_of(
                         self.source.identity(table),

@@ -53,6 +53,16 @@ class TaskInstance:
         return [self.before.get(key)] * 2 if map_indexes is None else self.before.get(key)
 
 
+class Hearing:
+    """Takes asset events, as Airflow's ``outlet_events`` do."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+
+    def add(self, asset: Asset, extra: dict[str, Any]) -> None:
+        self.heard.append((asset.name, extra))
+
+
 class Task:
     """A load of two tables by a Spark cluster, and what Airflow keeps of it."""
 
@@ -61,6 +71,7 @@ class Task:
         self.state, self.instance = State(), TaskInstance()
         self.base = self.position(B)
         self.emitted: list[dict[str, Any]] = []
+        self.params: dict[str, Any] = {}
 
     def again(self) -> Task:
         """The same task instance, for a try beside this one."""
@@ -98,6 +109,7 @@ class Task:
         alias = AssetAlias("loaded")
         self.running = self.operator(outlets=[alias], **given)
         context = {"task_state_store": self.state, "ti": self.instance, "outlet_events": {alias: self}}
+        context["params"] = self.params
         context["dag_run"] = SimpleNamespace(run_type="manual" if by_hand else "scheduled")
         summary: dict[str, Any] = self.running.execute(context)
         return summary

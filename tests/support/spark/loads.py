@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.models.connection import Connection
 
+from airflow_provider_mssql_cdc.core.checkpoint import Identity
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.position import Lsn
@@ -19,6 +20,7 @@ from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions, read_entries
 from airflow_provider_mssql_cdc.core.target import Target
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators import checkpoints
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
@@ -35,6 +37,7 @@ class Loads:
     :param shapes: of the targets, whose format is the origin's
     :param tables: those that are loaded
     :ivar unordered: the source may lack command ids: the events of a transaction are in order for each key alone
+    :ivar options: of each job, such as ``copy_rows``
     """
 
     def __init__(self, origin, shapes=("mirror", "history", "scd2"), tables=tuple(histories.COLUMNS)) -> None:
@@ -42,6 +45,7 @@ class Loads:
         self.variables = Variables()
         self.store = CheckpointStore(self.variables)
         self.unordered = False
+        self.options: dict[str, Any] = {}
         catalogs = {"iceberg": f"://lake/{origin.namespace}", "postgresql": f"://warehouse/{origin.namespace}"}
         place = catalogs.get(origin.format, f"+file://{origin.work_dir}")
         self.request = Request(
@@ -67,6 +71,13 @@ class Loads:
         entries = read_entries([f"lab.{table}" for table in tables], salted=True)
         self.request = dataclasses.replace(self.request, entries=entries)
 
+    def shape(self, *shapes: str) -> None:
+        """Change the shapes that are loaded."""
+        self.shapes = shapes
+        self.request = dataclasses.replace(
+            self.request, defaults=dataclasses.replace(self.request.defaults, shapes=shapes)
+        )
+
     def load(
         self, max_transactions: int | None = None, *, checkpoint: bool = True, failing: tuple[str, ...] = ()
     ) -> tuple[JobSpec | None, Receipt | None]:
@@ -84,8 +95,8 @@ class Loads:
                 (t.name.table, t.error) for t in receipt.tables if (t.error is None) == (t.name.table in failing)
             ] == []
         if checkpoint:
-            for written in Outcome(plan, spec, receipt).checkpoints(datetime.datetime.now(datetime.UTC)):
-                self.store.save(written)
+            outcome = Outcome(plan, spec, receipt)
+            checkpoints.save(self.store, outcome.checkpoints(datetime.datetime.now(datetime.UTC)), outcome)
         return spec, receipt
 
     def plan(self, request: Request | None = None) -> tuple[RunPlan, JobSpec | None]:
@@ -93,7 +104,8 @@ class Loads:
         plan = self.look(request)
         assert plan.failures == {}
         assert plan.upto is not None
-        return plan, self.origin.spec(*plan.specs, upto=plan.upto.of(Lsn)) if plan.specs else None
+        upto = plan.upto.of(Lsn)
+        return plan, self.origin.spec(*plan.specs, upto=upto, **self.options) if plan.specs else None
 
     def look(self, request: Request | None = None) -> RunPlan:
         """Plan a run, whatever fails."""
@@ -106,9 +118,12 @@ class Loads:
 
     def position(self, table: str) -> str:
         """The position to which a table is loaded, as its checkpoint has it."""
-        identity = self.request.identity(self.origin.database, TableName("lab", table), self.request.defaults)
-        stored = self.store.load(identity)
+        stored = self.store.load(self.identity(table))
         return str(stored.position(stored.sinks))
+
+    def identity(self, table: str) -> Identity:
+        """Of a table's checkpoint."""
+        return self.request.identity(self.origin.database, TableName("lab", table), self.request.defaults)
 
     def mirror(self, table: str) -> list[tuple]:
         rows = self.origin.lake(f"lab.{table}")

@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
-import json
+import datetime
 import logging
 import secrets
-import threading
-import time
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
-from airflow_provider_mssql_cdc.core.chunks import KeyPart
+from airflow_provider_mssql_cdc.core.chunks import KeyPart, shown
+from airflow_provider_mssql_cdc.core.conditions import Condition
 from airflow_provider_mssql_cdc.core.copies import (
     ChunkRead,
     CopyBegun,
-    Hole,
-    ReadEnd,
+    KeysRead,
     covering,
-    next_size,
     reached_by,
     why_void,
     witnesses_of,
 )
-from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, CopyRefusedError, GapError
+from airflow_provider_mssql_cdc.core.copy_wanted import READ_COMMITTED, KnownCopy
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, CommitConflictError, GapError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, FeedRef
 from airflow_provider_mssql_cdc.core.lineage import Witness, check_not_restored
-from airflow_provider_mssql_cdc.core.passing import CaptureProgress, CopyEnd
 from airflow_provider_mssql_cdc.core.position import Position, Window, is_gap
-from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, KnownCopy, TableSpec
-from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, table_scan
-from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, CopyTime, Unfinished
+from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableSpec
+from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
+from airflow_provider_mssql_cdc.spark.copies.chunks import Chunks, TableScan, cut_by, table_scan
+from airflow_provider_mssql_cdc.spark.copies.copy import Copy, CopyOrder, Unfinished
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder, Found, folders
 from airflow_provider_mssql_cdc.spark.copies.kept import KeptEvents, kept_window
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.sources.cdc.capture import captured_position
+from airflow_provider_mssql_cdc.spark.sources.cdc.chunk_reading import ChunkReading
 from airflow_provider_mssql_cdc.spark.sources.cdc.low import copy_low
+from airflow_provider_mssql_cdc.spark.sources.cdc.room import check_kept, check_room
+from airflow_provider_mssql_cdc.spark.sources.cdc.scan import check_scan
 from airflow_provider_mssql_cdc.spark.sources.cdc.state import check_columns, read_progress
 from airflow_provider_mssql_cdc.spark.staging import StagedOnce
 
 log = logging.getLogger(__name__)
-
-KEEP_SECONDS = 600.0
-"""How long a copy reads chunks before it keeps one more window."""
 
 CAPTURE_SECONDS = 30.0
 """How long the capture is waited for at least, though the run's time for copies is over."""
@@ -61,6 +58,7 @@ class Source(Protocol):
     connections: int
     chunk_rows: int
     chunk_seconds: float | None
+    isolation: str
 
     def state(self, witnesses: Collection[Witness] = ()) -> SourceState:
         """Read the state."""
@@ -73,7 +71,9 @@ class Source(Protocol):
     ) -> StagedOnce:
         """Stage windows."""
 
-    def chunks(self, parts: Sequence[KeyPart], low: Position, scan: TableScan) -> Chunks:
+    def chunks(
+        self, parts: Sequence[KeyPart], low: Position, scan: TableScan, conditions: Sequence[Condition] = ()
+    ) -> Chunks:
         """The table's chunks."""
 
 
@@ -86,13 +86,12 @@ class TableCopy:
     def __init__(self, source: Source, order: CopyOrder) -> None:
         self._source, self._place, self._order = source, order.place, order
         self._jdbc, self._table, self._session = source.jdbc, source.table, source.jdbc.session
-        # each query, and each chunk, takes a connection
-        self._connections = threading.BoundedSemaphore(source.connections)
         self._folder: CopyFolder | None = None
         self._time = order.time
-        self._chunk_rows = source.chunk_rows
         self._voided: set[str] = set()
+        self._is_throttled = False
         self._warnings: list[str] = []
+        self._used: list[ChunkRead] = []
 
     def run(self) -> Copy | Unfinished:
         """Copy what is missing, wait until the capture has passed the end of all reads, keep the events up to there.
@@ -101,23 +100,32 @@ class TableCopy:
         :raises SchemaChangedError: if columns were changed meanwhile
         :raises GapError: if changes were purged before they were kept
         """
-        self._scan = table_scan(self._jdbc, self._table)
-        self._check_scan()
+        self._scan = table_scan(self._jdbc, self._table, snapshots=self._source.isolation != READ_COMMITTED)
+        check_scan(self._table.name, self._scan, self._source.isolation)
         going_on = self._gone_on_with()
         if going_on is None and self._order.known is not None:
             self._say_lost(self._order.known)
         folder, found = going_on or self._begun()
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
+        self._again = RowsAgain(self._session, folder, found.again)
         self._is_paused = self._order.paused in ("", folder.id)
-        self._chunks = self._source.chunks(self._parts(found.begun), found.begun.low, self._scan)
+        self._conditions = self._order.conditions if found.begun.where else ()
+        parts, low = self._parts(found.begun), found.begun.low
+        self._chunks = self._source.chunks(parts, low, self._scan, self._conditions)
         if found.chunks or self._is_paused:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
         used, is_whole = self._read(folder, found)
         if not is_whole or self._is_paused:
             return self._unfinished(used)
-        ends = [CopyEnd(chunk.end.begin, chunk.end.end, chunk.end.elapsed) for chunk in used]
+        self._used = used
+        return self._finished(folder)
+
+    def _finished(self, folder: CopyFolder) -> Copy | Unfinished:
+        """The copy, once the capture has passed the end of all reads."""
+        used = self._used
+        ends = [end.judged for end in [*(chunk.end for chunk in used), *self._again.ends]]
         try:
             high = captured_position(self._jdbc, self._source.feed, ends, self._capture_timeout)
         except CaptureLagError as error:
@@ -127,18 +135,37 @@ class TableCopy:
         self._keep(folder, self._source.state(), at_least=high)
         # events up to the end would lack values
         check_columns(self._jdbc, self._table)
-        files = [path for chunk in used for path in folder.files_of(chunk)]
-        events = KeptEvents(self._session, folder, self._begin.low, self._kept)
         return Copy(
             id=folder.id,
-            files=Parquet(self._session, tuple(files), StructType.fromJson(json.loads(used[0].columns))),
+            files=self._copied(folder),
             low=self._begin.low,
             high=self._reached,
-            rows_copied=sum(chunk.rows for chunk in used),
-            events=events,
-            witnesses=tuple(witnesses_of(self._begin, self._kept, used)),
+            rows_copied=sum(chunk.rows for chunk in used) + self._again.number,
+            events=KeptEvents(self._session, folder, self._begin.low, self._kept),
+            witnesses=tuple(witnesses_of(self._begin, self._kept, [*used, *self._again.entries])),
             warnings=tuple(self._warnings),
+            conditions=self._conditions,
+            again=self._again.keys,
         )
+
+    def read_again(self, keys: DataFrame) -> Copy | Unfinished:
+        """The whole copy with the rows of more keys.
+
+        A row that was read by its key has no event between the copy's low and its new end, or gives way to it, as any
+        other row of the copy.
+
+        :param keys: as targets have them, each once
+        """
+        folder, most = self._folder, self._source.connections
+        assert folder is not None
+        copied, read = self._copied(folder).rows(), self._chunks.read_keys
+        self._again.read(keys, lambda asked: read(asked, copied, most), lambda: read_progress(self._jdbc))
+        return self._finished(folder)
+
+    def _copied(self, folder: CopyFolder) -> Parquet:
+        """The rows that are there."""
+        files = [path for chunk in self._used for path in folder.files_of(chunk)]
+        return Parquet.of(self._session, [*files, *self._again.files], self._used[0].columns)
 
     @property
     def _capture_timeout(self) -> float:
@@ -148,7 +175,14 @@ class TableCopy:
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
         rows = sum(chunk.rows for chunk in used)
-        seen = [chunk.end.end.max_lsn for chunk in used if chunk.end.end.max_lsn is not None]
+        selection = self._table.selection
+        # bounds may be keys of rows that the filter leaves out
+        by = self._begin.by or self._begin.key
+        is_hidden = bool(selection.conditions) or any(c in selection.masks or not selection.holds(c) for c in by)
+        parts = () if is_hidden else self._parts(self._begin)
+        newest = next((chunk.last for chunk in reversed(used) if chunk.last is not None), None)
+        ends = [*(chunk.end for chunk in used), *self._again.ends]
+        seen = [end.end.max_lsn for end in ends if end.end.max_lsn is not None]
         receipt = CopyingReceipt(
             id=self._begin.id,
             shapes=(),
@@ -157,8 +191,12 @@ class TableCopy:
             chunks=len(used),
             rows=rows,
             waits_for=waits_for,
-            waits_after=max(seen, default=None) if waits_for else None,
+            waits_after=max(seen, default=None) if waits_for or self._is_throttled else None,
             paused=self._is_paused,
+            expected=self._begin.rows,
+            begun_at=self._begin.at,
+            last=shown(parts, newest) if parts else None,
+            highest=shown(parts, self._begin.highest) if parts else None,
         )
         return Unfinished(receipt, tuple(self._warnings))
 
@@ -184,16 +222,19 @@ class TableCopy:
         """The copy that was begun and can go on; others go."""
         going_on = None
         for folder, found in folders(self._session, self._place):
-            state = self._source.state(witnesses_of(found.begun, found.kept, found.chunks))
+            read: list[ChunkRead | KeysRead] = [*found.chunks, *found.again]
+            state = self._source.state(witnesses_of(found.begun, found.kept, read))
             why = why_void(
                 found.begun,
                 found.kept,
-                found.chunks,
+                read,
                 feed=self._source.feed,
                 schema_hash=self._table.schema.hash,
                 selection_hash=self._table.selection.hash,
                 protection=self._table.protection,
                 key=self._table.schema.key,
+                where=tuple(map(str, self._order.conditions)),
+                by=self._by,
                 lineage=state.lineage,
                 readable_from=state.readable_from,
             )
@@ -212,21 +253,6 @@ class TableCopy:
             folder.remove()
         return going_on
 
-    def _check_scan(self) -> None:
-        """Refuse a scan in which rows may move without a change that is captured.
-
-        :raises CopyRefusedError: if there is no other way to read the table
-        """
-        scan = self._scan
-        if scan.pin is None and not (scan.by_versions or scan.by_snapshots):
-            raise CopyRefusedError(
-                "its rows lie in the order of columns that are not captured, and are read by locks: a row that moves "
-                "meanwhile would be missing, or there twice, and no change would tell.",
-                table=str(self._table.name),
-                advice="Let the database read by row versions (ALTER DATABASE .. SET ALLOW_SNAPSHOT_ISOLATION ON), or "
-                "give the key an index of its own.",
-            )
-
     def _say_lost(self, known: KnownCopy) -> None:
         """Say that the copy which the checkpoint knows is not here. It may never be: so this run copies to the end."""
         if known.id not in self._voided:
@@ -235,7 +261,7 @@ class TableCopy:
                 f"copy {known.id} of {self._table.name} is not found: it was read into {where}. It begins again, and "
                 "is read to its end in this run. Let all workers share a work_dir, so that copies go on."
             )
-            self._time = CopyTime()
+            self._time = self._time.endless()
 
     def _warn(self, text: str) -> None:
         log.warning(text)
@@ -253,12 +279,14 @@ class TableCopy:
             by_versions=self._scan.by_versions or self._scan.by_snapshots,
         )
         parts, counted = self._scan.parts, self._scan.rows
+        whole = self._table.selection.columns == () and not self._table.selection.conditions
+        check_room(self._jdbc, self._table.name, self._place, counted, is_whole=whole)
         if not parts and counted >= self._source.chunk_rows:
             self._warn(
                 f"{self._table.name} is copied in one chunk, which a run that is killed reads again: there is no index"
-                " by which its key can be sought (all of the table, not partitioned)."
+                f" that begins with {', '.join(cut_by(self._table))} (all of the table, not partitioned)."
             )
-        if counted < self._source.chunk_rows:
+        if counted < min(self._source.chunk_rows, self._time.pace.most_rows or self._source.chunk_rows):
             parts = ()
         begun = CopyBegun(
             id=secrets.token_hex(6),
@@ -271,6 +299,10 @@ class TableCopy:
             key=self._table.schema.key,
             descending=tuple(part.descending for part in parts),
             highest=self._source.chunks(parts, low, self._scan).highest() if parts else None,
+            rows=counted,
+            at=datetime.datetime.now(datetime.UTC),
+            where=tuple(map(str, self._order.conditions)),
+            by=self._by,
         )
         CopyFolder(self._session, self._place, begun.id).begin(begun)
         there = folders(self._session, self._place)
@@ -285,10 +317,16 @@ class TableCopy:
             )
         return going_on
 
+    @property
+    def _by(self) -> tuple[str, ...]:
+        """The columns that copies are cut by; empty for the key's."""
+        by = cut_by(self._table)
+        return by if by != self._table.schema.key else ()
+
     def _parts(self, begun: CopyBegun) -> list[KeyPart]:
         if not begun.descending:
             return []
-        columns = map(self._table.schema.column, begun.key)
+        columns = map(self._table.schema.column, begun.by or begun.key)
         return [KeyPart(column, down) for column, down in zip(columns, begun.descending, strict=True)]
 
     def _read(self, folder: CopyFolder, found: Found) -> tuple[list[ChunkRead], bool]:
@@ -296,58 +334,22 @@ class TableCopy:
         used, holes = covering(found.chunks, self._chunks.places)
         if self._is_paused:
             return used, not holes
-        started, begin = time.monotonic(), read_progress(self._jdbc)
-        kept_at = started
-        running: set[Future[ChunkRead]] = set()
-        read: list[ChunkRead] = []
-        is_whole = True
-
-        def until_fewer_than(most: int) -> None:
-            """Wait for chunks, and keep one more window from time to time, over a connection of its own."""
-            nonlocal kept_at, running
-            while len(running) >= most or time.monotonic() > kept_at + KEEP_SECONDS:
-                if time.monotonic() > kept_at + KEEP_SECONDS:
-                    with self._connections:
-                        self._keep(folder, self._source.state(), connections=1)
-                    kept_at = time.monotonic()
-                else:
-                    left = kept_at + KEEP_SECONDS - time.monotonic()
-                    done, running = wait(running, max(left, 0.01), FIRST_COMPLETED)
-                    read.extend(chunk.result() for chunk in done)
-
-        with ThreadPoolExecutor(self._source.connections, thread_name_prefix="chunk") as pool:
-            for hole in self._cut(holes):
-                if (read or running) and self._time.left == 0:
-                    is_whole = False
-                    break
-                running.add(pool.submit(self._read_chunk, folder, hole, begin, started))
-                until_fewer_than(self._source.connections)
-            until_fewer_than(1)
-        return [*used, *read], is_whole
-
-    def _cut(self, holes: list[Hole]) -> Iterator[Hole]:
-        for hole in holes:
-            pieces = self._chunks.cut(hole, lambda: self._chunk_rows, self._begin.highest)
-            while True:
-                with self._connections:
-                    piece = next(pieces, None)
-                if piece is None:
-                    break
-                yield piece
-
-    def _read_chunk(self, folder: CopyFolder, hole: Hole, begin: CaptureProgress, started: float) -> ChunkRead:
-        name = folder.new_chunk()
-        with self._connections:
-            begun = time.monotonic()
-            files = self._chunks.read(hole, folder.rows_of(name))
-            seconds = time.monotonic() - begun
-            end = ReadEnd(begin, read_progress(self._jdbc), time.monotonic() - started)
-            rows = files.rows().count()
-        self._chunk_rows = next_size(self._chunk_rows, rows, seconds, self._source.chunk_seconds)
-        entry = ChunkRead(name, hole.after, hole.last, rows, folder.inside(name, files.files), files.schema.json(), end)
-        folder.add(entry)
-        log.info("%s: a chunk of %d rows is copied", self._table.name, rows)
-        return entry
+        reading = ChunkReading(
+            self._jdbc,
+            self._table.name,
+            folder,
+            self._chunks,
+            connections=self._source.connections,
+            rows=self._source.chunk_rows,
+            seconds=self._source.chunk_seconds,
+            expected=found.begun.rows,
+            run_time=self._time,
+            keep=lambda: self._keep(folder, self._source.state(), connections=1),
+            capture_timeout=self._order.capture_timeout,
+        )
+        is_whole = reading.read(holes, used, self._begin.highest)
+        self._is_throttled = reading.is_throttled
+        return [*used, *reading.all_read()], is_whole
 
     def _keep(
         self,
@@ -389,3 +391,5 @@ class TableCopy:
         entry = kept_window(folder, name, window, staged, witness)
         folder.add(entry)
         self._kept.append(entry)
+        files = [path for each in self._kept for path in folder.files_of(each)]
+        check_kept(self._jdbc, self._table.name, self._place, files, self._warn)

@@ -14,6 +14,8 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import LogHistory
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
 from airflow_provider_mssql_cdc.core.position import Lsn, readable_from
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
+from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.spec import TableSpec
 from airflow_provider_mssql_cdc.core.table import SAME_TIME, TableSchema, literal, lsn_literal
 from airflow_provider_mssql_cdc.spark.jdbc import Jdbc
@@ -90,16 +92,19 @@ def read_parts(jdbc: Jdbc, tables: str) -> list[Row]:
 def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
     """Prove that the captured columns are still those that were planned.
 
-    :raises SchemaChangedError: with both column lists; what was captured since a column was dropped from the
-        source is NULL there (docs: sys.sp_cdc_enable_table)
+    :raises SchemaChangedError: with what differs
+    :raises InstanceChangedError: with the columns that were dropped; what was captured since is NULL there (docs:
+        sys.sp_cdc_enable_table)
     """
     feed, planned = table.feed, table.schema
     parts = [p for p in read_parts(jdbc, f"= {feed.source_object_id}") if p["object_id"] == feed.object_id]
     now = TableSchema(catalog.captured_columns(parts), planned.key)
-    if now.hash != planned.hash:
-        raise SchemaChangedError(
-            "captured columns were changed while the table was copied.\n"
-            f"  planned: {', '.join(planned.describe())}\n  now:     {', '.join(now.describe())}\n",
+    same = as_loaded(now, KeptSchema.of(planned), table.copy_by)
+    if (same.hash, same.kept) != (planned.hash, planned.kept):
+        # a load goes on where columns were dropped
+        error = InstanceChangedError if same.hash == planned.hash else SchemaChangedError
+        raise error(
+            f"captured columns were changed while the table was copied.\n{differing(KeptSchema.of(planned), now)}",
             table=str(table.name),
             advice="Nothing was loaded. Run the task again: it copies the table as it is then.",
         )

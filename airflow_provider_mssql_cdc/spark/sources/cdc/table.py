@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.chunks import KeyPart
 from airflow_provider_mssql_cdc.core.columns import ColumnMapping
+from airflow_provider_mssql_cdc.core.conditions import Condition
+from airflow_provider_mssql_cdc.core.copy_wanted import AUTO
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.lineage import Witness
@@ -36,6 +38,7 @@ class CapturedTable:
     :param slice_rows: change rows below which a window is read by one connection
     :param chunk_rows: of the first chunks of a copy, at least
     :param chunk_seconds: that a chunk is to take, which later ones are made for; None leaves them as they are
+    :param isolation: by which copies read, one of ``ISOLATIONS``
     :param salt: of hashes
     :param sees_fork: whether the login is known to see the database's recovery fork
     """
@@ -50,12 +53,13 @@ class CapturedTable:
         slice_rows: int,
         chunk_rows: int = 200_000,
         chunk_seconds: float | None = None,
+        isolation: str = AUTO,
         salt: str | None = None,
         sees_fork: bool = False,
     ) -> None:
         assert isinstance(table.feed, CaptureInstance)
         self.jdbc, self.table, self.connections = jdbc, table, connections
-        self.chunk_rows, self.chunk_seconds = chunk_rows, chunk_seconds
+        self.chunk_rows, self.chunk_seconds, self.isolation = chunk_rows, chunk_seconds, isolation
         self.feed, self._mappings = table.feed, mappings
         self._slice_rows, self._salt, self._sees_fork = slice_rows, salt, sees_fork
         self._copying: TableCopy | None = None
@@ -112,22 +116,31 @@ class CapturedTable:
             salt=self._salt,
         )
 
-    def chunks(self, parts: Sequence[KeyPart], low: Position, scan: TableScan) -> Chunks:
+    def chunks(
+        self, parts: Sequence[KeyPart], low: Position, scan: TableScan, conditions: Sequence[Condition] = ()
+    ) -> Chunks:
         """The table's chunks.
 
         :param parts: what it is cut by
         :param low: of the copy: each server that is read from shows it
         :param scan: says how it can be read: by snapshots where the database allows it, else by the database's own
             option; by locks in the order of an index in which rows move only with a change that is captured
+        :param conditions: that the rows fulfil beside those of the selection
         """
         by_locks = not (scan.by_versions or scan.by_snapshots)
         jdbc = self.jdbc.showing(low, by_snapshots=scan.by_snapshots)
-        return Chunks(jdbc, self.table, self._mappings, parts, self._salt, scan.pin if by_locks else None)
+        pin = scan.pin if by_locks else None
+        return Chunks(jdbc, self.table, self._mappings, parts, self._salt, pin, conditions)
 
     def copy(self, order: CopyOrder) -> Copy | Unfinished:
         """Copy the rows, and wait until the capture has passed the end of that."""
         self._copying = TableCopy(self, order)
         return self._copying.run()
+
+    def read_again(self, keys: DataFrame) -> Copy | Unfinished:
+        """Read the rows of some keys into the copy, and wait until the capture has passed the end of that."""
+        assert self._copying is not None
+        return self._copying.read_again(keys)
 
     def has_lost_copy(self) -> bool:
         """Whether the copy's folder has gone; what this run has written there since goes, too."""

@@ -1,0 +1,1 @@
+"""The DAGs that only the demo runs."""

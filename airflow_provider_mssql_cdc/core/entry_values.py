@@ -1,0 +1,125 @@
+"""How the value of each key of an entry of ``tables`` is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_mssql_cdc.core.conditions import LISTS, NULLS, OPERATORS, operator_of
+from airflow_provider_mssql_cdc.core.exceptions import ParameterError
+from airflow_provider_mssql_cdc.core.initial import Initial
+from airflow_provider_mssql_cdc.core.selection import MASKS
+from airflow_provider_mssql_cdc.core.shapes import DELETES, check_shapes
+from airflow_provider_mssql_cdc.core.target import check_template
+
+FAIL, COPY = "fail", "copy"
+ON_GAP = (FAIL, COPY)
+WARN = "warn"
+ON_SCHEMA_CHANGE = (WARN, FAIL)
+"""What to do when changes were purged before they were loaded."""
+
+
+def _names(key: str) -> Callable[[str, Any], tuple[str, ...]]:
+    def read(table: str, given: Any) -> tuple[str, ...]:
+        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise ParameterError(f"{key} of {table}: {given!r}: expected at least one name, or no {key} at all")
+        return names
+
+    return read
+
+
+def _texts(key: str) -> Callable[[str, Any], dict[str, str]]:
+    def read(table: str, given: Any) -> dict[str, str]:
+        texts = [part for pair in given.items() for part in pair] if isinstance(given, Mapping) else [None]
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ParameterError(f"{key} of {table}: {given!r}: expected a mapping of names to texts")
+        return dict(given)
+
+    return read
+
+
+def _mask(table: str, given: Any) -> dict[str, str]:
+    found = _texts("mask")(table, given)
+    for column, mask in found.items():
+        if mask not in MASKS:
+            raise ParameterError(f"mask of {table}: {mask!r} for {column}: expected one of {list(MASKS)}")
+    return found
+
+
+def _one_of(key: str, known: Sequence[Any]) -> Callable[[str, Any], Any]:
+    def read(table: str, given: Any) -> Any:
+        if given not in known:
+            raise ParameterError(f"{key}={given!r} of {table}: expected one of {', '.join(map(repr, known))}")
+        return given
+
+    return read
+
+
+def _template(table: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ParameterError(f"table_name of {table}: {given!r}: expected a text")
+    check_template(given)
+    return given
+
+
+def read_where(table: str, given: Any) -> tuple[tuple[Any, ...], ...]:
+    """Conditions, as ``TableEntry`` describes them.
+
+    :param table: for messages
+    :raises ParameterError: for what is none
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterError(f'where of {table}: {given!r}: expected conditions, as in [("status", "<>", "draft")]')
+    return tuple(_condition(table, each) for each in given)
+
+
+def _condition(table: str, given: Any) -> tuple[Any, ...]:
+    text = f"where of {table}: {given!r}"
+    is_row = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_row or not 2 <= len(given) <= 3 or not isinstance(given[0], str):
+        raise ParameterError(f'{text}: expected (column, operator, value), as in ("status", "<>", "draft")')
+    operator = operator_of(given[1])
+    if operator is None:
+        raise ParameterError(f"{text}: {given[1]!r} is none of {', '.join(OPERATORS)}")
+    if (operator in NULLS) != (len(given) == 2):
+        raise ParameterError(f"{text}: {operator!r} takes {'no' if operator in NULLS else 'a'} value")
+    if operator in NULLS:
+        return (given[0], operator)
+    value = given[2]
+    if operator in LISTS:
+        value = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+        if not value:
+            raise ParameterError(f"{text}: {operator!r} takes a list of values")
+    if value is None or (operator in LISTS and None in value):
+        raise ParameterError(f'{text}: NULL is not compared with; use "is null" or "is not null"')
+    return (given[0], operator, value)
+
+
+def _initial(table: str, given: Any) -> Initial:
+    try:
+        return Initial.parse(given)
+    except ParameterError as error:
+        raise ParameterError(f"the entry of {table} has {error}") from error
+
+
+OF_ROWS = ("columns", "where", "rename", "mask")
+
+READ: dict[str, Callable[[str, Any], Any]] = {
+    "columns": _names("columns"),
+    "where": read_where,
+    "rename": _texts("rename"),
+    "mask": _mask,
+    "key": _names("key"),
+    "copy_by": _names("copy_by"),
+    "partition_by": _names("partition_by"),
+    "shapes": lambda _, given: check_shapes((given,) if isinstance(given, str) else given),
+    "deletes": _one_of("deletes", DELETES),
+    "table_name": _template,
+    "table_properties": _texts("table_properties"),
+    "on_gap": _one_of("on_gap", ON_GAP),
+    "on_schema_change": _one_of("on_schema_change", ON_SCHEMA_CHANGE),
+    "allow_masked": _one_of("allow_masked", (True, False)),
+    "initial": _initial,
+}
+"""How the value of each key is read, for the entry of a table."""

@@ -1,0 +1,189 @@
+"""Schema changes of the source, told once: what was seen last beside the catalogue, and the DDL of the time between."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from airflow_provider_mssql_cdc.core.codec import Tagged
+from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
+from airflow_provider_mssql_cdc.core.position import Position
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, KeptSchemas
+from airflow_provider_mssql_cdc.core.schema_diff import SchemaChange, schema_diff
+from airflow_provider_mssql_cdc.core.table import TableSchema
+
+KIND = "schema"
+"""Of these events among those of the operations asset."""
+
+CATALOGUE, BOTH = "catalogue", "both"
+"""How a change was found: the catalogue differs; or that, and ``cdc.ddl_history`` says when it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSchema:
+    """What was seen last of the source table's columns.
+
+    :param hash: of all its columns, captured or not
+    :param upto: the newest position then
+    """
+
+    hash: str
+    upto: Annotated[Position | None, Tagged] = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """A schema change that was seen and has no place among the changes yet.
+
+    :param seen_at: by the server's clock
+    :param before: hash of what was seen before
+    :param after: hash of what was seen
+    """
+
+    seen_at: datetime.datetime
+    before: str | None = None
+    after: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEvent:
+    """A schema change that has its place.
+
+    :param lsn: of the last statement's commit; the newest position of then where no statement is known
+    :param ddl: the statements that came between, in order: of several the differences are those of all together
+    """
+
+    changes: tuple[SchemaChange, ...]
+    before: str
+    after: str
+    seen_at: datetime.datetime
+    lsn: Position
+    ddl: tuple[DdlChange, ...]
+
+    @property
+    def found(self) -> str:
+        """``catalogue`` or ``both``."""
+        return BOTH if self.ddl else CATALOGUE
+
+    def told(self, table: str) -> dict[str, Any]:
+        """The event as summary and operations asset have it."""
+        return {
+            "table": table,
+            "lsn": self.lsn.text,
+            "seen_at": self.seen_at.isoformat(" ", "seconds"),
+            "found": self.found,
+            "changes": [
+                {
+                    "kind": change.kind,
+                    "column": change.name or None,
+                    "column_id": change.column_id,
+                    "then": change.then or None,
+                    "now": change.now or None,
+                }
+                for change in self.changes
+            ],
+            "ddl": [
+                {
+                    "lsn": row.lsn.text,
+                    "time": row.time.isoformat(" ", "seconds") if row.time is not None else None,
+                    "statement": row.command.strip(),
+                }
+                for row in self.ddl
+            ],
+            "schema_before": self.before,
+            "schema_after": self.after,
+        }
+
+    def __str__(self) -> str:
+        said = "; ".join(map(str, self.changes)) or "what they were is not known any more"
+        statements = "".join(f"\n  {row.lsn}: {row.command.strip()}" for row in self.ddl)
+        return f"at {self.lsn} the source table's columns changed: {said}{statements}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a run has seen of a table's columns.
+
+    :param schema: the columns as they are now
+    :param pending: what was seen, and has no place yet
+    :param event: what has its place now
+    """
+
+    schema: KeptSchema
+    seen: SeenSchema
+    pending: tuple[PendingChange, ...] = ()
+    event: SchemaEvent | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether something is seen that no earlier run has told."""
+        return bool(self.pending) or self.event is not None
+
+
+def source_schema(feed: Feed) -> TableSchema:
+    """All columns of the source table, and its primary key.
+
+    The types of captured columns are those of the change table, which an ALTER reaches in log order; there a rowversion
+    is binary(8).
+    """
+    captured = (column for column in feed.columns if not column.dropped)
+    columns = (*captured, *feed.others)
+    same = (dataclasses.replace(c, type="binary") if c.type in ("timestamp", "rowversion") else c for c in columns)
+    return TableSchema(tuple(same), feed.primary_key)
+
+
+def see(
+    feed: Feed,
+    seen: SeenSchema | None,
+    pending: tuple[PendingChange, ...],
+    *,
+    newest: Position,
+    server_time: datetime.datetime,
+    captured_until: datetime.datetime | None,
+    ddl: Iterable[DdlChange],
+    kept: KeptSchemas,
+) -> Sight:
+    """What a run sees of a table's columns.
+
+    The catalogue is ahead of the capture. So a difference has its place once the capture has passed the moment at which
+    it was seen: that of the newest DDL since the columns were seen to be others, or else the newest position.
+
+    :param seen: what was seen last; None before the first sight, which makes no event
+    :param pending: what was seen since, and had no place
+    :param newest: position that is captured
+    :param server_time: the server's local time once the columns were read
+    :param captured_until: time of the newest commit that is captured, in the same zone
+    :param ddl: the feed's rows of ``cdc.ddl_history``
+    """
+    now = KeptSchema.of(source_schema(feed))
+    if seen is None:
+        return Sight(now, SeenSchema(now.hash, newest))
+    last = pending[-1] if pending else None
+    if (last.after if last is not None else seen.hash) != now.hash:
+        last = PendingChange(server_time, seen.hash, now.hash)
+        pending = (last,)
+    if last is None:
+        # what changed no column is not of the next change
+        return Sight(now, dataclasses.replace(seen, upto=newest))
+    if captured_until is None or captured_until <= last.seen_at:
+        return Sight(now, seen, pending)
+    placed = dataclasses.replace(seen, hash=now.hash, upto=newest)
+    if now.hash == seen.hash:
+        # what came has gone again
+        return Sight(now, placed)
+    since = [row for row in ddl if (seen.upto is None or row.lsn > seen.upto) and row.lsn <= newest]
+    before = kept(seen.hash)
+    event = SchemaEvent(
+        changes=schema_diff(before, now) if before is not None else (),
+        before=seen.hash,
+        after=now.hash,
+        seen_at=last.seen_at,
+        lsn=max((row.lsn for row in since), default=newest),
+        ddl=tuple(since),
+    )
+    return Sight(now, placed, event=event)

@@ -1,0 +1,65 @@
+"""The checkpoint of a table as it stands after a job."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+from airflow_provider_mssql_cdc.core.plan import loaded_from
+from airflow_provider_mssql_cdc.core.position import Lsn, Position
+from airflow_provider_mssql_cdc.core.spec import TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.operators.copying import copies_of, ended_with
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+
+
+def applied_by(checkpoint: Checkpoint, shapes: Iterable[str]) -> Position | None:
+    """The position that all these sinks have reached; None while one of them is not loaded."""
+    # what waits for a copy keeps nobody from hearing of the others
+    copying = {shape for copy in checkpoint.copies for shape in copy.shapes if shape not in checkpoint.loaded}
+    counting = [shape for shape in shapes if shape not in copying]
+    applied = [sink.applied if (sink := checkpoint.sinks.get(shape)) else None for shape in counting]
+    known = [position for position in applied if position is not None]
+    return min(known) if known and len(known) == len(applied) else None
+
+
+def after_job(
+    stored: Checkpoint, spec: TableSpec, table: TableReceipt, plan: RunPlan, copies_path: str | None
+) -> Checkpoint:
+    """The checkpoint with the sinks where the receipt says they are."""
+    if table.ended_copy is None:
+        request = plan.requests.get(table.name)
+        keeps = request is not None and request.is_for_loaded(stored)
+        stored = dataclasses.replace(stored, copies=copies_of(table, copies_path, stored.copies, keeps=keeps))
+    else:
+        stored = dataclasses.replace(stored, copies=(), ended_copies=ended_with(stored, table.ended_copy))
+    if not table.sinks:
+        return stored
+    sinks = dict(stored.sinks)
+    read = loaded_from(spec.feed, spec.schema, spec.selection)
+    for sink in table.sinks:
+        known = sinks.get(sink.shape)
+        if sink.after is None:
+            if known is not None:
+                sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
+            continue
+        witness = sink.after.witness
+        if plan.witness and plan.upto and sink.read_through == plan.upto.of(Lsn):
+            witness = plan.witness
+        elif known and sink.read_through == known.read_through:
+            # an older one would not tell a database that was restored to a moment between the two positions
+            witness = known.witness
+        asserted = known.asserted if known else None
+        if asserted is None or asserted == sink.after.asserted:
+            sinks[sink.shape] = dataclasses.replace(
+                known or SinkState(),
+                applied=sink.after.position,
+                read_through=max(sink.after.position, sink.read_through),
+                witness=witness,
+                asserted=None,
+                failed=None,
+                **read,
+            )
+        elif known is not None:
+            sinks[sink.shape] = dataclasses.replace(known, failed=None, **read)
+    return dataclasses.replace(stored, sinks=sinks)

@@ -1,0 +1,109 @@
+"""What a run sees of the columns of its source tables, and the events of what has changed there."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import time
+from collections.abc import Sequence
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
+from airflow_provider_mssql_cdc.core.database import DatabaseStatus
+from airflow_provider_mssql_cdc.core.exceptions import SchemaChangedError
+from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed
+from airflow_provider_mssql_cdc.core.feed_choice import by_age
+from airflow_provider_mssql_cdc.core.schema_diff import ADD_COLUMN, DROP_COLUMN, schema_diff
+from airflow_provider_mssql_cdc.core.schema_sight import KIND, Sight, see
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+
+
+def see_schemas(
+    plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], ddl: Sequence[DdlChange], status: DatabaseStatus
+) -> None:
+    """Note what is seen of the columns of each table, and fail those that are not to go on with others.
+
+    :param feeds: of the tables that are planned for; those that fail are removed
+    :param ddl: of all these feeds
+    :param status: as it was when the plan was begun
+    """
+    newest = status.max_lsn
+    if newest is None:
+        return
+    for name, group in list(feeds.items()):
+        checkpoint = plan.checkpoints[name]
+        known = checkpoint.feeds(plan.options[name].shapes) if checkpoint is not None else []
+        feed = next((each for each in group if any(ref.is_same(each) for ref in known)), by_age(group)[0])
+        sight = see(
+            feed,
+            checkpoint.seen_schema if checkpoint is not None else None,
+            checkpoint.schema_changes if checkpoint is not None else (),
+            newest=newest,
+            server_time=status.server_time + datetime.timedelta(seconds=time.monotonic() - plan.began),
+            captured_until=status.max_lsn_time,
+            ddl=[row for row in ddl if row.capture_instance == feed.name],
+            kept=plan.kept,
+        )
+        error = _refused(name, checkpoint, sight, plan) if plan.options[name].fails_on_schema_change else None
+        if error is None:
+            plan.sights[name] = sight
+        else:
+            # it stays unseen until a run that goes on with it
+            plan.failures[name] = error
+            del feeds[name]
+
+
+def _refused(name: TableName, checkpoint: Checkpoint | None, sight: Sight, plan: RunPlan) -> SchemaChangedError | None:
+    """Why a table fails that is not to go on with columns that were added or dropped. Of one that is not loaded yet
+    nobody knows others, and what else changes fails by itself where that matters.
+    """
+    if checkpoint is None or checkpoint.seen_schema is None or not sight.differs:
+        return None
+    before = plan.kept(checkpoint.seen_schema.hash)
+    changes = schema_diff(before, sight.schema) if before is not None else ()
+    of_columns = before is None or any(change.kind in (ADD_COLUMN, DROP_COLUMN) for change in changes)
+    if not of_columns or not (checkpoint.loaded or checkpoint.copies):
+        return None
+    said = "".join(f"  {change}\n" for change in changes) or "  what they were is not kept\n"
+    return SchemaChangedError(
+        f"the source table's columns are not those that were seen last.\n{said}",
+        table=str(name),
+        advice='on_schema_change="fail" stops the table. Runs with "warn" go on without a column that was added, and '
+        'with NULL in place of one that was dropped; once one of them has told the change, "fail" takes it for '
+        "known.",
+    )
+
+
+def schema_events(plan: RunPlan, name: TableName | None = None) -> list[Told]:
+    """The events of this run.
+
+    :param name: of one table; None for all
+    """
+    return [
+        Told(KIND, sight.event.told(str(table)))
+        for table, sight in plan.sights.items()
+        if sight.event is not None and name in (None, table)
+    ]
+
+
+def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
+    """Add what was seen to the checkpoints that a run writes. A first sight is stored once something else is."""
+    for name, sight in plan.sights.items():
+        # what is written moves a quiet table on, too: else its date would keep it from ever being written
+        stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
+        if stored is None:
+            continue
+        seen = stored.seen_schema
+        moved = seen is not None and (seen.hash, stored.schema_changes) != (sight.seen.hash, sight.pending)
+        if name in written or moved:
+            written[name] = dataclasses.replace(
+                stored,
+                seen_schema=sight.seen,
+                schema_changes=sight.pending,
+                untold=(*stored.untold, *schema_events(plan, name)),
+            )
+
+
+def said_of_schemas(plan: RunPlan) -> list[str]:
+    """The events of this run for people."""
+    return [f"{name}: {sight.event}" for name, sight in plan.sights.items() if sight.event is not None]

@@ -1,0 +1,167 @@
+"""Schema changes of source tables: summary, checkpoint and operations asset tell of each once."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AssetAlias
+
+from airflow_provider_mssql_cdc.core.spec import JobSpec
+from airflow_provider_mssql_cdc.operators.task_state import TaskState
+from tests.support.hooks.source import TARGET
+from tests.support.operators.group import A, B
+from tests.support.operators.master import write_receipt
+from tests.support.operators.tries import Hearing, State, Task, TaskInstance
+
+
+def run(task: Task, **given: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The schema changes of a run's summary, and what the operations asset hears."""
+    hearing, ti = Hearing(), TaskInstance()
+    data, operations = AssetAlias("mssql_cdc lake"), AssetAlias("mssql_cdc lake operations")
+    context = {
+        "task_state_store": State(),
+        "ti": ti,
+        "outlet_events": {operations: hearing, data: Hearing()},
+        # a person tries what failed again
+        "dag_run": SimpleNamespace(run_type="manual"),
+    }
+    try:
+        task.operator(outlets=[data, operations], **given).execute(context)  # type: ignore[arg-type]
+    except AirflowFailException:
+        assert hearing.heard == []
+    assert {(name, extra["kind"]) for name, extra in hearing.heard} <= {(f"{TARGET} operations", "schema")}
+    events = [event for _, extra in hearing.heard for event in extra["events"]]
+    return ti.pushed["summary"]["schema_changes"], events
+
+
+def test_an_added_column_is_told_once_the_capture_has_passed_it(task: Task) -> None:
+    assert run(task) == ([], [])
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert stored.seen_schema is not None
+
+    task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20)")
+    task.group.change("ALTER TABLE dbo.a ADD later int; ALTER TABLE dbo.a DROP COLUMN later")
+    task.group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    assert run(task) == ([], [])
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert len(stored.schema_changes) == 1
+
+    # a run that fails tells nobody, and the next one does
+    task.master.job = lambda spec: write_receipt(spec, B)
+    task.group.change("INSERT INTO dbo.a (id) VALUES (4); INSERT INTO dbo.b (id) VALUES (4)")
+    (told,), heard = run(task)
+    assert heard == []
+    assert (told["table"], told["found"]) == ("dbo.a", "both")
+    assert [(each["kind"], each["column"], each["then"]) for each in told["changes"]] == [("ADD_COLUMN", "city", None)]
+    assert told["changes"][0]["now"].startswith("nvarchar(40,0,0)")
+    assert told["ddl"][0]["statement"] == "ALTER TABLE dbo.a ADD city nvarchar(20)"
+    assert [row["statement"].split()[3] for row in told["ddl"]] == ["ADD", "ADD", "DROP"]
+    assert told["lsn"] == told["ddl"][-1]["lsn"]
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert (len(stored.untold), stored.schema_changes) == (1, ())
+
+    task.master.job = write_receipt
+    task.group.change("INSERT INTO dbo.a (id) VALUES (5); INSERT INTO dbo.b (id) VALUES (5)")
+    assert run(task) == ([told], [told])
+    task.group.change("INSERT INTO dbo.a (id) VALUES (6)")
+    assert run(task) == ([], [])
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert stored.untold == ()
+
+
+def test_it_is_told_of_a_table_that_its_change_fails_and_of_a_quiet_one(task: Task) -> None:
+    specs: list[JobSpec] = []
+    task.master.job = lambda spec: (specs.append(spec), write_receipt(spec))[1]
+    task.group.change("INSERT INTO dbo.b (id) VALUES (3)")
+    assert run(task) == ([], [])
+    # b keeps silent but for the drop of its column
+    task.group.change("ALTER TABLE dbo.a ALTER COLUMN v bigint; ALTER TABLE dbo.b DROP COLUMN v")
+    assert run(task) == ([], [])
+    task.group.source.sql("CREATE TABLE dbo.tick (id int)")
+    task.group.source.enable("dbo.tick")
+    task.group.change("INSERT INTO dbo.tick VALUES (1)")
+    told, _ = run(task)
+    found = {
+        each["table"]: [(change["kind"], change["column"], change["then"], change["now"]) for change in each["changes"]]
+        for each in told
+    }
+    assert found == {
+        "dbo.a": [("ALTER_TYPE", "v", "int(4,10,0)", "bigint(8,19,0)")],
+        "dbo.b": [("DROP_COLUMN", "v", "int(4,10,0)", None)],
+    }
+    assert len(specs) == 1
+    # until a run succeeds
+    assert run(task) == (told, [])
+
+
+def test_a_table_may_be_stopped_until_a_run_has_told_the_change(task: Task) -> None:
+    strict = {"tables": [{"table": "dbo.a", "on_schema_change": "fail"}, "dbo.b"]}
+    task.group.change("INSERT INTO dbo.b (id) VALUES (3)")
+    run(task, **strict)
+    # that a column must not be NULL any more stops nothing
+    task.group.change("UPDATE dbo.a SET v = 0; ALTER TABLE dbo.a ALTER COLUMN v int NOT NULL")
+    for number in (4, 5):
+        task.group.change(f"INSERT INTO dbo.a (id, v) VALUES ({number}, 0)")
+        told, _ = run(task, **strict)
+    assert [each["changes"][0]["kind"] for each in told] == ["ALTER_NULLABILITY"]
+    before = task.group.checkpoint(A)
+
+    task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20); ALTER TABLE dbo.b ADD city nvarchar(20)")
+    for number in (6, 7):
+        task.group.change(f"INSERT INTO dbo.a (id, v) VALUES ({number}, 0); INSERT INTO dbo.b (id) VALUES ({number})")
+        with pytest.raises(AirflowFailException, match=r"not those that were seen last.\n  column city .* was added"):
+            task.run(**strict)
+        assert {name: row["status"] for name, row in task.rows.items()} == {"dbo.a": "failed", "dbo.b": "loaded"}
+        task.state.clear()
+    after = task.group.checkpoint(A)
+    assert before is not None
+    assert after is not None
+    assert (after.seen_schema, after.position(["mirror"])) == (before.seen_schema, before.position(["mirror"]))
+
+    # whoever goes on with it says so until it was told
+    for number in (8, 9):
+        task.group.change(f"INSERT INTO dbo.a (id, v) VALUES ({number}, 0)")
+        told, _ = run(task)
+    assert {each["table"] for each in told} >= {"dbo.a"}
+    task.group.change("INSERT INTO dbo.a (id, v) VALUES (10, 0)")
+    task.state.clear()
+    task.run(**strict)
+    assert task.rows["dbo.a"]["status"] == "loaded"
+
+
+def test_what_is_not_loaded_yet_has_nothing_to_go_on_with(task: Task) -> None:
+    """Its failures are all that is known of it: the columns of its first load are what counts."""
+    strict = {"tables": ["dbo.bare"], "on_schema_change": "fail"}
+    task.group.source.sql("CREATE TABLE dbo.bare (id int NOT NULL, v int)")
+    task.group.source.enable("dbo.bare")
+    task.group.change("INSERT INTO dbo.bare VALUES (1, 1)")
+    with pytest.raises(AirflowFailException, match="key"):
+        task.run(**strict)
+    task.state.clear()
+    task.group.change("ALTER TABLE dbo.bare ADD city nvarchar(20); INSERT INTO dbo.bare (id) VALUES (2)")
+    with pytest.raises(AirflowFailException, match="key"):
+        task.run(**strict)
+    assert "seen last" not in task.rows["dbo.bare"]["error"]
+
+
+def test_tries_of_one_task_tell_it_once(task: Task) -> None:
+    run(task)
+    task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20); INSERT INTO dbo.a (id) VALUES (3)")
+    task.master.job = lambda spec: write_receipt(spec, A)
+    run(task)
+    task.group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    (told,), heard = run(task)
+    assert heard == []
+    stored = task.group.checkpoint(A)
+    assert stored is not None
+    assert [event.kind for event in stored.untold] == ["schema"]
+    # in the same task a try whose place was another one is the same event
+    state = TaskState({"task_state_store": task.state})  # type: ignore[typeddict-item]
+    first = state.told_operations([{"kind": "schema", **told}])
+    assert state.told_operations([{"kind": "schema", **told, "lsn": "0x1"}]) == first

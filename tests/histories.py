@@ -18,7 +18,7 @@ import pytest
 _HERE = Path(__file__).parent
 _TESTS = (
     f"{_HERE / 'spark' / 'test_histories.py'}::test_histories_with_random_cuts_and_stops",
-    f"{_HERE / 'test_meanwhile.py'}::test_histories_that_go_on_between_the_reads_of_a_load",
+    f"{_HERE / 'spark' / 'test_meanwhile.py'}::test_histories_that_go_on_between_the_reads_of_a_load",
 )
 
 

@@ -128,6 +128,7 @@ class KeysRead:
     :param rows: that were found
     :param files: of these
     :param columns: of these, as Spark's JSON of a schema
+    :param low: every change after it that the read may lack is among the copy's events; None for the copy's own low
     """
 
     name: str
@@ -137,6 +138,7 @@ class KeysRead:
     files: tuple[str, ...]
     columns: str
     end: ReadEnd
+    low: Annotated[Position | None, Tagged] = None
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     FORMAT: ClassVar[Format] = Format("keys of a copy", 1, "0.3.0", {})

@@ -9,7 +9,6 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CopyRefusedError,
     CopyStoppedError,
-    CopyUncertainError,
     GapError,
     KeyRequiredError,
     NoRoomError,
@@ -26,8 +25,8 @@ from airflow_provider_mssql_cdc.core.steps import Stand
 from airflow_provider_mssql_cdc.core.table import same_schema
 from airflow_provider_mssql_cdc.spark.targets import State
 
-SAME_AGAIN = (CopyUncertainError, KeyRequiredError, NoRoomError)
-"""What a copy raises again for as long as it is there."""
+SAME_AGAIN = (KeyRequiredError, NoRoomError)
+"""What a copy raises again for as long as it is there. What it leaves open each run reads again."""
 
 
 def is_asserted(sink: SinkSpec, marker: Marker | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +19,9 @@ from airflow_provider_mssql_cdc.spark.decide import gap
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState, TableSource
 from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 from airflow_provider_mssql_cdc.spark.targets import State
+
+_AGAIN = 5
+"""How often rows are read again in one run, of which the events leave open what is there."""
 
 
 class Reading:
@@ -89,12 +92,17 @@ class Reading:
         self._saw(state.lineage.witnesses())
 
     def take_copy(
-        self, time: CopyTime, above: Position | None, conditions: tuple[Condition, ...] = ()
+        self,
+        time: CopyTime,
+        above: Position | None,
+        unsure: Callable[[Copy], DataFrame | None],
+        conditions: tuple[Condition, ...] = (),
     ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
         :param time: of the run for copies
         :param above: a copy that was begun below this is not gone on with
+        :param unsure: the keys of which a copy leaves open what is there: their rows are read again, some times
         :param conditions: that the rows are to fulfil
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
@@ -112,19 +120,25 @@ class Reading:
         if isinstance(copy, Unfinished):
             return copy
         self._hold(copy)
+        assert self.copy is not None
+        for _ in range(_AGAIN):
+            if (keys := unsure(self.copy)) is None:
+                break
+            if (unfinished := self.read_again(keys)) is not None:
+                return unfinished
         return None
 
     def read_again(self, keys: DataFrame) -> Unfinished | None:
-        """Read the rows of more keys into the copy, which ends later then.
+        """Read the rows of some keys into the copy, which ends later then.
 
-        :param keys: that none of its rows has, as targets have them, each once
+        :param keys: as targets have them, each once
         :return: how far it is; None where it is at its end
         :raises GapError: if changes of meanwhile were purged
         """
+        self._forget_copy()
         copy = self._source.read_again(keys)
         if isinstance(copy, Unfinished):
             return copy
-        self._forget_copy()
         self._hold(copy)
         return None
 

@@ -20,6 +20,7 @@ from tests.benchmarks import sandbox
 from tests.benchmarks.timing import alternate, report, spread
 
 TARGETS = (ICEBERG, DELTA, PARQUET, POSTGRESQL)
+_OF_ROWS = ("serve", "load", "copies", "meanwhile")
 _OF_ONE_TABLE = ("upserts", "starts", "many", "memory")
 SHAPES = (MIRROR, HISTORY, SCD2)
 
@@ -217,8 +218,16 @@ def read_and_load(rows: int, rounds: int) -> None:
 
 
 def copies(rows: int, rounds: int) -> None:
-    """(l) a first load beside spark.read.jdbc and one write, and after a kill."""
+    """(l) a first load beside spark.read.jdbc and one write, after a kill, and beside changes."""
     from tests.benchmarks.copies import measure
+
+    measure(rows, rounds)
+    meanwhile(rows, rounds)
+
+
+def meanwhile(rows: int, rounds: int) -> None:
+    """The part of (l) that changes are made beside."""
+    from tests.benchmarks.copies_meanwhile import measure
 
     measure(rows, rounds)
 
@@ -348,8 +357,8 @@ def main() -> None:
         "which",
         nargs="*",
         default="all",
-        choices=["serve", "load", "copies", "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
-        help="(a), (b) and (c), (l), then (d) to (k); commits is a part of sandbox, (e)",
+        choices=[*_OF_ROWS, "empty", "sandbox", "commits", "windows", "tables", *_OF_ONE_TABLE, "all"],
+        help="(a), (b) and (c), (l), then (d) to (k); commits is a part of sandbox, (e), meanwhile one of copies, (l)",
     )
     parser.add_argument(
         "--rows",
@@ -389,6 +398,7 @@ def main() -> None:
         "serve": lambda: serve(given.rows[0], given.rounds),
         "load": lambda: read_and_load(given.rows[0], given.rounds),
         "copies": lambda: copies(given.rows[0], given.rounds),
+        **({"meanwhile": lambda: meanwhile(given.rows[0], given.rounds)} if "meanwhile" in given.which else {}),
         "empty": lambda: empty(given.tables, given.rounds),
         "sandbox": lambda: (
             sandbox.commits(given.rounds, given.beside),

@@ -11,10 +11,15 @@ import dataclasses
 import os
 import random
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
+from airflow_provider_mssql_cdc.sandbox.protocol import IsolationLevel
+from airflow_provider_mssql_cdc.sandbox.tsql import relations
+from airflow_provider_mssql_cdc.sandbox.tsql.reads import Reads
 from airflow_provider_mssql_cdc.spark.job import run
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from tests.support import harsh, histories
@@ -32,6 +37,12 @@ BATCH = min(HISTORIES, int(os.environ.get("MSSQL_CDC_TEST_BATCH", "200")))
 FORMAT = os.environ.get("MSSQL_CDC_TEST_FORMAT", "iceberg")
 BATCHES = {harsh.SEED + n: min(BATCH, HISTORIES - n * BATCH) for n in range(-(-HISTORIES // BATCH))}
 """How many histories there are of each seed."""
+WAYS = {
+    "locks": ("OFF", "OFF", IsolationLevel.READ_COMMITTED, Reads.LOCKS),
+    "READ_COMMITTED_SNAPSHOT": ("ON", "OFF", IsolationLevel.READ_COMMITTED, Reads.VERSIONS),
+    "SNAPSHOT": ("OFF", "ON", IsolationLevel.SNAPSHOT, Reads.VERSIONS),
+}
+"""The ways to read a table: READ_COMMITTED_SNAPSHOT, ALLOW_SNAPSHOT_ISOLATION, and how the server reads it then."""
 
 
 @pytest.fixture
@@ -59,15 +70,38 @@ def begun(live, seed, request, transactions):
     return rng, models, loads
 
 
+@contextmanager
+def read_by(live: Origin, way: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the database's options decide how tables are read, and prove that all that is read of them meanwhile is."""
+    versions, snapshots, *expected = WAYS[way]
+    live.sql(f"ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT {versions}")
+    live.sql(f"ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION {snapshots}")
+    found, how = set(), relations.how
+
+    def noted(isolation, database, hints):
+        reads = how(isolation, database, hints)
+        found.add((isolation, reads))
+        return reads
+
+    with monkeypatch.context() as patched:
+        patched.setattr(relations, "how", noted)
+        yield
+    assert found == {tuple(expected)}
+
+
 @pytest.mark.parametrize("seed", BATCHES)
 def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request):
     live, count = seeded, BATCHES[seed]
     rng, models, loads = begun(live, seed, request, 150)
 
-    # two first loads at once: one of them wins, in each sink
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: loads.load(), range(2)))
-    assert all(receipt is not None for _, receipt in both)
+    # a third of the rows is copied in each way
+    for table, way in zip(histories.COLUMNS, rng.sample(list(WAYS), len(WAYS)), strict=True):
+        print(f"two first loads of {table} by {way} at once: one of them wins, in each sink")
+        loads.take(table)
+        with read_by(live, way, monkeypatch), ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(lambda _: loads.load(), range(2)))
+        assert all(receipt is not None for _, receipt in both)
+    loads.take(*histories.COLUMNS)
     check(loads, models)
 
     # enough for each of the loads to come

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql import functions
 
 from airflow_provider_mssql_cdc.core.changes import HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Identity
 from airflow_provider_mssql_cdc.core.codec import from_json
 from airflow_provider_mssql_cdc.core.copies import reached_by
 from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
-from airflow_provider_mssql_cdc.core.exceptions import CopyUncertainError
+from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.spec import Receipt
 from airflow_provider_mssql_cdc.core.table import TableName
@@ -86,8 +87,15 @@ def place(orders):
     return Path(orders.work_dir, "copies", "dbo_orders")
 
 
+def at_url(orders):
+    """Let jobs know their folder by a URL alone."""
+    hadoop = orders.spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set(f"fs.viewfs.mounttable.{orders.namespace}.link./work", orders.work_dir.as_uri())
+    orders.work_dir = f"viewfs://{orders.namespace}/work"
+
+
 def copies(orders):
-    return folder.folders(orders.spark, str(place(orders)))
+    return folder.folders(orders.spark, f"{orders.work_dir}/copies/dbo_orders")
 
 
 def captured(orders):
@@ -99,6 +107,37 @@ def captured(orders):
     return {(row["lsn"], row["command"], bytes(row["seq"]), row["op"], row["id"], row["note"]) for row in rows}
 
 
+def notes_at(low, events):
+    """The notes by id, as of a position."""
+    notes = {n: f"n{n}" for n in range(ROWS)}
+    for lsn, _, _, op, id, note in sorted(events):
+        if lsn <= str(low):
+            if op in (2, 4):
+                notes[id] = note
+            elif op == 1:
+                del notes[id]
+    return notes
+
+
+def check_versions(orders, low, events):
+    """Compare all versions in full with what was captured."""
+    states = {id: {str(low): note} for id, note in notes_at(low, events).items()}
+    for lsn, _, _, op, id, note in sorted(events):
+        if lsn > str(low) and op != 3:
+            states.setdefault(id, {})[lsn] = None if op == 1 else note
+    # a row keeps its document, when its id changes, too
+    docs = {id: f"doc {id}" for id in range(ROWS)} | {200 + n: f"doc {10 + n}" for n in range(10)}
+    expected = [
+        (id, note, docs.get(id), since, until)
+        for id, of_id in states.items()
+        for (since, note), until in zip(of_id.items(), [*[*of_id][1:], None], strict=True)
+        if note is not None
+    ]
+    versions = orders.lake("dbo.orders", "scd2")
+    found = [(row["id"], row["note"], row["doc"], row["_from_lsn"], row["_to_lsn"]) for row in versions]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
 def check(orders, low, high, events):
     """Compare mirror and history in full with the source, and with what was captured.
 
@@ -106,13 +145,7 @@ def check(orders, low, high, events):
     """
     source = sorted((row["id"], row["note"], row["doc"]) for row in orders.sql("SELECT id, note, doc FROM dbo.orders"))
     assert sorted((row["id"], row["note"], row["doc"]) for row in orders.lake("dbo.orders")) == source
-    at_low = {n: f"n{n}" for n in range(ROWS)}
-    for lsn, _, _, op, id, note in sorted(events):
-        if lsn <= str(low):
-            if op in (2, 4):
-                at_low[id] = note
-            elif op == 1:
-                del at_low[id]
+    at_low = notes_at(low, events)
     history = orders.lake("dbo.orders", "history")
     copied = [row for row in history if row["_op"] == "R"]
     assert {row["_lsn"] for row in copied} == {str(low)}
@@ -453,42 +486,65 @@ def test_a_copy_whose_rows_are_all_read_waits_for_the_capture_of_a_later_run(ord
     check(orders, waiting.copying.low, done.sinks[0].read_through, captured(orders))
 
 
-def test_windows_that_two_runs_have_kept_are_counted_once(orders, chunks):
+@pytest.mark.parametrize("by_url", [False, True], ids=["local", "URL"])
+@pytest.mark.parametrize("finishes", ["a next one", pytest.param("the other", marks=pytest.mark.thorough)])
+def test_of_two_runs_at_once_one_is_killed_once_its_window_is_kept(orders, chunks, monkeypatch, finishes, by_url):
+    """Both windows begin at the low: what both have counts once, and what the killed one has alone is not lost."""
+    here, shapes = orders.work_dir, ("mirror", "history", "scd2")
+    if by_url:
+        at_url(orders)
     chunks.stopped_at(1)
-    load(orders)
-    change(orders, 1)
-    chunks.stopped_at(0)
-    load(orders)
-    ((place_of_copy, first),) = copies(orders)
-    (kept,) = first.kept
-    # as another run keeps it at the same time, which is killed then, and one that was slower
-    change(orders, 2)
-    chunks.stopped_at(0)
-    load(orders)
-    ((_, second),) = copies(orders)
-    later = next(window for window in second.kept if window.after == kept.upto)
-    shorter = place_of_copy.new_window()
-    shutil.copytree(Path(place_of_copy.path, kept.name), Path(place_of_copy.path, shorter))
-    files = tuple(file.replace(kept.name, shorter) for file in kept.files)
-    place_of_copy.add(dataclasses.replace(kept, name=shorter, files=files))
+    load(orders, *shapes)
+    ((_, begun),) = copies(orders)
+    low, read, runs, events = begun.begun.low, chunks.read, [], set()
     chunks.stopped_at(None)
-    done = load(orders)
-    assert done.error is None
-    low, high = second.begun.low, done.sinks[0].read_through
-    check(orders, low, high, captured(orders))
-    assert later.after == kept.upto
-    events = [op for lsn, _, _, op, _, _ in captured(orders) if str(low) < lsn <= str(high) and op != 3]
-    assert done.counts["events"] == len(events)
+    change(orders, 1)
+    part = {"copy_seconds": 0, "connections": 1} if finishes == "a next one" else {}
+    with ExitStack() as killed:
+        other = Stop(monkeypatch, Point(copy.TableCopy, "_keep", BEFORE))
+        with other.meanwhile(lambda: runs.append(load(orders, *shapes, **part))):
+            change(orders, 2)
+            kept = Stop(monkeypatch, Point(copy.TableCopy, "_keep", AFTER), kills=True)
+            killed.enter_context(kept.meanwhile(lambda: load(orders, *shapes)))
+        if finishes == "a next one":
+            ((_, found),) = copies(orders)
+            shorter, longer = sorted(window.upto for window in found.kept)
+            assert {window.after for window in found.kept} == {low}
+            assert shorter < longer
+            assert runs[0].copying.chunks == 2
+            # that one alone has some of the changes now
+            events = captured(orders)
+            orders.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_orders', {longer}")
+            change(orders, 3)
+            runs.append(load(orders, *shapes))
+        assert [run.error for run in runs] == [None] * len(runs)
+        done, events = runs[-1], events | captured(orders)
+        assert [sink.outcome for sink in done.sinks] == ["first_load"] * 3
+        assert {sink.after.copies for sink in done.sinks} == {(begun.begun.id,)}
+        high = done.sinks[0].read_through
+        check(orders, low, high, events)
+        check_versions(orders, low, events)
+        read = [*read, *chunks.read]
+        assert len({hole.after for hole in read}) == len(read) == CHUNKS, "no chunk is lost, and none is read twice"
+        assert done.counts["events"] == sum(str(low) < lsn <= str(high) and op != 3 for lsn, _, _, op, _, _ in events)
+        assert copies(orders) == []
+        if not by_url:
+            assert not (here / "copies").exists()
+        else:
+            # Spark has no way to delete a folder
+            left = here / "copies" / "dbo_orders" / begun.begun.id
+            assert [path for path in left.rglob("*") if path.is_dir()] == []
+            assert orders.spark.read.parquet(str(left)).isEmpty()
 
 
 def test_a_copy_whose_rows_cannot_be_judged_is_read_anew(orders, chunks, monkeypatch):
-    def uncertain(rows, begun, target_rows):
-        raise CopyUncertainError("CDC left out a value.", table="dbo.orders", advice="Run the task again.")
+    def several(rows, begun, target_rows):
+        raise KeyRequiredError("the key is not unique.", table="dbo.orders", advice="Name other columns.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Mirror, "first", uncertain)
+        patched.setattr(Mirror, "first", several)
         failed = load(orders, "mirror")
-    assert failed.error.kind == "CopyUncertainError"
+    assert failed.error.kind == "KeyRequiredError"
     assert copies(orders) == []
     chunks.stopped_at(None)
     assert load(orders, "mirror").error is None
@@ -661,3 +717,17 @@ def test_bounds_of_other_columns_say_nothing(orders):
     assert begun.tables[0].copying.chunks == 1
     (warning,) = [w for w in orders.load(again, copy_rows=5).tables[0].warnings if "begins again" in w]
     assert "it is cut by note, and by id now (copy_by)" in warning
+
+
+def test_a_copy_at_a_url_that_another_run_removes_as_it_is_looked_for_is_none(orders, chunks, monkeypatch):
+    at_url(orders)
+    chunks.stopped_at(1)
+    load(orders)
+    ((found, _),) = copies(orders)
+
+    def removed(name):
+        found.remove()
+        return functions.col(name)
+
+    monkeypatch.setattr(folder, "F", SimpleNamespace(col=removed))
+    assert copies(orders) == []

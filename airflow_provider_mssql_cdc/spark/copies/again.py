@@ -1,87 +1,114 @@
-"""Rows that are read into a copy by their keys, beside those of its chunks."""
+"""Rows that are read into a copy by their keys, in the place of what was read of these keys before."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.copies import KeysRead, ReadEnd
 from airflow_provider_mssql_cdc.core.passing import CaptureProgress
+from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.spark.copies.folder import CopyFolder
 from airflow_provider_mssql_cdc.spark.files import Parquet, write_rows
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of
+from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
+from airflow_provider_mssql_cdc.spark.shapes.lobs import SINCE
+
+_NUMBER, _NEWEST = f"{TEMPORARY}number", f"{TEMPORARY}newest"
 
 
+@dataclass(frozen=True, slots=True)
 class RowsAgain:
     """The rows of one copy that were read by their keys.
 
-    :param found: the entries of the folder; of those that several runs have read at once, some count for nothing
-    :ivar entries: those that count
+    :param folder: of the copy
+    :param low: of the copy
+    :param entries: of the folder, in the order of their own lows: a later one takes the place of those before it
     """
 
-    def __init__(self, session: SparkSession, folder: CopyFolder, found: Sequence[KeysRead]) -> None:
-        self._session, self._folder = session, folder
-        self.entries: list[KeysRead] = []
-        for entry in sorted(found, key=lambda each: each.name):
-            if not self._has_some(entry):
-                self.entries.append(entry)
+    session: SparkSession
+    folder: CopyFolder
+    low: Position
+    entries: tuple[KeysRead, ...] = ()
+
+    @classmethod
+    def of(cls, session: SparkSession, folder: CopyFolder, low: Position, found: Sequence[KeysRead]) -> RowsAgain:
+        """The rows of the entries that a folder has, in whatever order."""
+        return cls(session, folder, low, tuple(sorted(found, key=lambda entry: (entry.low or low, entry.name))))
 
     @property
     def ends(self) -> list[ReadEnd]:
         """The ends of the reads."""
         return [entry.end for entry in self.entries]
 
-    @property
-    def number(self) -> int:
-        """How many rows were found."""
-        return sum(entry.rows for entry in self.entries)
+    def asked(self) -> DataFrame:
+        """The keys that were asked for, each once, with the position up to which the newest read has all changes."""
+        parts = [
+            self._asked(entry).withColumn(SINCE, F.lit((entry.low or self.low).sort_key)) for entry in self.entries
+        ]
+        names = [column(name) for name in parts[0].columns[:-1]]
+        return reduce(DataFrame.unionAll, parts).groupBy(*names).agg(F.max(SINCE).alias(SINCE))
 
-    @property
-    def files(self) -> list[str]:
-        """The paths of the rows' files."""
-        return [path for entry in self.entries for path in self._folder.files_of(entry)]
+    def in_place(self, rows: DataFrame) -> DataFrame:
+        """The copied rows with those that were read again in the place of what was read of their keys before.
 
-    @property
-    def keys(self) -> Parquet | None:
-        """The keys that were asked for; None if none were."""
+        :param rows: of the chunks
+        """
         if not self.entries:
-            return None
-        paths = [path for entry in self.entries for path in self._folder.paths_of(entry.keys)]
-        return Parquet.of(self._session, paths, self.entries[0].key_columns)
+            return rows
+        asked, found = ([part(entry) for entry in self.entries] for part in (self._asked, self._rows))
+        key = asked[0].columns
+        # by its collation the server may find for a key a row with another one
+        keys = [each.unionAll(its.select(*map(column, key))) for each, its in zip(asked, found, strict=True)]
+        newest = _numbered(keys).groupBy(*renamed(key)).agg(F.max(_NUMBER).alias(_NEWEST))
+        again = _numbered(found).join(newest, same_key(key)).where(F.col(_NUMBER) == F.col(_NEWEST))
+        return rows.join(newest, same_key(key), "left_anti").unionByName(again.select(*map(column, rows.columns)))
 
     def read(
-        self, keys: DataFrame, rows_of: Callable[[DataFrame], DataFrame], progress: Callable[[], CaptureProgress]
-    ) -> None:
+        self,
+        keys: DataFrame,
+        low: Position,
+        rows_of: Callable[[DataFrame], DataFrame],
+        progress: Callable[[], CaptureProgress],
+    ) -> RowsAgain:
         """Read rows by their keys.
 
         :param keys: as targets have them, each once
+        :param low: every change after it that the read may lack is kept
         :param rows_of: reads the rows of some keys
         :param progress: looks how far the capture is
+        :return: these with those of before
         """
-        name = self._folder.new_keys()
-        asked = write_rows(keys, f"{self._folder.rows_of(name)}-asked")
+        name = self.folder.new_keys()
+        asked = write_rows(keys, f"{self.folder.rows_of(name)}-asked")
         started, begin = time.monotonic(), progress()
-        rows = write_rows(rows_of(asked.rows()), self._folder.rows_of(name))
+        rows = write_rows(rows_of(asked.rows()), self.folder.rows_of(name))
         end = ReadEnd(begin, progress(), time.monotonic() - started)
-        inside = self._folder.inside(f"{name}-asked", asked.files), self._folder.inside(name, rows.files)
-        entry = KeysRead(name, inside[0], asked.schema.json(), rows.rows().count(), inside[1], rows.schema.json(), end)
-        self._folder.add(entry)
-        self.entries.append(entry)
-
-    def _has_some(self, entry: KeysRead) -> bool:
-        """Whether a key or a row of an entry is in another one."""
-        for other in self.entries:
-            asked, names = self._asked(entry), self._asked(entry).columns
-            if not by_keys_of(asked, self._asked(other), names, "left_semi").isEmpty():
-                return True
-            if not by_keys_of(self._rows(entry), self._rows(other), names, "left_semi").isEmpty():
-                return True
-        return False
+        entry = KeysRead(
+            name,
+            self.folder.inside(f"{name}-asked", asked.files),
+            asked.schema.json(),
+            rows.rows().count(),
+            self.folder.inside(name, rows.files),
+            rows.schema.json(),
+            end,
+            low,
+        )
+        self.folder.add(entry)
+        return self.of(self.session, self.folder, self.low, [*self.entries, entry])
 
     def _asked(self, entry: KeysRead) -> DataFrame:
-        return Parquet.of(self._session, self._folder.paths_of(entry.keys), entry.key_columns).rows()
+        return Parquet.of(self.session, self.folder.paths_of(entry.keys), entry.key_columns).rows()
 
     def _rows(self, entry: KeysRead) -> DataFrame:
-        return Parquet.of(self._session, self._folder.files_of(entry), entry.columns).rows()
+        return Parquet.of(self.session, self.folder.files_of(entry), entry.columns).rows()
+
+
+def _numbered(parts: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all entries, with the numbers of these."""
+    return reduce(DataFrame.unionByName, [part.withColumn(_NUMBER, F.lit(n)) for n, part in enumerate(parts)])

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.chunks import Bound, KeyPart, can_be_cut, chunk, ends, highest, places, sought
-from airflow_provider_mssql_cdc.core.columns import ColumnMapping, key_columns, map_column
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY, ColumnMapping, key_columns, map_column
 from airflow_provider_mssql_cdc.core.conditions import Condition, pushed_filter
 from airflow_provider_mssql_cdc.core.copies import Hole
 from airflow_provider_mssql_cdc.core.exceptions import SelectionError
@@ -24,6 +24,8 @@ from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
 
 _MOST_SOUGHT, _SOUGHT_AT_ONCE = 10_000, 200
 """Keys that are sought at most, and by one statement."""
+
+_GROUP, _FIRST = f"{TEMPORARY}group", f"{TEMPORARY}first"
 
 
 class Chunks:
@@ -77,13 +79,13 @@ class Chunks:
         return write_rows(self._frame(within, [*self._table.selection.conditions, *self._conditions]), folder)
 
     def read_keys(self, keys: DataFrame, copied: DataFrame, connections: int) -> DataFrame:
-        """The rows that have one of some keys, whether they fulfil the conditions of chunks or not.
+        """The rows that have one of some keys as they are now, whether they fulfil the conditions of chunks or not.
 
         They are sought, a statement for some of them. Where they are many, where their values have no exact text, or
         where a target hides them, all rows are read in one pass.
 
         :param keys: as targets have them, each once
-        :param copied: rows that are there already
+        :param copied: rows that are there already; those of other keys stay
         :param connections: JDBC connections that may be open at once
         """
         names, selection = key_columns(self._table.schema, self._mappings), self._table.selection
@@ -97,10 +99,12 @@ class Chunks:
             bounds = _bounds(keys, parts, names)
             groups = (sought(parts, bounds[i : i + _SOUGHT_AT_ONCE]) for i in range(0, len(bounds), _SOUGHT_AT_ONCE))
             frames = [self._frame(condition, selection.conditions) for condition in groups]
-            rows = reduce(DataFrame.unionAll, frames).coalesce(connections)
-        # by its collation the server may find for a key a row with another one, which others find, too
-        rows = rows.dropDuplicates([*names] if self._table.unique_key else None)
-        return by_keys_of(rows, copied, names, "left_anti")
+            # by its collation the server may find for a key a row with another one, which others find, too
+            numbered = [frame.withColumn(_GROUP, F.lit(number)) for number, frame in enumerate(frames)]
+            rows = reduce(DataFrame.unionAll, numbered).coalesce(connections)
+            first = F.min(_GROUP).over(Window.partitionBy(*map(column, names)))
+            rows = rows.withColumn(_FIRST, first).where(F.col(_GROUP) == F.col(_FIRST)).drop(_GROUP, _FIRST)
+        return by_keys_of(rows, by_keys_of(copied, keys, names, "left_anti"), names, "left_anti")
 
     def places(self, bounds: Sequence[Bound]) -> Mapping[Bound, int]:
         """The places of bounds in the server's order of the key; equal ones have one."""

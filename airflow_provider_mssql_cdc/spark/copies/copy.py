@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.copy_wanted import KnownCopy
 from airflow_provider_mssql_cdc.core.lineage import Witness
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.spec import CopyingReceipt
+from airflow_provider_mssql_cdc.spark.copies.again import RowsAgain
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.files import Parquet
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -53,13 +54,14 @@ class Copy:
     """A table's rows as they were at some moments between two positions, and the events between these.
 
     :param id: names the copy in markers; '' for one that no later run goes on with
+    :param files: of its chunks
     :param low: every change after it that the copy may lack is among the events
     :param high: every change that the copy may hold is captured up to it
     :param rows_copied: their number
     :param events: of the window from ``low`` to ``high``, with all images
     :param witnesses: of the moments before the copy, at its end and at ``high``
     :param conditions: that its rows fulfil, but for those that were read again; empty where it has all that are loaded
-    :param again: the keys of which the rows were read again, each as the target has it; None if none were
+    :param again: the rows that were read by their keys; None if none were
     """
 
     id: str
@@ -71,7 +73,7 @@ class Copy:
     witnesses: tuple[Witness, ...]
     warnings: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    again: Parquet | None = None
+    again: RowsAgain | None = None
 
     @property
     def window(self) -> Window:
@@ -80,4 +82,5 @@ class Copy:
 
     def rows(self) -> DataFrame:
         """The copied rows."""
-        return self.files.rows()
+        rows = self.files.rows()
+        return rows if self.again is None else self.again.in_place(rows)

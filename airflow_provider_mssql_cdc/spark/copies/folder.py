@@ -138,7 +138,9 @@ def _local_entries(place: str) -> dict[str, dict[str, str]]:
 
 def _far_entries(session: SparkSession, place: str) -> dict[str, dict[str, str]]:
     try:
-        lines = session.read.text(f"{files.no_pattern(place)}/*/{_ENTRIES}/*.json")
+        # another run may be removing a copy
+        present = session.read.option("ignoreMissingFiles", True)
+        lines = present.text(f"{files.no_pattern(place)}/*/{_ENTRIES}/*.json")
         rows = lines.select("value", F.col("_metadata.file_path").alias("path")).collect()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":

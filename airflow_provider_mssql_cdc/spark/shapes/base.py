@@ -192,7 +192,7 @@ class SinkRows(ABC):
         """In what the rows differ that a copy by conditions tells of: those it has, or has asked for in vain."""
         key, names = self.table.key, [target.name for target in self.table.data_columns]
         old = by_keys_of(by_keys_of(now, there, key, "left_semi"), there, names, "left_anti")
-        told = [copied.gone, copy.again.rows() if copy.again is not None else None]
+        told = [copied.gone, copy.again.asked() if copy.again is not None else None]
         keys = [rows.select(*map(column, key)) for rows in told if rows is not None]
         vanished = by_keys_of(now, reduce(DataFrame.unionAll, keys), key, "left_semi") if keys else now.limit(0)
         vanished = by_keys_of(vanished, there, key, "left_anti")
@@ -214,7 +214,7 @@ class SinkRows(ABC):
             return None
         rows = by_keys_of(self.now(target_rows).where(fulfils), copy.rows(), self.table.key, "left_anti")
         if copy.again is not None:
-            rows = by_keys_of(rows, copy.again.rows(), self.table.key, "left_anti")
+            rows = by_keys_of(rows, copy.again.asked(), self.table.key, "left_anti")
         if not copy.window.is_empty:
             rows = by_keys_of(rows, copy.events.rows(copy.window), self.table.key, "left_anti")
         return rows.select(*map(column, self.table.key)).distinct()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from airflow_provider_mssql_cdc.core.columns import TEMPORARY
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY, TRAN_ID
 
 
 def last_per_key(events: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -79,3 +79,18 @@ def same_key(key: Sequence[str]) -> Column:
 def column(name: str) -> Column:
     """The column of exactly this name, whatever it contains."""
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def tran_id(rows: DataFrame) -> Column:
+    """The id of the transaction that made a row; NULL in rows that tell of none."""
+    return F.col(TRAN_ID) if TRAN_ID in rows.columns else F.lit(None)
+
+
+def unknown(rows: DataFrame) -> Column:
+    """What rows lack; nothing in those that were copied."""
+    return F.col("_unknown") if "_unknown" in rows.columns else no_names()
+
+
+def no_names() -> Column:
+    """An empty ``_unknown``."""
+    return F.array().cast("array<string>")

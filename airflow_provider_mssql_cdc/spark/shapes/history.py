@@ -16,8 +16,8 @@ from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed
-from airflow_provider_mssql_cdc.spark.shapes.table import TableRows, no_names, tran_id, unknown
+from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed, no_names, tran_id, unknown
+from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
 from airflow_provider_mssql_cdc.spark.shapes.wide import identified, images, records, wide_columns
 from airflow_provider_mssql_cdc.spark.staging import Staged, within
@@ -93,8 +93,12 @@ class History(SinkRows):
             if copied.events is not None:
                 parts.append(self.shown(copied.events).select(*names))
         elif staged is not None and not window.is_empty:
-            known = self.table.known_in_copy(copy.rows(), staged, window) if copy is not None else None
-            parts.append(self.rows(window, staged, known).select(*names))
+            rows = (
+                self.rows(window, staged, None)
+                if copy is None
+                else self.shown(self.table.beside(copy, staged, window)[0])
+            )
+            parts.append(rows.select(*names))
         return Write(reduce(DataFrame.unionAll, parts) if parts else target_rows.limit(0))
 
     def next(self, window: Window, staged: Staged, target_rows: DataFrame, gaps: Sequence[Gap]) -> Write:

@@ -16,7 +16,7 @@ from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, IGNORE, SOF
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key
-from airflow_provider_mssql_cdc.spark.shapes.table import unknown as unknown_of
+from airflow_provider_mssql_cdc.spark.shapes.fold import unknown as unknown_of
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
 
@@ -183,8 +183,7 @@ class Mirror(SinkRows):
         return CopyUncertainError(
             f"CDC left out the value of {unknown}, which changed while the table was copied.",
             table=str(self.table.spec.name),
-            advice="Run the task again, at a quiet moment of the table: a copy during which "
-            "these rows do not change has all values.",
+            advice="Run the task again: these rows are read again. A quiet moment of the table is best.",
         )
 
     def _kept(self, changes: DataFrame) -> DataFrame:

@@ -14,8 +14,15 @@ from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key, renamed, same_key
-from airflow_provider_mssql_cdc.spark.shapes.table import unknown
+from airflow_provider_mssql_cdc.spark.shapes.fold import (
+    by_keys_of,
+    column,
+    is_delete,
+    last_per_key,
+    renamed,
+    same_key,
+    unknown,
+)
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import OldRows, Write
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,12 +26,13 @@ from airflow_provider_mssql_cdc.spark.shapes.fold import (
     is_delete,
     is_old_image,
     last_per_key,
+    no_names,
     renamed,
     same_key,
 )
-from airflow_provider_mssql_cdc.spark.shapes.lobs import resolve
+from airflow_provider_mssql_cdc.spark.shapes.lobs import SINCE, may_set, resolve, told_after
 from airflow_provider_mssql_cdc.spark.shapes.unenforced_key import UnenforcedKey
-from airflow_provider_mssql_cdc.spark.staging import Staged
+from airflow_provider_mssql_cdc.spark.staging import Counts, Staged
 
 _HELD, _NUMBER = TEMPORARY + "held", TEMPORARY + "number"
 _WIDTH = 32
@@ -66,6 +69,9 @@ class TableRows:
     mappings: tuple[ColumnMapping, ...]
     timezone: str | None
     scratch: str | None = None
+    _found: dict[tuple[object, ...], tuple[DataFrame, DataFrame | None]] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     @property
     def position_kind(self) -> type[Position]:
@@ -96,7 +102,7 @@ class TableRows:
         kept = [target.name for target in self._kept]
         not_image = {*self.key, *self.lobs, *kept}
         image = [target.name for target in self.data_columns if target.name not in not_image]
-        return UnenforcedKey(self.spec.name, self.key, image, self.position, has_lobs=bool(self.lobs or kept))
+        return UnenforcedKey(self.spec.name, self.key, image, self.position, bool(self.lobs or kept), self.lobs)
 
     @property
     def lobs(self) -> tuple[str, ...]:
@@ -118,19 +124,29 @@ class TableRows:
         """An event's ``_commit_ts`` in UTC; NULL where the server's zone is not known."""
         return F.lit(None).cast("timestamp") if self.timezone is None else to_utc(F.col("_commit_ts"), self.timezone)
 
-    def events(self, staged: Staged, window: Window, known: DataFrame | None, *, once: bool = False) -> DataFrame:
+    def events(
+        self,
+        staged: Staged,
+        window: Window,
+        known: DataFrame | None,
+        *,
+        once: bool = False,
+        exact: bool = True,
+        told: Callable[[DataFrame], DataFrame] | None = None,
+    ) -> DataFrame:
         """The window's events, with the LOBs that CDC left out as far as they are known.
 
         :param known: key, LOBs and ``_unknown`` of each key as they were before the window
         :param once: they are gone through but once, so that it does not pay to write them down
+        :param exact: whether what is known is of before the window, as of a target; not of a copy's rows
+        :param told: fills in LOBs that are known otherwise
         """
-        events = self.read(staged, window)
-        counts = staged.count(window)
+        events, counts = self.read(staged, window), staged.count(window)
         if not counts.unknown:
             return events
-        enforced = self.spec.unique_key
-        moves = counts.key_changed > 0
-        events = resolve(events, known, self.key, self.lobs, self.position, enforced=enforced, moves=moves)
+        events = events if told is None else told(events)
+        of_key = {"enforced": self.spec.unique_key, "moves": counts.key_changed > 0, "exact": exact}
+        events = resolve(events, known, self.key, self.lobs, self.position, **of_key)
         if once or self.scratch is None:
             return events
         return write_rows(events, f"{self.scratch}/{secrets.token_hex(8)}").rows()
@@ -151,8 +167,26 @@ class TableRows:
             return None
         held = self.known_of(known, staged, whole)
         copied = by_keys_of(self.known_in_copy(copy.rows(), staged, whole), held, self.key, "left_anti")
-        events = self.events(staged, whole, held.unionByName(copied))
+        told = None if self.unenforced_key else partial(self._told_beside, copy, known, window.after)
+        events = self.events(staged, whole, held.unionByName(copied), exact=False, told=told)
         return events.where(F.col(self.position) > window.after.sort_key)
+
+    def _told_beside(self, copy: Copy, known: DataFrame, after: Position, events: DataFrame) -> DataFrame:
+        """Events with the LOBs that a copy and a target tell, each as of its own moment.
+
+        :param known: what the target knows at a position
+        """
+        low, since = F.lit(copy.low.sort_key), F.lit(after.sort_key)
+        rows = copy.rows().select(*map(column, (*self.key, *self.lobs)))
+        if copy.again is None:
+            seen = rows.withColumn(SINCE, low)
+        else:
+            asked = copy.again.asked().select(*renamed(self.key), F.col(SINCE).alias(_HELD))
+            seen = rows.join(asked, same_key(self.key), "left").withColumn(SINCE, F.coalesce(_HELD, low))
+        of_target = known.where(F.size("_unknown") == 0).withColumn(SINCE, since)
+        for values in (seen, of_target):
+            events = told_after(events, values, self.key, self.lobs, self.position)
+        return events
 
     def known_of(self, known: DataFrame, staged: Staged, window: Window) -> DataFrame:
         """What of a target's rows is known of the keys that have events, where CDC left a LOB out of some."""
@@ -197,11 +231,8 @@ class TableRows:
         if self.unenforced_key:
             # rows on the move may be met twice under one key
             copied = self.unenforced_key.alone(copied)
-        lobs = F.array(*map(F.lit, self.lobs))
-        begins = (F.col("_op") == "I") | F.col("_key_changed")
-        may_set = F.when(begins, lobs).otherwise(F.array_intersect("_changed", lobs))
         after_images = staged.rows(window).where(F.col("_op").isin("I", "U"))
-        changed = F.array_distinct(F.flatten(F.collect_set(may_set))).alias("_unknown")
+        changed = F.array_distinct(F.flatten(F.collect_set(may_set(self.lobs)))).alias("_unknown")
         by_key = after_images.groupBy(*renamed(self.key)).agg(changed)
         names = F.coalesce("_unknown", no_names()).alias("_unknown")
         return copied.join(by_key, same_key(self.key), "left").select(*map(column, (*self.key, *self.lobs)), names)
@@ -218,9 +249,9 @@ class TableRows:
             if unenforced:
                 unenforced.refuse_duplicates(copied)
             return CopiedRows(copied)
-        events = self.events(staged, window, self.known_in_copy(copied, staged, window))
+        events, sure = self.beside(copy, staged, window)
         if unenforced:
-            return CopiedRows(**unenforced.first_rows(copied, events), events=events)
+            return self._copied_by_image(unenforced, copied, events, sure)
         has_images = self.spec.feed.CAN.before_images
         last = last_per_key(events, self.key)
         return CopiedRows(
@@ -230,6 +261,71 @@ class TableRows:
             left=last.where(~is_delete()),
             gone=last.where(is_delete()),
         )
+
+    def unsure(self, copy: Copy) -> DataFrame | None:
+        """The keys of which a copy and its events do not tell what is there at their end: to be read again.
+
+        :return: each once; None where there are none
+        """
+        unenforced, window = self.unenforced_key, copy.window
+        counts = Counts() if window.is_empty else copy.events.count(window)
+        # of rows that a copy by conditions does not have nothing is to be known
+        if copy.conditions or not (counts.unknown or (counts.events and unenforced is not None)):
+            return None
+        events, sure = self.beside(copy, copy.events, window)
+        found = [] if unenforced is None else [unenforced.unsure(self._without_kept(copy.rows()), events, sure)]
+        if counts.unknown:
+            left = unenforced.left(events) if unenforced else last_per_key(events, self.key).where(~is_delete())
+            found.append(left.where(F.size("_unknown") > 0).select(*map(column, self.key)))
+        keys = reduce(DataFrame.unionAll, found).distinct().localCheckpoint()
+        return None if keys.isEmpty() else keys
+
+    def _copied_by_image(
+        self, unenforced: UnenforcedKey, copied: DataFrame, events: DataFrame, sure: DataFrame | None
+    ) -> CopiedRows:
+        found = unenforced.first_rows(copied, events, sure)
+        if not unenforced.has_lobs:
+            return CopiedRows(found.stay.unionAll(found.through), found.was, events, found.left, found.gone)
+        left = found.through.unionAll(found.others)
+        # as it is at the end; what was there at the low looked the same but for its LOBs
+        there = left.select(*self.data, F.lit("U").alias("_op"), no_names().alias("_unknown"))
+        lobs = F.array(*map(F.lit, self.lobs)).cast("array<string>")
+        values = {name: F.lit(None).cast(type_) for name, type_ in there.dtypes if name in self.lobs}
+        was = found.through.withColumns({**values, "_op": F.lit("B"), "_unknown": lobs})
+        return CopiedRows(
+            found.stay,
+            found.was.unionByName(was, allowMissingColumns=True),
+            events,
+            found.left.unionByName(there, allowMissingColumns=True),
+            found.gone,
+        )
+
+    def beside(self, copy: Copy, staged: Staged, window: Window) -> tuple[DataFrame, DataFrame | None]:
+        """The events beside a copy, with the LOBs that are known; and the keys behind the read of whose rows there is
+        no event, None where no row was read again.
+
+        :param window: from the copy's low on
+        """
+        moment = (copy.id, window, len(copy.again.entries) if copy.again is not None else 0)
+        if (found := self._found.get(moment)) is not None:
+            return found
+        copied, told, sure = self._without_kept(copy.rows()), None, None
+        if copy.again is not None:
+            since = copy.again.asked()
+            asked = since.select(*renamed(self.key), SINCE)
+            again = copied.join(asked, same_key(self.key)).select(*self.data, SINCE)
+            if unenforced := self.unenforced_key:
+                behind = staged.rows(window).join(asked, same_key(self.key)).where(F.col(self.position) > F.col(SINCE))
+                keys = since.select(*map(column, self.key))
+                sure = by_keys_of(keys, behind, self.key, "left_anti").localCheckpoint()
+                told = partial(unenforced.told_at_end, by_keys_of(again.drop(SINCE), sure, self.key, "left_semi"))
+            else:
+                told = partial(told_after, values=again, key=self.key, lobs=self.lobs, position=self.position)
+        known = self.known_in_copy(copied, staged, window)
+        found = self.events(staged, window, known, exact=False, told=told), sure
+        if self.scratch is not None:
+            self._found[moment] = found
+        return found
 
     def _without_kept(self, copied: DataFrame) -> DataFrame:
         """Copied rows, which have NULL in the columns that the table no longer has, whenever they were read."""
@@ -275,7 +371,7 @@ class TableRows:
             raise CopyUncertainError(
                 f"CDC left out a value of {key}, which changed while the table was copied; the target has no such row.",
                 table=str(self.spec.name),
-                advice="Run the task again, at a quiet moment of the table.",
+                advice="Run the task again: these rows are read again. A quiet moment of the table is best.",
             )
         known = copied.left.where(F.size("_unknown") == 0)
         values = {
@@ -284,21 +380,6 @@ class TableRows:
         }
         filled = lacking.join(held.select(*renamed(self.key), _HELD), same_key(self.key)).withColumns(values)
         return rows.unionAll(known.select(*self.data)).unionAll(filled.select(*self.data))
-
-
-def tran_id(rows: DataFrame) -> Column:
-    """The id of the transaction that made a row; NULL in rows that tell of none."""
-    return F.col(TRAN_ID) if TRAN_ID in rows.columns else F.lit(None)
-
-
-def unknown(rows: DataFrame) -> Column:
-    """What rows lack; nothing in those that were copied."""
-    return F.col("_unknown") if "_unknown" in rows.columns else no_names()
-
-
-def no_names() -> Column:
-    """An empty ``_unknown``."""
-    return F.array().cast("array<string>")
 
 
 def _key_bytes(name: str) -> Column:

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.columns import TRAN_ID
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.table import tran_id
+from airflow_provider_mssql_cdc.spark.shapes.fold import tran_id
 from airflow_provider_mssql_cdc.spark.staging import Staged
 from airflow_provider_mssql_cdc.spark.targets import Write
 

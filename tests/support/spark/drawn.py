@@ -80,13 +80,25 @@ def versions_of(table=TABLE):
 
 
 class Copied:
-    """A copy with these rows."""
+    """A copy with these rows, and events where a test asks what it leaves open.
 
-    def __init__(self, rows):
-        self._rows = rows
+    :ivar again: rows that were read by their keys
+    """
+
+    def __init__(self, rows, window=None, events=None, again=None):
+        self._rows, self.window, self.events, self.again = rows, window, events, again
+        self.id, self.conditions = "", ()
+
+    @property
+    def low(self):
+        return self.window.after
+
+    @property
+    def high(self):
+        return self.window.upto
 
     def rows(self):
-        return self._rows
+        return self._rows if self.again is None else self.again.in_place(self._rows)
 
 
 def copied(session, rows):

@@ -14,10 +14,17 @@ from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from tests.support.spark.kill_points import AFTER, DURING, Point
 
 
-class Stop:
-    """Stops the thread that comes to a point until it is let go."""
+class Killed(BaseException):
+    """Ends a thread that is not to go on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
+
+class Stop:
+    """Stops the thread that comes to a point until it is let go.
+
+    :param kills: it never goes on from there: let go, it ends
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, point: Point, *, kills: bool = False) -> None:
         self._stands, self._go, self._reached = threading.Event(), threading.Event(), False
         real: Callable[..., Any] = getattr(point.owner, point.name)
         calls = itertools.count(1)
@@ -35,6 +42,8 @@ class Stop:
             self._reached = True
             self._stands.set()
             self._go.wait(600)
+            if kills:
+                raise Killed
             return result if point.when == AFTER else real(*args, **kwargs)
 
         monkeypatch.setattr(point.owner, point.name, wrapped)
@@ -65,5 +74,6 @@ class Stop:
             self._go.set()
             thread.join(300)
         assert not thread.is_alive()
-        if failures and not (may_fail and isinstance(failures[0], AssertionError)):
+        expected = (Killed, AssertionError) if may_fail else Killed
+        if failures and not isinstance(failures[0], expected):
             raise failures[0]

@@ -6,6 +6,7 @@ import datetime
 import logging
 import secrets
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -108,7 +109,7 @@ class TableCopy:
         folder, found = going_on or self._begun()
         self._folder = folder
         self._begin, self._kept = found.begun, list(found.kept)
-        self._again = RowsAgain(self._session, folder, found.again)
+        self._again = RowsAgain.of(self._session, folder, found.begun.low, found.again)
         self._is_paused = self._order.paused in ("", folder.id)
         self._conditions = self._order.conditions if found.begun.where else ()
         parts, low = self._parts(found.begun), found.begun.low
@@ -116,10 +117,9 @@ class TableCopy:
         if found.chunks or self._is_paused:
             # what was read by others may take long to finish
             self._keep(folder, self._source.state())
-        used, is_whole = self._read(folder, found)
+        self._used, is_whole = self._read(folder, found)
         if not is_whole or self._is_paused:
-            return self._unfinished(used)
-        self._used = used
+            return self._unfinished(self._used)
         return self._finished(folder)
 
     def _finished(self, folder: CopyFolder) -> Copy | Unfinished:
@@ -135,37 +135,41 @@ class TableCopy:
         self._keep(folder, self._source.state(), at_least=high)
         # events up to the end would lack values
         check_columns(self._jdbc, self._table)
+        again, rows = self._again if self._again.entries else None, sum(chunk.rows for chunk in used)
+        copied = self._copied(folder)
         return Copy(
             id=folder.id,
-            files=self._copied(folder),
+            files=copied,
             low=self._begin.low,
             high=self._reached,
-            rows_copied=sum(chunk.rows for chunk in used) + self._again.number,
+            rows_copied=rows if again is None else again.in_place(copied.rows()).count(),
             events=KeptEvents(self._session, folder, self._begin.low, self._kept),
             witnesses=tuple(witnesses_of(self._begin, self._kept, [*used, *self._again.entries])),
             warnings=tuple(self._warnings),
             conditions=self._conditions,
-            again=self._again.keys,
+            again=again,
         )
 
     def read_again(self, keys: DataFrame) -> Copy | Unfinished:
-        """The whole copy with the rows of more keys.
+        """The whole copy with the rows of some keys as they are now.
 
-        A row that was read by its key has no event between the copy's low and its new end, or gives way to it, as any
-        other row of the copy.
+        Such a row gives way to events, as any other row of the copy: to those behind the low of its own read, where
+        those of before leave open what is there.
 
         :param keys: as targets have them, each once
         """
         folder, most = self._folder, self._source.connections
         assert folder is not None
-        copied, read = self._copied(folder).rows(), self._chunks.read_keys
-        self._again.read(keys, lambda asked: read(asked, copied, most), lambda: read_progress(self._jdbc))
+        low = max(self._low(self._source.state()), self._begin.low)
+        chunks = self._source.chunks(self._parts(self._begin), low, self._scan, self._conditions)
+        copied = self._again.in_place(self._copied(folder).rows())
+        rows = partial(chunks.read_keys, copied=copied, connections=most)
+        self._again = self._again.read(keys, low, rows, partial(read_progress, self._jdbc))
         return self._finished(folder)
 
     def _copied(self, folder: CopyFolder) -> Parquet:
-        """The rows that are there."""
         files = [path for chunk in self._used for path in folder.files_of(chunk)]
-        return Parquet.of(self._session, [*files, *self._again.files], self._used[0].columns)
+        return Parquet.of(self._session, files, self._used[0].columns)
 
     @property
     def _capture_timeout(self) -> float:
@@ -174,15 +178,14 @@ class TableCopy:
         return timeout if left is None else min(timeout, max(left, CAPTURE_SECONDS))
 
     def _unfinished(self, used: list[ChunkRead], waits_for: str | None = None) -> Unfinished:
-        rows = sum(chunk.rows for chunk in used)
-        selection = self._table.selection
+        rows, selection = sum(chunk.rows for chunk in used), self._table.selection
         # bounds may be keys of rows that the filter leaves out
         by = self._begin.by or self._begin.key
         is_hidden = bool(selection.conditions) or any(c in selection.masks or not selection.holds(c) for c in by)
-        parts = () if is_hidden else self._parts(self._begin)
+        parts = [] if is_hidden else self._parts(self._begin)
         newest = next((chunk.last for chunk in reversed(used) if chunk.last is not None), None)
-        ends = [*(chunk.end for chunk in used), *self._again.ends]
-        seen = [end.end.max_lsn for end in ends if end.end.max_lsn is not None]
+        ends = [chunk.end.end for chunk in used] + [end.end for end in self._again.ends]
+        seen = [end.max_lsn for end in ends if end.max_lsn is not None]
         receipt = CopyingReceipt(
             id=self._begin.id,
             shapes=(),
@@ -202,9 +205,7 @@ class TableCopy:
 
     def is_lost(self) -> bool:
         """Whether the folder has gone; what this run has written there since goes, too."""
-        if self._folder is None or any(
-            folder.id == self._folder.id for folder, _ in folders(self._session, self._place)
-        ):
+        if self._folder is None or self._folder.id in {folder.id for folder, _ in folders(self._session, self._place)}:
             return False
         self._folder.remove()
         return True
@@ -270,14 +271,7 @@ class TableCopy:
     def _begun(self) -> tuple[CopyFolder, Found]:
         """Begin a copy; of two that were begun at once, the one with the smaller id."""
         state = self._source.state()
-        low = copy_low(
-            self._jdbc,
-            self._source.feed,
-            state.readable_from,
-            self._source.low(state),
-            self._order.capture_timeout,
-            by_versions=self._scan.by_versions or self._scan.by_snapshots,
-        )
+        low = self._low(state)
         parts, counted = self._scan.parts, self._scan.rows
         whole = self._table.selection.columns == () and not self._table.selection.conditions
         check_room(self._jdbc, self._table.name, self._place, counted, is_whole=whole)
@@ -317,6 +311,17 @@ class TableCopy:
             )
         return going_on
 
+    def _low(self, state: SourceState) -> Position:
+        """The position before what is read now."""
+        return copy_low(
+            self._jdbc,
+            self._source.feed,
+            state.readable_from,
+            self._source.low(state),
+            self._order.capture_timeout,
+            by_versions=self._scan.by_versions or self._scan.by_snapshots,
+        )
+
     @property
     def _by(self) -> tuple[str, ...]:
         """The columns that copies are cut by; empty for the key's."""
@@ -327,7 +332,7 @@ class TableCopy:
         if not begun.descending:
             return []
         columns = map(self._table.schema.column, begun.by or begun.key)
-        return [KeyPart(column, down) for column, down in zip(columns, begun.descending, strict=True)]
+        return list(map(KeyPart, columns, begun.descending))
 
     def _read(self, folder: CopyFolder, found: Found) -> tuple[list[ChunkRead], bool]:
         """Read what no chunk has yet, one chunk at least; the chunks that count then, and whether they are all."""

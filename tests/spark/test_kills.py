@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 # a lake stops at every eighth, or fifth, point; PARTS says where it begins to count
 OFTEN = {("iceberg", 0), ("delta", 1)}
-EVERY = {"iceberg": 8, "delta": 5}
+EVERY = {"iceberg": 10, "delta": 8}
 PARTS = [
     *(
         pytest.param(format_, part, marks=() if (format_, part) in OFTEN else pytest.mark.thorough)

@@ -159,6 +159,12 @@ def assess(
             )
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
+    left_out = {column.column_id for column in feed.columns} - {column.column_id for column in schema.columns}
+    warnings += [
+        f"column {column.name} of {feed.name} is left out: the targets were loaded without it"
+        for column in feed.columns
+        if column.column_id in left_out and not column.dropped and not column.computed
+    ]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
     warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]

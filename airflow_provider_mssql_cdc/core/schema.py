@@ -92,7 +92,8 @@ class KeptSchema:
 def as_loaded(schema: TableSchema, loaded: KeptSchema | None, exact: Collection[str] = ()) -> TableSchema:
     """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
     has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table);
-    or columns outside of the key may be NULL now, or no longer. The schema as it is where more has changed.
+    columns outside of the key may be NULL now, or no longer; or the instance has columns that the one before lacked,
+    which are left out. The schema as it is where more has changed.
 
     :param loaded: what the sink was loaded with; None where that is not known
     :param exact: columns beside the key's whose nullability counts
@@ -105,6 +106,8 @@ def as_loaded(schema: TableSchema, loaded: KeptSchema | None, exact: Collection[
     columns = []
     for column in schema.columns:
         then = known.get(column.column_id)
+        if then is None and column.name not in counting:
+            continue
         if then is not None and column.dropped:
             # some facts of it the source's catalogue alone told
             columns.append(

@@ -79,11 +79,17 @@ def test_a_sink_goes_on_with_columns_that_were_dropped_or_may_be_null_now(loaded
             return dataclasses.replace(column, **forgotten)
         return dataclasses.replace(column, nullable=column.nullable != (column in other))
 
-    now = dataclasses.replace(loaded, columns=tuple(map(then_and_now, loaded.columns)))
+    # a second instance has more columns, and those of both in another order
+    ids, names_ = {c.column_id for c in loaded.columns}, {c.name for c in loaded.columns}
+    more = data.draw(st.lists(columns(), max_size=3, unique_by=lambda column: column.column_id), label="added")
+    added = [column for column in more if column.column_id not in ids and column.name not in names_]
+    there = data.draw(st.permutations([*map(then_and_now, loaded.columns), *added]))
+    now = dataclasses.replace(loaded, columns=tuple(there))
     found = as_loaded(now, KeptSchema.of(loaded))
     assert found.hash == loaded.hash
-    assert found.kept == tuple(column.name for column in loaded.columns if column in gone and not column.computed)
-    assert [dataclasses.replace(column, kept=False) for column in found.columns] == list(loaded.columns)
+    assert sorted(found.kept) == sorted(c.name for c in loaded.columns if c in gone and not c.computed)
+    in_order = sorted(found.columns, key=lambda column: column.column_id)
+    assert [dataclasses.replace(column, kept=False) for column in in_order] == list(loaded.columns)
     assert as_loaded(now, None) is now
 
     # what else changed counts, and so does whether a column by which copies are cut may be NULL

@@ -1,0 +1,108 @@
+"""A second capture instance with more columns takes the first one's place: loads go on with the columns they know."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
+from tests.support.spark.loads import Loads
+from tests.support.spark.origin import Origin
+
+pytestmark = [pytest.mark.xdist_group("tests.spark.test_dropped_columns"), pytest.mark.timeout(900)]
+
+NAME = "lab.things"
+VALUES = [f"v{n}" for n in range(8)]
+"""With the key there are nine columns, and eleven in the second instance: update masks of two bytes."""
+LEFT_OUT = [f"column {name} of things_2 is left out: the targets were loaded without it" for name in ("early", "more")]
+
+
+@pytest.fixture
+def things(live: Origin) -> Origin:
+    live.sql("CREATE SCHEMA lab")
+    columns = ", ".join(f"{name} int" for name in VALUES)
+    live.sql(f"CREATE TABLE lab.things (early int, {columns}, id int NOT NULL PRIMARY KEY)")
+    live.sql("INSERT INTO lab.things VALUES " + ", ".join(f"({'1, ' * 9}{id})" for id in range(1, 7)))
+    # each column has another bit in the second instance, which has the first column, too
+    live.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
+        f" @captured_column_list = N'{', '.join(VALUES)}, id'"
+    )
+    live.wait_captured()
+    return live
+
+
+def load(loads: Loads) -> list[str]:
+    """Load all that is captured; what the plan warns of."""
+    plan = loads.look()
+    assert plan.failures == {}
+    loads.load()
+    return [text for candidate in plan.candidates.values() for text in candidate.warnings]
+
+
+def check(loads: Loads) -> None:
+    """Compare mirror and open versions with the source, but for the new column."""
+    names = ["id", *VALUES]
+    source = sorted(tuple(row.values()) for row in loads.origin.sql(f"SELECT {', '.join(names)} FROM lab.things"))
+    mirror = loads.origin.lake(NAME)
+    assert not {"early", "more"} & mirror[0].keys()
+    assert sorted(tuple(row[name] for name in names) for row in mirror) == source
+    if "scd2" in loads.shapes:
+        still = [row for row in loads.versions("things") if row["_to_lsn"] is None]
+        assert sorted(tuple(row[name] for name in names) for row in still) == source
+
+
+def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
+    loads = Loads(things, ("mirror", "history"), ("things",))
+    load(loads)
+    things.sql("ALTER TABLE lab.things ADD more int NOT NULL DEFAULT 5")
+    things.sql("UPDATE lab.things SET v0 = 2 WHERE id = 1")
+    things.wait_captured()
+    things.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
+        " @capture_instance = N'things_2'"
+    )
+    things.sql("UPDATE lab.things SET v1 = 2, more = 6 WHERE id = 2")
+    things.wait_captured()
+    assert load(loads) == [f"column {name} is not captured by lab_things" for name in ("early", "more")]
+    check(loads)
+    things.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
+        " @capture_instance = N'lab_things'"
+    )
+    things.sql("UPDATE lab.things SET v7 = 2 WHERE id = 3; UPDATE lab.things SET more = 7 WHERE id = 4")
+    things.sql("DELETE FROM lab.things WHERE id = 5; INSERT INTO lab.things (id, v6, more) VALUES (7, 2, 8)")
+    things.sql("UPDATE lab.things SET id = 60, v0 = 3 WHERE id = 6")
+    things.wait_captured()
+
+    assert load(loads) == LEFT_OUT
+    check(loads)
+    events = [(row["_op"], row["id"], row["_changed"]) for row in things.lake(NAME, "history") if row["_op"] == "U"]
+    # an update of the new column alone is one of none of those that are loaded
+    assert sorted(events) == [("U", 1, ["v0"]), ("U", 2, ["v1"]), ("U", 3, ["v7"]), ("U", 4, [])]
+
+    # so do shapes that are added, and copies that are asked for
+    loads.shape("mirror", "history", "scd2")
+    assert load(loads) == LEFT_OUT
+    check(loads)
+    things.spark.sql(f"DELETE FROM {things.sql_name(NAME, 'mirror')} WHERE id = 1").collect()
+    CopyRequests(loads.variables).save(CopyRequest(loads.identity("things"), "asked-1"))
+    loads.load()
+    check(loads)
+
+
+def test_what_is_loaded_anew_has_them(things):
+    loads = Loads(things, ("mirror",), ("things",))
+    load(loads)
+    things.sql("ALTER TABLE lab.things ADD more int NOT NULL DEFAULT 5")
+    things.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
+        " @capture_instance = N'things_2'"
+    )
+    things.sql("UPDATE lab.things SET more = 6 WHERE id = 2")
+    things.wait_captured()
+    load(loads)
+    things.spark.sql(f"DROP TABLE {things.sql_name(NAME, 'mirror')}").collect()
+    loads.variables.clear()
+    assert load(loads) == []
+    source = sorted(tuple(row.values()) for row in things.sql("SELECT id, more FROM lab.things"))
+    assert sorted((row["id"], row["more"]) for row in things.lake(NAME)) == source

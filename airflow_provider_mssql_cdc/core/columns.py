@@ -73,11 +73,6 @@ class ColumnMapping:
         return f"c{self.column.ordinal}"
 
     @property
-    def is_read(self) -> bool:
-        """Whether its values come from the change table."""
-        return bool(self.select) and not self.column.absent
-
-    @property
     def name(self) -> str:
         """The column's name in the targets."""
         return self.targets[0].name

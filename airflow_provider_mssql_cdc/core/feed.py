@@ -72,12 +72,6 @@ class Feed:
     uncaptured: tuple[str, ...] = ()
     others: tuple[Column, ...] = ()
 
-    @property
-    def uncaptured_ids(self) -> frozenset[int] | None:
-        """The column_ids of what it does not have; None where only the names are known."""
-        ids = frozenset(column.column_id for column in self.others)
-        return ids if len(ids) == len(self.uncaptured) else None
-
     KIND: ClassVar[str]
     WORD: ClassVar[str]
     """For people, before its name."""

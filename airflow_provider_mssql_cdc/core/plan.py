@@ -138,8 +138,7 @@ def assess(
     sinks = _left(sinks, failed)
     feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
     key, unique = choose_key(name, feed, options.key)
-    now = TableSchema(feed.columns, key)
-    schema = schema_of(now, sinks.values(), kept, options.copy_by, feed.uncaptured_ids)
+    schema = schema_of(TableSchema(feed.columns, key), sinks.values(), kept, options.copy_by)
     selection = select(name, schema, options.choice, check=salt)
     check_kept_columns(name, schema, selection, options)
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.table import Column, TableSchema, column_meant, hash_of
+from airflow_provider_mssql_cdc.core.table import TableSchema, column_meant, hash_of
 from airflow_provider_mssql_cdc.core.variables import Variables
 
 KEY_PREFIX = "mssql_cdc_schema__"
@@ -33,13 +33,6 @@ class ColumnFacts:
     nullable: bool
     collation: str | None
     computed: bool
-
-    def absent(self, ordinal: int) -> Column:
-        """The column where neither the source nor its change table has it any more.
-
-        :param ordinal: that no column of the change table has
-        """
-        return Column(ordinal, **dataclasses.asdict(self), kept=True, absent=True)
 
     @property
     def type_facts(self) -> tuple[str, int, int, int, str | None, bool]:
@@ -96,20 +89,14 @@ class KeptSchema:
         return [whole[i : i + PIECE] for i in range(0, len(whole), PIECE)]
 
 
-def as_loaded(
-    schema: TableSchema,
-    loaded: KeptSchema | None,
-    exact: Collection[str] = (),
-    uncaptured: Collection[int] | None = None,
-) -> TableSchema:
+def as_loaded(schema: TableSchema, loaded: KeptSchema | None, exact: Collection[str] = ()) -> TableSchema:
     """The schema with which a sink goes on that was loaded with another one, where that is nothing to it: the source
     has dropped columns, which the change table has still, and captures as NULL since (docs: sys.sp_cdc_enable_table);
-    columns outside of the key may be NULL now, or no longer; or a later instance is read, which has more columns, that
-    are left out, or lacks those that were dropped before it was made. The schema as it is where more has changed.
+    columns outside of the key may be NULL now, or no longer; or the instance has columns that the one before lacked,
+    which are left out. The schema as it is where more has changed.
 
     :param loaded: what the sink was loaded with; None where that is not known
     :param exact: columns beside the key's whose nullability counts
-    :param uncaptured: column_ids of the source table that the instance does not have; None where they are not known
     """
     if loaded is None or loaded.hash == schema.hash:
         return schema
@@ -137,12 +124,6 @@ def as_loaded(
             columns.append(dataclasses.replace(column, nullable=then.nullable))
         else:
             columns.append(column)
-    ids, behind = {column.column_id for column in columns}, max((each.ordinal for each in schema.columns), default=0)
-    missing = [facts for facts in loaded.columns if facts.column_id not in ids]
-    if missing and (uncaptured is None or any(facts.column_id in uncaptured for facts in missing)):
-        return schema
-    # an update mask has no bit of them
-    columns += [facts.absent(behind + number) for number, facts in enumerate(missing, 1)]
     found = dataclasses.replace(schema, columns=tuple(columns))
     return found if found.hash == loaded.hash else schema
 

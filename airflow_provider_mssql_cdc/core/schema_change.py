@@ -57,20 +57,15 @@ def check_schema(name: TableName, schema: TableSchema, sinks: Iterable[SinkState
 
 
 def schema_of(
-    now: TableSchema,
-    sinks: Iterable[SinkState | None],
-    kept: KeptSchemas,
-    exact: Collection[str] = (),
-    uncaptured: Collection[int] | None = None,
+    now: TableSchema, sinks: Iterable[SinkState | None], kept: KeptSchemas, exact: Collection[str] = ()
 ) -> TableSchema:
     """The schema of a table's load: that of a sink which was loaded with another one, where it goes on with that.
 
     :param exact: columns beside the key's whose nullability counts
-    :param uncaptured: column_ids of the source table that the feed does not have; None where they are not known
     """
     for sink in sinks:
         if sink is not None and sink.schema_hash is not None and not same_schema(sink.schema_hash, now):
-            found = as_loaded(now, kept(sink.schema_hash), exact, uncaptured)
+            found = as_loaded(now, kept(sink.schema_hash), exact)
             if found is not now:
                 return found
     return now

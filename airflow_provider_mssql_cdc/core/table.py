@@ -80,7 +80,6 @@ class Column:
     :param dropped: the source no longer has it; the change table does, and captures NULL since
     :param encrypted: by Always Encrypted: its values are read as bytes
     :param kept: the source no longer has it, and the targets that have it keep it: the change table captures NULL since
-    :param absent: of those that are kept: the change table, which was made later, does not have it either
     """
 
     ordinal: int
@@ -96,7 +95,6 @@ class Column:
     dropped: bool = False
     encrypted: bool = False
     kept: bool = False
-    absent: bool = False
 
     @property
     def is_lob(self) -> bool:

@@ -152,7 +152,7 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
         return None
     key, unique = choose_key(name, feed, options.key)
     loaded = checkpoint.loaded.values() if checkpoint is not None else ()
-    schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by, feed.uncaptured_ids)
+    schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by)
     selection = select(name, schema, options.choice, check=request.salt_check)
     check_kept_columns(name, schema, selection, options)
     if checkpoint is not None and not replay.suffix:

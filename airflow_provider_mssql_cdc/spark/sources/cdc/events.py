@@ -54,8 +54,6 @@ def _events(
     lobs = [mapping for mapping in mappings if mapping.is_lob]
     # The numbers grow by partition and then by row, so they are unique and follow the order of events.
     ordered = raw.sortWithinPartitions("start_lsn", "seq").withColumn("_n", F.monotonically_increasing_id())
-    absent = [mapping for mapping in mappings if mapping.column.absent]
-    ordered = ordered.withColumns({m.alias: F.lit(None).cast(m.read_type) for m in absent})
     if history or lobs:
         ordered = ordered.select("*", *_mask_chunks(schema))
     if selection.conditions:

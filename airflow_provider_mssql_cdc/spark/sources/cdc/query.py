@@ -54,7 +54,7 @@ def raw_schema(mappings: Iterable[ColumnMapping], *, loose_key: bool = False) ->
 
     :param loose_key: values of a column of the key may differ and be equal to the server
     """
-    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.is_read}}
+    columns = {**RAW_COLUMNS, **{mapping.alias: mapping.read_type for mapping in mappings if mapping.select}}
     columns |= {KEY_MOVED: "INT"} if loose_key else {}
     return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
 
@@ -134,7 +134,7 @@ def slice_sql(
         bounds += f" AND [__$command_id] > {part.command_after}" if part.command_after is not None else ""
     names = ["[__$start_lsn]", "[__$seqval]", "[__$operation]", "[__$update_mask]"]
     names += ["[__$command_id]"] if instance.has_command_id else []
-    read = [mapping for mapping in mappings if mapping.is_read]
+    read = [mapping for mapping in mappings if mapping.select]
     names += [quote(mapping.column.name) for mapping in read]
     selected = "".join(f", {mapping.select} AS {mapping.alias}" for mapping in read)
     neighbours = f"PARTITION BY [__$start_lsn] ORDER BY {order}"

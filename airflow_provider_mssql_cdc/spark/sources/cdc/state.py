@@ -99,8 +99,7 @@ def check_columns(jdbc: Jdbc, table: TableSpec) -> None:
     feed, planned = table.feed, table.schema
     parts = [p for p in read_parts(jdbc, f"= {feed.source_object_id}") if p["object_id"] == feed.object_id]
     now = TableSchema(catalog.captured_columns(parts), planned.key)
-    uncaptured = [p["column_id"] for p in parts if p["kind"] == catalog.UNCAPTURED]
-    same = as_loaded(now, KeptSchema.of(planned), table.copy_by, uncaptured)
+    same = as_loaded(now, KeptSchema.of(planned), table.copy_by)
     if (same.hash, same.kept) != (planned.hash, planned.kept):
         # a load goes on where columns were dropped
         error = InstanceChangedError if same.hash == planned.hash else SchemaChangedError

@@ -25,7 +25,14 @@ from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
-from airflow_provider_mssql_cdc.core.schema_change import check_ddl, check_kept_columns, check_schema, schema_of
+from airflow_provider_mssql_cdc.core.schema_change import (
+    check_ddl,
+    check_kept_columns,
+    check_schema,
+    concerns_only,
+    left_out_of,
+    schema_of,
+)
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
@@ -138,7 +145,9 @@ def assess(
     sinks = _left(sinks, failed)
     feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
     key, unique = choose_key(name, feed, options.key)
-    schema = schema_of(TableSchema(feed.columns, key), sinks.values(), kept, options.copy_by)
+    # shapes of one table have the same columns, also beside one that rests
+    resting = [loaded.get(shape) for shape in options.shapes if shape not in sinks]
+    schema = schema_of(TableSchema(feed.columns, key), [*sinks.values(), *resting], kept, options.copy_by)
     selection = select(name, schema, options.choice, check=salt)
     check_kept_columns(name, schema, selection, options)
 
@@ -159,12 +168,8 @@ def assess(
             )
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
-    left_out = {column.column_id for column in feed.columns} - {column.column_id for column in schema.columns}
-    warnings += [
-        f"column {column.name} of {feed.name} is left out: the targets were loaded without it"
-        for column in feed.columns
-        if column.column_id in left_out and not column.dropped and not column.computed
-    ]
+    left_out = left_out_of(feed.columns, schema)
+    warnings += [f"column {c} of {feed.name} is left out: the targets were loaded without it" for c in left_out]
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
     warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
@@ -186,7 +191,11 @@ def assess(
         selection=selection,
         again=frozenset(turn.again),
         failed=failed,
-        ddl=tuple(change for change in ddl if change.capture_instance == feed.name),
+        ddl=tuple(
+            change
+            for change in ddl
+            if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
+        ),
     )
     cut = upto
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from airflow_provider_mssql_cdc.core.exceptions import MaskedError
 from airflow_provider_mssql_cdc.core.feed import Feed
 from airflow_provider_mssql_cdc.core.selection import REDACT, Selection
-from airflow_provider_mssql_cdc.core.table import quote
+from airflow_provider_mssql_cdc.core.table import TableSchema, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,18 @@ def _is_read(selection: Selection, column: str) -> bool:
 
 
 def check_protection(
-    protection: Protection, feed: Feed, selection: Selection, user: str, *, allowed: bool
+    protection: Protection, feed: Feed, schema: TableSchema, selection: Selection, user: str, *, allowed: bool
 ) -> str | None:
     """Prove that the login reads what the table holds.
 
+    :param schema: of the load: the feed may have more columns
     :param selection: only what it loads, or filters by, counts
     :param user: database user of the login
     :param allowed: whether a warning is enough
     :return: the warning, if there is one
     :raises MaskedError: if it does not read it
     """
-    captured = {column.name for column in feed.columns}
+    captured = {column.name for column in schema.columns}
     masked = [
         column
         for column in protection.masked.get(feed.source_object_id, ())

@@ -13,7 +13,7 @@ from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import Selection
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, column_meant, same_schema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant, same_schema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 _SCHEMA_ADVICE = (
@@ -61,14 +61,32 @@ def schema_of(
 ) -> TableSchema:
     """The schema of a table's load: that of a sink which was loaded with another one, where it goes on with that.
 
+    :param sinks: the first one that was loaded decides
     :param exact: columns beside the key's whose nullability counts
     """
     for sink in sinks:
-        if sink is not None and sink.schema_hash is not None and not same_schema(sink.schema_hash, now):
-            found = as_loaded(now, kept(sink.schema_hash), exact)
-            if found is not now:
-                return found
+        if sink is None or sink.schema_hash is None:
+            continue
+        found = as_loaded(now, kept(sink.schema_hash), exact)
+        if found is not now or same_schema(sink.schema_hash, now):
+            return found
     return now
+
+
+def left_out_of(captured: Iterable[Column], schema: TableSchema) -> list[str]:
+    """The columns of an instance that a load leaves out, since its targets were loaded without them."""
+    ids = {column.column_id for column in schema.columns}
+    return [c.name for c in captured if c.column_id not in ids and not c.dropped and not c.computed]
+
+
+def concerns_only(change: DdlChange, left_out: Collection[str], schema: TableSchema) -> bool:
+    """Whether a statement names columns that are left out, and none of those that are loaded."""
+    words = {word.casefold() for word in re.findall(r"\w+", change.command)}
+
+    def is_named(column: str) -> bool:
+        return {word.casefold() for word in re.findall(r"\w+", column)} <= words
+
+    return any(map(is_named, left_out)) and not any(is_named(column.name) for column in schema.columns)
 
 
 def check_kept_columns(name: TableName, schema: TableSchema, selection: Selection, options: TableOptions) -> None:

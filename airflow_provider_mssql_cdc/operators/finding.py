@@ -40,7 +40,7 @@ from airflow_provider_mssql_cdc.core.schema_sight import Sight
 from airflow_provider_mssql_cdc.core.selection import Selection
 from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
-from airflow_provider_mssql_cdc.core.table import TableName, literal, quote
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.core.target import check_name, check_names
 from airflow_provider_mssql_cdc.hooks.change_source import ChangeSource
@@ -133,17 +133,19 @@ class RunPlan:
         """Keep the witness of the cut, if it has one."""
         self.witness = self.witness_of(probe) or self.witness
 
-    def warn_of_masks(self, instance: Feed, selection: Selection, *, allowed: bool) -> None:
+    def warn_of_masks(self, instance: Feed, schema: TableSchema, selection: Selection, *, allowed: bool) -> None:
         """Prove that the login reads what the table holds, or warn of it where that is enough.
 
+        :param schema: of the load
         :raises MaskedError: if it does not
         """
-        if warning := check_protection(self.protection, instance, selection, self.user, allowed=allowed):
+        warning = check_protection(self.protection, instance, schema, selection, self.user, allowed=allowed)
+        if warning is not None:
             self.warnings.append(f"{instance.source}: {warning}")
 
     def protection_of(self, table: TableSpec) -> str | None:
         """What the login reads masked, or filtered; None where it reads all."""
-        return check_protection(self.protection, table.feed, table.selection, self.user, allowed=True)
+        return check_protection(self.protection, table.feed, table.schema, table.selection, self.user, allowed=True)
 
 
 def look(

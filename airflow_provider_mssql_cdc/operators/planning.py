@@ -260,7 +260,8 @@ def _assessed(
         plan.turns[name],
     )
     if isinstance(verdict, Candidate):
-        plan.warn_of_masks(verdict.feed, verdict.selection, allowed=plan.options[name].allow_masked)
+        allowed = plan.options[name].allow_masked
+        plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)
     return verdict
 
 

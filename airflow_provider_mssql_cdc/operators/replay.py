@@ -97,7 +97,7 @@ def plan_replay(
             check_ddl(name, [change for change in ddl if change.capture_instance == feed.name], after, upto)
             spec = _replayed(name, feed, plan, probe, request)
             if spec is not None:
-                plan.warn_of_masks(feed, spec.selection, allowed=plan.options[name].allow_masked)
+                plan.warn_of_masks(feed, spec.schema, spec.selection, allowed=plan.options[name].allow_masked)
         except MsSqlCdcError as error:
             plan.failures[name] = error
         else:
@@ -151,7 +151,8 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     if newest is None:
         return None
     key, unique = choose_key(name, feed, options.key)
-    loaded = checkpoint.loaded.values() if checkpoint is not None else ()
+    # a shape that is loaded no longer says nothing of those that are
+    loaded = [checkpoint.loaded.get(shape) for shape in options.shapes] if checkpoint is not None else []
     schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by)
     selection = select(name, schema, options.choice, check=request.salt_check)
     check_kept_columns(name, schema, selection, options)

@@ -419,6 +419,20 @@ class TestSchema:
         left_out = f"column more of {candidate.feed.name} is left out: the targets were loaded without it"
         assert candidate.warnings == (left_out,)
         assert verdict(None, [instance(columns=more)]).schema.columns == more
+        altered = DdlChange("sales_orders", "ALTER TABLE dbo.t ALTER COLUMN [more] bigint", lsn(60), None, True)
+        left = verdict(checkpoint(), [instance(columns=more)], ddl=[altered])
+        assert (left.ddl, [*left.failed]) == ((), [])
+        both = dataclasses.replace(altered, command="ALTER TABLE dbo.t ALTER COLUMN note int /* not more */")
+        with pytest.raises(SchemaChangedError, match="a captured column was changed"):
+            verdict(checkpoint(), [instance(columns=more)], ddl=[both])
+        # shapes that begin beside one that rests have its columns; of two that differ the run's own decides
+        beside = verdict(checkpoint(history=None), [instance(columns=more)], turn=Turn(("history",)))
+        assert (beside.schema.hash, [*beside.sinks]) == (SCHEMA.hash, ["history"])
+        mixed = checkpoint()
+        now = TableSchema(more, ("id",))
+        history = dataclasses.replace(mixed.sinks["history"], schema_hash=now.hash)
+        mixed = dataclasses.replace(mixed, sinks={**mixed.sinks, "history": history})
+        assert verdict(mixed, [instance(columns=more)], turn=Turn(("history",))).schema.hash == now.hash
         # by which copies are to be cut it is part of what is loaded
         with pytest.raises(SchemaChangedError, match=r"column more .* was added"):
             verdict(checkpoint(), [instance(columns=more)], options=dataclasses.replace(OPTIONS, copy_by=("more",)))

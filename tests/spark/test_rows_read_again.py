@@ -86,6 +86,7 @@ def check(passed, receipt):
     assert folders(passed.spark, str(Path(passed.work_dir, "copies", "dbo_passed"))) == []
 
 
+@pytest.mark.thorough
 def test_rows_of_which_a_copy_leaves_open_what_is_there_are_read_again(passed, monkeypatch):
     reads = Reads(monkeypatch, passed)
     reads.moves = 1

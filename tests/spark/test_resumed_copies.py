@@ -283,6 +283,7 @@ def test_a_sink_that_failed_begins_with_the_same_copy_later(orders, chunks, monk
     assert copies(orders) == []
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_read_into_one_folder_and_both_end_well(orders, chunks):
     chunks.stopped_at(2)
     load(orders)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest, CopyRequests
 from tests.support.spark.loads import Loads
 from tests.support.spark.origin import Origin
@@ -90,7 +93,8 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     check(loads)
 
 
-def test_what_is_loaded_anew_has_them(things):
+@pytest.mark.thorough
+def test_a_target_that_is_given_them_or_loaded_anew_has_them(things):
     loads = Loads(things, ("mirror",), ("things",))
     load(loads)
     things.sql("ALTER TABLE lab.things ADD more int NOT NULL DEFAULT 5")
@@ -101,8 +105,24 @@ def test_what_is_loaded_anew_has_them(things):
     things.sql("UPDATE lab.things SET more = 6 WHERE id = 2")
     things.wait_captured()
     load(loads)
-    things.spark.sql(f"DROP TABLE {things.sql_name(NAME, 'mirror')}").collect()
+    things.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
+        " @capture_instance = N'lab_things'"
+    )
+    table, identity = things.sql_name(NAME, "mirror"), loads.identity("things")
+    things.spark.sql(f"ALTER TABLE {table} ADD COLUMNS (early INT, more INT)").collect()
+    # as `mssql-cdc checkpoint set` does
+    position = loads.store.load(identity).sinks["mirror"].read_through
+    stands = SinkState(position, position, asserted="0123456789abcdef")
+    loads.store.overwrite(dataclasses.replace(loads.store.load(identity), sinks={"mirror": stands}))
+    things.sql("UPDATE lab.things SET more = 7 WHERE id = 4")
+    things.wait_captured()
+    assert load(loads) == []
+    held = {row["id"]: (row["early"], row["more"]) for row in things.lake(NAME)}
+    assert held == {id: (1, 7) if id == 4 else (None, None) for id in range(1, 7)}
+
+    things.spark.sql(f"DROP TABLE {table}").collect()
     loads.variables.clear()
     assert load(loads) == []
-    source = sorted(tuple(row.values()) for row in things.sql("SELECT id, more FROM lab.things"))
-    assert sorted((row["id"], row["more"]) for row in things.lake(NAME)) == source
+    source = sorted(tuple(row.values()) for row in things.sql("SELECT id, early, more FROM lab.things"))
+    assert sorted((row["id"], row["early"], row["more"]) for row in things.lake(NAME)) == source

@@ -149,7 +149,7 @@ def test_a_key_that_the_mirror_has_twice_is_there_once(orders, deletes):
 @pytest.mark.parametrize(
     ("deletes", "asked_before"),
     [
-        ("soft", True),
+        pytest.param("soft", True, marks=pytest.mark.thorough),
         pytest.param("hard", False, marks=pytest.mark.thorough),
         pytest.param("hard", True, marks=pytest.mark.thorough),
         pytest.param("soft", False, marks=pytest.mark.thorough),

@@ -130,6 +130,7 @@ def test_histories_with_random_cuts_and_stops(seeded, seed, monkeypatch, request
     check(loads, models)
 
 
+@pytest.mark.thorough
 def test_the_list_of_tables_may_change(live, monkeypatch):
     rng = random.Random(3)
     models = [histories.Model(h) for h in range(5)]

@@ -252,6 +252,7 @@ def test_each_kind_holds_what_the_source_says_though_runs_meet(
     assert gone == {7: ("newer", []), 8: nothing, 20: ("old 20", [])}
 
 
+@pytest.mark.thorough
 def test_a_replay_inserts_what_a_history_of_its_kind_lacks_and_no_net_changes(orders: Origin) -> None:
     histories = Histories(orders, ("wide", "no_updates", "all"))
     histories.load()

@@ -20,9 +20,9 @@ from tests.support.spark.watch import Watch, watched
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 
-# a lake stops at every eighth, or fifth, point; PARTS says where it begins to count
+# a lake stops at every tenth, or twelfth, point; PARTS says where it begins to count
 OFTEN = {("iceberg", 0), ("delta", 1)}
-EVERY = {"iceberg": 10, "delta": 8}
+EVERY = {"iceberg": 10, "delta": 12}
 PARTS = [
     *(
         pytest.param(format_, part, marks=() if (format_, part) in OFTEN else pytest.mark.thorough)

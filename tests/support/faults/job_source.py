@@ -80,6 +80,8 @@ class JobSource:
             events=events,
             witnesses=seen,
             warnings=(),
+            conditions=(),
+            again=None,
         )
 
     def has_lost_copy(self) -> bool:

@@ -238,6 +238,7 @@ def test_rows_are_sought_by_keys_of_every_type(live, spark, tmp_path):
         assert sorted(sought.select(shown).collect()) == sorted(whole.select(shown).collect()), type_
 
 
+@pytest.mark.thorough
 def test_what_was_asked_for_waits_for_the_capture_and_is_not_read_twice(orders, monkeypatch):
     first = load(orders, ("mirror",))
     spoil_by(orders, "mirror", "UPDATE {name} SET note = 'odd' WHERE id IN (20, 21)")

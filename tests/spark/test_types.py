@@ -107,7 +107,11 @@ def plain(row):
 
 @pytest.mark.parametrize(
     ("format_", "shapes"),
-    [("iceberg", ("mirror", "history")), ("delta", ("mirror", "history")), ("parquet", ("history",))],
+    [
+        ("iceberg", ("mirror", "history")),
+        pytest.param("delta", ("mirror", "history"), marks=pytest.mark.thorough),
+        ("parquet", ("history",)),
+    ],
 )
 def test_values_arrive_as_they_are(live, format_, shapes):
     live.format = format_

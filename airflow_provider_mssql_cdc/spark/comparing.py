@@ -31,7 +31,6 @@ class Comparing:
     :param load_up_to: loads the changes up to a copy's end into some sinks; whether all are there
     :param load: loads some sinks as they stand now
     :param place: folder for what differs; must not exist yet
-    :param unsure: the keys of which a copy leaves open what is there
     """
 
     def __init__(
@@ -44,11 +43,9 @@ class Comparing:
         load_up_to: Callable[[Copy, Sequence[SinkRows]], bool],
         load: Callable[[Sequence[SinkRows]], None],
         place: str,
-        unsure: Callable[[Copy], DataFrame | None],
     ) -> None:
         self._table, self._all, self._notes, self._reading = table, rows, notes, reading
         self._sink, self._load_up_to, self._load, self._place = sink, load_up_to, load, place
-        self._unsure = unsure
         self._compared: set[str] = set()
 
     def run(self, asked: AskedCopy, time: CopyTime) -> bool:
@@ -139,9 +136,7 @@ class Comparing:
                 table=str(self._table.name),
                 advice="Ask for a copy of all rows: without a condition.",
             )
-        unfinished = None
-        if self._reading.copy is None:
-            unfinished = self._reading.take_copy(time, None, self._unsure, conditions)
+        unfinished = self._reading.take_copy(time, None, conditions) if self._reading.copy is None else None
         copy = self._reading.copy
         found = unfinished or copy
         for text in found.warnings if found is not None else ():

@@ -54,9 +54,8 @@ class TableLoad:
         check_columns(table.name, table.schema, table.selection)
         check_salt(table.name, table.selection, parts.salt)
         mappings = map_columns(table.name, table.schema, table.selection)
-        self._reading = Reading(parts.source(table, mappings), job, table, self.staging_path)
         rows = TableRows(table, mappings, job.source.timezone, f"{self.staging_path}/resolved")
-        self._unsure = rows.unsure
+        self._reading = Reading(parts.source(table, mappings), job, table, self.staging_path, rows.unsure)
         self._rows = [parts.rows(rows, sink) for sink in table.sinks]
         self._looks = Looks(table, self._reading, cut, self._sink, self.notes.alone)
         self._unreported: list[Marker] = []
@@ -112,7 +111,6 @@ class TableLoad:
                     self._load_up_to,
                     self._load_again,
                     place,
-                    self._unsure,
                 )
                 if comparing.run(asked, time):
                     self.count()
@@ -219,7 +217,7 @@ class TableLoad:
         above = [todo.lost_after for _, _, todo in plans if todo.lost_after is not None]
         with self.notes.alone(*shapes):
             with self.notes.timed("copy"):
-                unfinished = self._reading.take_copy(time, max(above, default=None), self._unsure)
+                unfinished = self._reading.take_copy(time, max(above, default=None))
             copy = unfinished or self._reading.copy
             for text in copy.warnings if copy else ():
                 self.notes.warn(text)

@@ -28,6 +28,7 @@ class Reading:
     """What a load reads of one table.
 
     :param folder: for copied and staged rows; must not exist yet
+    :param unsure: the keys of which a copy leaves open what is there: their rows are read again, some times
     :ivar readable_from: behind it all changes can be read, as was last seen
     :ivar windows: that were staged, or kept beside a copy
     :ivar low: every change after it is read, where something begins; None before that
@@ -35,8 +36,16 @@ class Reading:
     :ivar staged: the rows that windows are taken from now: those of the copy, once there is one
     """
 
-    def __init__(self, source: TableSource, job: JobSpec, table: TableSpec, folder: str) -> None:
+    def __init__(
+        self,
+        source: TableSource,
+        job: JobSpec,
+        table: TableSpec,
+        folder: str,
+        unsure: Callable[[Copy], DataFrame | None],
+    ) -> None:
         self._source, self._job, self._table, self._folder = source, job, table, folder
+        self._unsure = unsure
         self.readable_from: Position | None = None
         self.windows: list[Window] = []
         self.low: Position | None = None
@@ -92,17 +101,12 @@ class Reading:
         self._saw(state.lineage.witnesses())
 
     def take_copy(
-        self,
-        time: CopyTime,
-        above: Position | None,
-        unsure: Callable[[Copy], DataFrame | None],
-        conditions: tuple[Condition, ...] = (),
+        self, time: CopyTime, above: Position | None, conditions: tuple[Condition, ...] = ()
     ) -> Unfinished | None:
         """Copy the table's rows, or go on with a copy. At its end windows are taken from its events.
 
         :param time: of the run for copies
         :param above: a copy that was begun below this is not gone on with
-        :param unsure: the keys of which a copy leaves open what is there: their rows are read again, some times
         :param conditions: that the rows are to fulfil
         :return: how far it is; None where it is at its end
         :raises CaptureLagError: if the changes of meanwhile cannot be read in time
@@ -122,7 +126,7 @@ class Reading:
         self._hold(copy)
         assert self.copy is not None
         for _ in range(_AGAIN):
-            if (keys := unsure(self.copy)) is None:
+            if (keys := self._unsure(self.copy)) is None:
                 break
             if (unfinished := self.read_again(keys)) is not None:
                 return unfinished

@@ -48,28 +48,20 @@ def newest(loads: Loads) -> dict[int, tuple]:
     return found
 
 
-def load(loads: Loads) -> list[str]:
-    """Load all that is captured; what the plan warns of."""
-    plan = loads.look()
-    assert plan.failures == {}
-    loads.load()
-    return [text for candidate in plan.candidates.values() for text in candidate.warnings]
-
-
 @pytest.mark.parametrize("file_format", ["iceberg", "postgresql", pytest.param("delta", marks=pytest.mark.thorough)])
 def test_what_was_loaded_stays_and_what_is_captured_since_is_null(things, file_format, request):
     things.format = file_format
     if file_format == "postgresql":
         things.into(request.getfixturevalue("postgresql"))
     loads = Loads(things, ("mirror", "history"), ("things",))
-    assert load(loads) == []
+    assert loads.load_all() == []
 
     # before, in one transaction with it, and behind it, all in one window
     things.sql("UPDATE lab.things SET b = 'x1', a = 10 WHERE id = 1; DELETE FROM lab.things WHERE id = 3")
     things.sql("BEGIN TRAN; UPDATE lab.things SET b = 'x5' WHERE id = 5; ALTER TABLE lab.things DROP COLUMN b; COMMIT")
     things.sql("UPDATE lab.things SET a = 20 WHERE id = 2; INSERT INTO lab.things (id, a, doc) VALUES (7, 7, N'd7')")
     things.wait_captured()
-    assert load(loads) == ["column b is NULL since the source table dropped it"]
+    assert loads.load_all() == ["column b is NULL since the source table dropped it"]
     expected = {
         1: (10, "x1", "d1"),
         2: (20, None, "d2"),
@@ -87,28 +79,28 @@ def test_what_was_loaded_stays_and_what_is_captured_since_is_null(things, file_f
     things.sql("ALTER TABLE lab.things DROP COLUMN doc; UPDATE lab.things SET a = 40 WHERE id = 4")
     things.sql("INSERT INTO lab.things (id, a) VALUES (8, 8)")
     things.wait_captured()
-    assert [text.split()[1] for text in load(loads)] == ["b", "doc"]
+    assert [text.split()[1] for text in loads.load_all()] == ["b", "doc"]
     expected |= {4: (40, None, "d4"), 8: (8, None, None)}
     assert mirror(loads) == expected == newest(loads)
 
     # the same name again is another column
     things.sql("ALTER TABLE lab.things ADD b varchar(20); UPDATE lab.things SET b = 'new', a = 60 WHERE id = 6")
     things.wait_captured()
-    assert load(loads)[0] == "column b is not captured by lab_things"
+    assert loads.load_all()[0] == "column b is not captured by lab_things"
     expected |= {6: (60, None, "d6")}
     assert mirror(loads) == expected == newest(loads)
 
 
 def test_copies_know_nothing_of_it_and_take_nothing_away(things):
     loads = Loads(things, ("mirror", "history"), ("things",))
-    load(loads)
+    loads.load_all()
     things.sql("ALTER TABLE lab.things DROP COLUMN b; UPDATE lab.things SET a = 20 WHERE id = 2")
     things.wait_captured()
-    load(loads)
+    loads.load_all()
 
     # a shape that is added begins with NULL
     loads.shape("mirror", "history", "scd2")
-    load(loads)
+    loads.load_all()
     plain = {n: (n, None, f"d{n}") for n in (1, 3, 4, 5, 6)} | {2: (20, None, "d2")}
     assert open_versions(loads) == plain
 
@@ -119,7 +111,7 @@ def test_copies_know_nothing_of_it_and_take_nothing_away(things):
     things.spark.newSession().sql(f"UPDATE {name} SET a = -1 WHERE id IN (4, 2)").collect()
     things.spark.newSession().sql(f"DELETE FROM {name} WHERE id = 5").collect()
     CopyRequests(loads.variables).save(CopyRequest(loads.identity("things"), "c1"))
-    load(loads)
+    loads.load_all()
     stored = loads.store.load(loads.identity("things"))
     assert stored is not None
     assert stored.ended_copies == ("c1 COMPLETED",)
@@ -143,7 +135,7 @@ def test_copies_know_nothing_of_it_and_take_nothing_away(things):
     things.sql(f"EXEC sys.sp_cdc_cleanup_change_table N'lab_things', {things.max_lsn()}, 5000")
     defaults = dataclasses.replace(loads.request.defaults, on_gap="copy")
     loads.request = dataclasses.replace(loads.request, defaults=defaults)
-    load(loads)
+    loads.load_all()
     plain |= {6: (60, None, "d6")}
     assert mirror(loads) == plain == open_versions(loads) == newest(loads)
 
@@ -157,12 +149,12 @@ def test_rows_whose_key_the_server_does_not_enforce_are_still_told_apart(live):
     loads = Loads(live, ("mirror",), ("things",))
     defaults = dataclasses.replace(loads.request.defaults, key=("id",))
     loads.request = dataclasses.replace(loads.request, defaults=defaults)
-    load(loads)
+    loads.load_all()
     live.sql("ALTER TABLE lab.things DROP COLUMN b")
     live.sql("DELETE FROM lab.things WHERE id = 1; UPDATE lab.things SET a = 20 WHERE id = 2")
     live.sql("UPDATE lab.things SET id = 30 WHERE id = 3; INSERT INTO lab.things (id, a) VALUES (6, 6)")
     live.wait_captured()
-    load(loads)
+    loads.load_all()
     expected = {2: (20, None), 4: (4, "b4"), 5: (5, "b5"), 6: (6, None), 30: (3, None)}
     assert {row["id"]: (row["a"], row["b"]) for row in live.lake(NAME)} == expected
 
@@ -170,12 +162,12 @@ def test_rows_whose_key_the_server_does_not_enforce_are_still_told_apart(live):
 def test_a_drop_while_a_table_is_copied_leaves_null(things):
     loads = Loads(things, ("mirror", "history"), ("things",))
     loads.options = {"copy_rows": 2, "copy_seconds": 0.001, "connections": 1}
-    load(loads)
+    loads.load_all()
     assert loads.store.load(loads.identity("things")).copies[0].chunks < 3
     things.sql("ALTER TABLE lab.things DROP COLUMN b; UPDATE lab.things SET a = 60 WHERE id = 6")
     things.wait_captured()
     loads.options = {"copy_rows": 2}
-    load(loads)
+    loads.load_all()
     expected = {n: (n, None, f"d{n}") for n in range(1, 6)} | {6: (60, None, "d6")}
     found = {row["id"]: (row["a"], row.get("b"), row["doc"]) for row in things.lake(NAME)}
     assert found == expected

@@ -34,14 +34,6 @@ def things(live: Origin) -> Origin:
     return live
 
 
-def load(loads: Loads) -> list[str]:
-    """Load all that is captured; what the plan warns of."""
-    plan = loads.look()
-    assert plan.failures == {}
-    loads.load()
-    return [text for candidate in plan.candidates.values() for text in candidate.warnings]
-
-
 def check(loads: Loads) -> None:
     """Compare mirror and open versions with the source, but for the new column."""
     names = ["id", *VALUES]
@@ -56,7 +48,7 @@ def check(loads: Loads) -> None:
 
 def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     loads = Loads(things, ("mirror", "history"), ("things",))
-    load(loads)
+    loads.load_all()
     things.sql("ALTER TABLE lab.things ADD more int NOT NULL DEFAULT 5")
     things.sql("UPDATE lab.things SET v0 = 2 WHERE id = 1")
     things.wait_captured()
@@ -66,7 +58,7 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     )
     things.sql("UPDATE lab.things SET v1 = 2, more = 6 WHERE id = 2")
     things.wait_captured()
-    assert load(loads) == [f"column {name} is not captured by lab_things" for name in ("early", "more")]
+    assert loads.load_all() == [f"column {name} is not captured by lab_things" for name in ("early", "more")]
     check(loads)
     things.sql(
         "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
@@ -77,7 +69,7 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     things.sql("UPDATE lab.things SET id = 60, v0 = 3 WHERE id = 6")
     things.wait_captured()
 
-    assert load(loads) == LEFT_OUT
+    assert loads.load_all() == LEFT_OUT
     check(loads)
     events = [(row["_op"], row["id"], row["_changed"]) for row in things.lake(NAME, "history") if row["_op"] == "U"]
     # an update of the new column alone is one of none of those that are loaded
@@ -85,7 +77,7 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
 
     # so do shapes that are added, and copies that are asked for
     loads.shape("mirror", "history", "scd2")
-    assert load(loads) == LEFT_OUT
+    assert loads.load_all() == LEFT_OUT
     check(loads)
     things.spark.sql(f"DELETE FROM {things.sql_name(NAME, 'mirror')} WHERE id = 1").collect()
     CopyRequests(loads.variables).save(CopyRequest(loads.identity("things"), "asked-1"))
@@ -96,7 +88,7 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
 @pytest.mark.thorough
 def test_a_target_that_is_given_them_or_loaded_anew_has_them(things):
     loads = Loads(things, ("mirror",), ("things",))
-    load(loads)
+    loads.load_all()
     things.sql("ALTER TABLE lab.things ADD more int NOT NULL DEFAULT 5")
     things.sql(
         "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
@@ -104,7 +96,7 @@ def test_a_target_that_is_given_them_or_loaded_anew_has_them(things):
     )
     things.sql("UPDATE lab.things SET more = 6 WHERE id = 2")
     things.wait_captured()
-    load(loads)
+    loads.load_all()
     things.sql(
         "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
         " @capture_instance = N'lab_things'"
@@ -117,12 +109,12 @@ def test_a_target_that_is_given_them_or_loaded_anew_has_them(things):
     loads.store.overwrite(dataclasses.replace(loads.store.load(identity), sinks={"mirror": stands}))
     things.sql("UPDATE lab.things SET more = 7 WHERE id = 4")
     things.wait_captured()
-    assert load(loads) == []
+    assert loads.load_all() == []
     held = {row["id"]: (row["early"], row["more"]) for row in things.lake(NAME)}
     assert held == {id: (1, 7) if id == 4 else (None, None) for id in range(1, 7)}
 
     things.spark.sql(f"DROP TABLE {table}").collect()
     loads.variables.clear()
-    assert load(loads) == []
+    assert loads.load_all() == []
     source = sorted(tuple(row.values()) for row in things.sql("SELECT id, early, more FROM lab.things"))
     assert sorted((row["id"], row["early"], row["more"]) for row in things.lake(NAME)) == source

@@ -99,6 +99,13 @@ class Loads:
             checkpoints.save(self.store, outcome.checkpoints(datetime.datetime.now(datetime.UTC)), outcome)
         return spec, receipt
 
+    def load_all(self) -> list[str]:
+        """Load all that is captured; what the plan warns of."""
+        plan = self.look()
+        assert plan.failures == {}
+        self.load()
+        return [text for candidate in plan.candidates.values() for text in candidate.warnings]
+
     def plan(self, request: Request | None = None) -> tuple[RunPlan, JobSpec | None]:
         """Plan a run without failures; with the job's spec, None if there is nothing to load."""
         plan = self.look(request)

@@ -71,6 +71,7 @@ class SinkState:
     :param selection: that as text, to be shown when the hash differs
     :param failed: set while its last run failed for good
     :param positions: of other kinds that stand for the same as ``read_through``
+    :param unfilled: target columns whose rows of before are not filled yet
     """
 
     applied: Annotated[Position | None, Tagged] = None
@@ -84,6 +85,7 @@ class SinkState:
     selection: tuple[str, ...] = ()
     failed: Failure | None = None
     positions: tuple[OtherPosition, ...] = ()
+    unfilled: tuple[str, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -177,6 +179,7 @@ class CopyState:
     :param paused_since: when it was first seen to be paused, and is since
     :param last: the key up to which rows are read, as text; None where it is masked, or the table is one chunk
     :param highest: the highest key that is to be read
+    :param fills: the columns that it fills in sinks that are loaded; empty for a copy of whole rows
     """
 
     id: str
@@ -195,6 +198,7 @@ class CopyState:
     paused_since: datetime.datetime | None = None
     last: str | None = None
     highest: str | None = None
+    fills: tuple[str, ...] = ()
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -217,7 +221,8 @@ class CopyState:
         elif self.last is not None:
             said.append(f"up to key {self.last} of {self.highest}")
         said.append(f"changes are kept up to {self.position}")
-        return ", ".join(said) + f", in {self.where}"
+        fills = f"columns {', '.join(self.fills)} are filled: " if self.fills else ""
+        return fills + ", ".join(said) + f", in {self.where}"
 
     @property
     def where(self) -> str:
@@ -356,7 +361,8 @@ def position_of(
     """
     if checkpoint is None:
         return None
-    copies = {shape: copy for copy in checkpoint.copies for shape in copy.shapes}
+    # one that fills columns leaves its sinks where they are
+    copies = {shape: copy for copy in checkpoint.copies if not copy.fills for shape in copy.shapes}
     found = []
     for shape in shapes:
         sink, copy = checkpoint.loaded.get(shape), copies.get(shape)

@@ -12,12 +12,14 @@ class KnownCopy:
     :param place: where it lies
     :param host: that can read it; None where every host can
     :param left: rows that are still to be read, more or less
+    :param fills: whether it fills columns that loaded sinks lack
     """
 
     id: str
     place: str
     host: str | None = None
     left: int = 0
+    fills: bool = False
 
 
 AUTO, SNAPSHOT, READ_COMMITTED = "auto", "snapshot", "read_committed"

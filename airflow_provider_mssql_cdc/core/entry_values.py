@@ -14,9 +14,15 @@ from airflow_provider_mssql_cdc.core.target import check_template
 
 FAIL, COPY = "fail", "copy"
 ON_GAP = (FAIL, COPY)
-WARN = "warn"
-ON_SCHEMA_CHANGE = (WARN, FAIL)
 """What to do when changes were purged before they were loaded."""
+
+WARN, PROPOSE = "warn", "propose"
+ON_SCHEMA_CHANGE = (WARN, FAIL, PROPOSE)
+"""What to do when the source table has got a column, or lost one."""
+
+LOAD, ASK = "load", "ask"
+NEW_COLUMNS = (LOAD, ASK)
+"""Whether columns that the source table gets are loaded, or wait until the entry names them."""
 
 
 def _names(key: str) -> Callable[[str, Any], tuple[str, ...]]:
@@ -96,6 +102,16 @@ def _condition(table: str, given: Any) -> tuple[Any, ...]:
     return (given[0], operator, value)
 
 
+def _new_columns(table: str, given: Any) -> str | dict[str, str]:
+    said = given if isinstance(given, Mapping) else {"": given}
+    if not said or any(not isinstance(name, str) or how not in NEW_COLUMNS for name, how in said.items()):
+        raise ParameterError(
+            f'new_columns of {table}: {given!r}: expected "load" or "ask", or column to one of them, as in '
+            '{"email2": "load"}'
+        )
+    return dict(given) if isinstance(given, Mapping) else str(given)
+
+
 def _initial(table: str, given: Any) -> Initial:
     try:
         return Initial.parse(given)
@@ -119,6 +135,7 @@ READ: dict[str, Callable[[str, Any], Any]] = {
     "table_properties": _texts("table_properties"),
     "on_gap": _one_of("on_gap", ON_GAP),
     "on_schema_change": _one_of("on_schema_change", ON_SCHEMA_CHANGE),
+    "new_columns": _new_columns,
     "allow_masked": _one_of("allow_masked", (True, False)),
     "initial": _initial,
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, narrowest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
@@ -18,7 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     RestoredError,
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
-from airflow_provider_mssql_cdc.core.feed_choice import choose_feed, reaches_back
+from airflow_provider_mssql_cdc.core.feed_choice import reaches_back
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
@@ -35,9 +36,9 @@ from airflow_provider_mssql_cdc.core.schema_change import (
 )
 from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
-from airflow_provider_mssql_cdc.core.spec import SinkSpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -51,6 +52,7 @@ class Candidate:
     :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
+    :param wider: with what the sinks go on once the columns are filled that they lack; None where they lack none
     """
 
     name: TableName
@@ -65,6 +67,7 @@ class Candidate:
     again: frozenset[str] = frozenset()
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
+    wider: Chosen | None = None
 
     @property
     def position(self) -> Position | None:
@@ -127,6 +130,7 @@ def assess(
     salt: str | None = None,
     kept: KeptSchemas = unknown_schema,
     turn: Turn | None = None,
+    hides: Callable[[Feed, Chosen], str | None] = lambda *_: None,
 ) -> Candidate | NotYet:
     """Decide whether, from where and from which instance a table can be loaded, and which of its sinks cannot.
 
@@ -136,6 +140,7 @@ def assess(
     :param salt: ``core.selection.salt_check`` of the salt; None where there is none
     :param kept: schemas by their hash
     :param turn: which shapes the run is about; by default all, as sound ones
+    :param hides: what keeps the login from reading the rows that a feed's table holds; None where nothing does
     :raises MsSqlCdcError: if no sink of the table can be loaded; it concerns this table alone
     """
     turn = turn or Turn(options.shapes)
@@ -143,12 +148,18 @@ def assess(
     sinks = {shape: loaded.get(shape) for shape in turn.shapes}
     failed = errors_of(sinks, lambda _, sink: check_lineage(name, sink, probe.lineage))
     sinks = _left(sinks, failed)
-    feed = choose_feed(name, feeds, checkpoint, [*filter(sinks.__contains__, turn.sound)] or [*sinks], probe)
-    key, unique = choose_key(name, feed, options.key)
+    shapes = [*filter(sinks.__contains__, turn.sound)] or [*sinks]
     # shapes of one table have the same columns, also beside one that rests
-    resting = [loaded.get(shape) for shape in options.shapes if shape not in sinks]
-    schema = schema_of(TableSchema(feed.columns, key), [*sinks.values(), *resting], kept, options.copy_by)
-    selection = select(name, schema, options.choice, check=salt)
+    states = [*sinks.values(), *(loaded.get(shape) for shape in options.shapes if shape not in sinks)]
+    adding = Adding.of(options, checkpoint, states, kept)
+    feed = feed_to_load(name, feeds, checkpoint, shapes, adding, kept, probe)
+    key, unique = choose_key(name, feed, options.key)
+    now = TableSchema(feed.columns, key)
+    loaded_schema = schema_of(now, narrowest(states, kept), kept, options.copy_by)
+    schema = adding.without_unfilled(loaded_schema, sinks.values())
+    wider, told = added_to(name, feed, schema, now, adding, hides, salt)
+    schema = schema if wider is not None else loaded_schema
+    selection = select(name, schema, adding.choice(schema, feed), check=salt)
     check_kept_columns(name, schema, selection, options)
 
     def check_shape(shape: str) -> None:
@@ -168,8 +179,8 @@ def assess(
             )
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
-    left_out = left_out_of(feed.columns, schema)
-    warnings += [f"column {c} of {feed.name} is left out: the targets were loaded without it" for c in left_out]
+    warnings += told
+    left_out = left_out_of(feed.columns, wider.schema if wider is not None else schema)
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
     warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
@@ -196,13 +207,16 @@ def assess(
             for change in ddl
             if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
         ),
+        wider=wider,
     )
     cut = upto
 
     def check(shape: str, sink: SinkState) -> None:
         check_ddl(name, candidate.ddl, sink.position, cut)
-        check_schema(name, schema, [sink], kept)
-        check_selection(name, selection, [sink])
+        # one that a run before has filled goes on with what the others lack
+        wide = wider is not None and sink.schema_hash is not None and same_schema(sink.schema_hash, wider.schema)
+        check_schema(name, wider.schema if wide and wider else schema, [sink], kept)
+        check_selection(name, wider.selection if wide and wider else selection, [sink])
 
     return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
 
@@ -291,6 +305,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         schema=candidate.schema,
         unique_key=candidate.unique_key,
         copy_by=options.copy_by,
+        wider=candidate.wider,
         selection=candidate.selection,
         ddl=candidate.ddl,
         sinks=tuple(
@@ -326,22 +341,29 @@ def quiet_checkpoint(candidate: Candidate, upto: Position, witness: Witness | No
     ref = FeedRef.of(candidate.feed)
     if all(state.position >= upto and state.feed == ref for state in states.values()):
         return None
-    read = loaded_from(candidate.feed, candidate.schema, candidate.selection)
-    moved = {shape: dataclasses.replace(state, failed=None, **read) for shape, state in states.items()}
+    moved = {
+        shape: dataclasses.replace(state, failed=None, **loaded_from(candidate, state.schema_hash))
+        for shape, state in states.items()
+    }
     for shape, state in states.items():
         if state.position < upto:
             moved[shape] = dataclasses.replace(moved[shape], read_through=upto, witness=witness)
     return dataclasses.replace(candidate.checkpoint, sinks={**candidate.checkpoint.sinks, **moved})
 
 
-def loaded_from(feed: Feed, schema: TableSchema, selection: Selection) -> dict[str, Any]:
-    """What a sink's state says of a load from this feed."""
+def loaded_from(table: Candidate | TableSpec, schema_hash: str | None) -> dict[str, Any]:
+    """What a sink's state says of a load.
+
+    :param schema_hash: of the columns that the sink has
+    """
+    wide = table.wider if table.wider is not None and table.wider.schema.hash == schema_hash else None
+    chosen = wide or Chosen(table.schema, table.selection)
     return {
-        "feed": FeedRef.of(feed),
-        "schema_hash": schema.hash,
+        "feed": FeedRef.of(table.feed),
+        "schema_hash": chosen.schema.hash,
         "schema_kept": True,
-        "selection_hash": selection.hash,
-        "selection": selection.describe(),
+        "selection_hash": chosen.selection.hash,
+        "selection": chosen.selection.describe(),
     }
 
 

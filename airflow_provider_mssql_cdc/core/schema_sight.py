@@ -28,10 +28,12 @@ class SeenSchema:
 
     :param hash: of all its columns, captured or not
     :param upto: the newest position then
+    :param with_waiting: the checkpoint's ``waiting_ids`` were noted at the first sight
     """
 
     hash: str
     upto: Annotated[Position | None, Tagged] = None
+    with_waiting: bool = False
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
@@ -112,12 +114,14 @@ class Sight:
     :param schema: the columns as they are now
     :param pending: what was seen, and has no place yet
     :param event: what has its place now
+    :param waiting_ids: column_ids that wait to be asked for: what was not captured at the first sight
     """
 
     schema: KeptSchema
     seen: SeenSchema
     pending: tuple[PendingChange, ...] = ()
     event: SchemaEvent | None = None
+    waiting_ids: tuple[int, ...] = ()
 
     @property
     def differs(self) -> bool:

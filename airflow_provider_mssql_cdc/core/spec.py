@@ -94,6 +94,14 @@ class SinkSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """The columns of a load, and what of the rows is loaded."""
+
+    schema: TableSchema
+    selection: Selection = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """One source table with all its sinks.
 
@@ -110,6 +118,9 @@ class TableSpec:
     :param protection: what the login reads masked, or filtered; None where it reads all
     :param asked: what a person asks of its copy
     :param copy_by: columns by which copies are cut, as the user names them; empty for the key
+    :param wider: with what the sinks go on once the columns are filled that they lack, and from the beginning those
+        that begin, or only add rows; None where they lack none
+    :param grows_from: with what sinks were loaded that get further columns with their next commit; None where none does
     """
 
     name: TableName
@@ -125,6 +136,8 @@ class TableSpec:
     protection: str | None = None
     asked: AskedCopy | None = None
     copy_by: tuple[str, ...] = ()
+    wider: Chosen | None = None
+    grows_from: Chosen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +300,7 @@ class CopyingReceipt:
     :param last: the key up to which rows are read, as text; None where it is masked, or the table is one chunk
     :param highest: the highest key that is to be read
     :param mends: shape to why it goes on with nothing but the copy
+    :param fills: the columns that it fills; empty for a copy of whole rows
     """
 
     id: str
@@ -303,6 +317,7 @@ class CopyingReceipt:
     last: str | None = None
     highest: str | None = None
     mends: dict[str, str] = field(default_factory=dict)
+    fills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

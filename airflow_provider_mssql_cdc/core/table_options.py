@@ -12,14 +12,14 @@ from decimal import Decimal
 from typing import Any, Required, TypedDict
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.entry_values import COPY, FAIL, OF_ROWS, READ, WARN
+from airflow_provider_mssql_cdc.core.entry_values import ASK, COPY, FAIL, LOAD, OF_ROWS, PROPOSE, READ, WARN
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
 from airflow_provider_mssql_cdc.core.selection import HASH
 from airflow_provider_mssql_cdc.core.shapes import HARD, MIRROR, SHAPES
-from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.core.table import TableName, column_meant
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
 
 
@@ -38,6 +38,9 @@ class TableEntry(TypedDict, total=False):
     :param copy_by: captured columns by which copies are cut into chunks, those with which an index begins; by default
         the key. Their values may repeat, and be NULL
     :param partition_by: Spark partition expressions for tables that the load creates; Delta takes columns alone
+    :param new_columns: ``load`` or ``ask``: whether columns that the source table gets are loaded, where
+        ``on_schema_change`` loads such; or column to one of them. By default ``ask`` in an entry with ``columns``,
+        ``mask`` or ``where``, else ``load``; a column that is named in ``columns`` is loaded
     :param initial: of history and transactions, whatever other shapes there are
     """
 
@@ -49,6 +52,7 @@ class TableEntry(TypedDict, total=False):
     key: Sequence[str]
     copy_by: Sequence[str]
     partition_by: Sequence[str]
+    new_columns: str | Mapping[str, str]
     shapes: Sequence[str]
     deletes: str
     table_name: str
@@ -75,6 +79,19 @@ class Choice:
     rename: Mapping[str, str] = field(default_factory=dict)
     mask: Mapping[str, str] = field(default_factory=dict)
 
+    def without(self, names: Collection[str], columns: Sequence[str]) -> Choice:
+        """The choice where a table does not have some columns.
+
+        :param names: of these columns
+        :param columns: all that the choice may name
+        """
+
+        def named(given: Mapping[str, str]) -> dict[str, str]:
+            return {name: value for name, value in given.items() if column_meant(name, columns) not in names}
+
+        kept = tuple(name for name in self.columns if column_meant(name, columns) not in names)
+        return dataclasses.replace(self, columns=kept, rename=named(self.rename), mask=named(self.mask))
+
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
@@ -91,6 +108,7 @@ class TableOptions:
     :param choice: of its rows
     :param initial: with what a history and ``transactions`` begin
     :param copy_by: columns by which copies are cut; empty for the key
+    :param new_columns: one of ``NEW_COLUMNS``, or column to one of them; None for what follows from the choice
     """
 
     target: Target
@@ -107,11 +125,38 @@ class TableOptions:
     initial: Initial = WITH_COPY
     copy_by: tuple[str, ...] = ()
     on_schema_change: str = WARN
+    new_columns: str | Mapping[str, str] | None = None
 
     @property
     def fails_on_schema_change(self) -> bool:
         """Whether a column that was added or dropped fails the table."""
         return self.on_schema_change == FAIL
+
+    @property
+    def loads_new_columns(self) -> bool:
+        """Whether a column that was added is loaded once a capture instance has it."""
+        return self.on_schema_change == PROPOSE
+
+    def takes(self, column: str, columns: Sequence[str]) -> bool | None:
+        """Whether the author says that a new column is loaded; None where it follows from when it came.
+
+        :param columns: all that the author may mean
+        """
+        chosen, said = self.choice, self.new_columns
+        if isinstance(said, Mapping):
+            for name, how in said.items():
+                if column_meant(name, columns) == column:
+                    return how == LOAD
+        if any(column_meant(name, columns) == column for name in (*chosen.columns, *chosen.mask)):
+            return True
+        usual = ASK if chosen.columns or chosen.mask or chosen.where else LOAD
+        return None if (said if isinstance(said, str) else usual) == LOAD else False
+
+    @property
+    def named_to_load(self) -> tuple[str, ...]:
+        """The columns that ``new_columns`` names to be loaded."""
+        said = self.new_columns
+        return tuple(name for name, how in said.items() if how == LOAD) if isinstance(said, Mapping) else ()
 
     @property
     def copies_on_gap(self) -> bool:

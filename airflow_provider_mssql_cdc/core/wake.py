@@ -110,7 +110,7 @@ class Watched:
         def waits(shape: str, copy: CopyState) -> bool:
             sink = checkpoint.loaded.get(shape)
             # of one that is loaded, and has no gap, nobody waits for what was asked for and is no more
-            return asked or sink is None or copy.low is None or sink.position < copy.low
+            return asked or bool(copy.fills) or sink is None or copy.low is None or sink.position < copy.low
 
         return any(shape in copy.shapes and waits(shape, copy) for copy in checkpoint.copies for shape in self.sound)
 

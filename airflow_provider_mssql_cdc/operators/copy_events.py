@@ -75,6 +75,7 @@ def _of_one_that_goes_on(
         "id": copying.id,
         **request,
         "shapes": list(copying.shapes),
+        **({"fills": list(copying.fills)} if copying.fills else {}),
         "chunks": copying.chunks,
         "rows": copying.rows,
         "expected": copying.expected,

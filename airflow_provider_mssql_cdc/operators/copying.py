@@ -13,6 +13,7 @@ from croniter import croniter
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy, KnownCopy
+from airflow_provider_mssql_cdc.core.filling import FOLDER_SUFFIX
 from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableReceipt
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.operators.copy_events import IN_PROGRESS, PAUSED
@@ -71,7 +72,7 @@ def copies_of(
     host = socket.gethostname() if path is not None and is_local(path) else None
     state = CopyState(
         id=copying.id,
-        place=path or "",
+        place=f"{path}{FOLDER_SUFFIX if copying.fills else ''}" if path else "",
         host=host,
         state=PAUSED if copying.paused else IN_PROGRESS,
         position=copying.position,
@@ -86,6 +87,7 @@ def copies_of(
         paused_since=((before and before.paused_since) or now) if copying.paused else None,
         last=copying.last,
         highest=copying.highest,
+        fills=copying.fills,
     )
     return (state,)
 
@@ -102,7 +104,7 @@ def ended_with(stored: Checkpoint, ended: str) -> tuple[str, ...]:
 def known_copy(checkpoint: Checkpoint | None) -> KnownCopy | None:
     """The copy that a checkpoint knows."""
     copies = checkpoint.copies if checkpoint is not None else ()
-    return next((KnownCopy(copy.id, copy.place, copy.host, copy.left) for copy in copies), None)
+    return next((KnownCopy(c.id, c.place, c.host, c.left, bool(c.fills)) for c in copies), None)
 
 
 def asked_now(
@@ -131,7 +133,8 @@ def asked_now(
 
 def how_far(copying: CopyingReceipt) -> str:
     """How far a copy is, for people."""
-    done = f"copy {copying.id}: {copying.rows:,} rows in {copying.chunks} chunks"
+    fills = f", which fills {', '.join(copying.fills)}" if copying.fills else ""
+    done = f"copy {copying.id}{fills}: {copying.rows:,} rows in {copying.chunks} chunks"
     if copying.paused:
         return f"{done} are read, and it is paused; changes are kept up to {copying.position}"
     if copying.waits_for is None:

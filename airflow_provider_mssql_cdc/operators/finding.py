@@ -38,7 +38,7 @@ from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_sight import Sight
 from airflow_provider_mssql_cdc.core.selection import Selection
-from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import TableSteps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, literal, quote
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -142,6 +142,10 @@ class RunPlan:
         warning = check_protection(self.protection, instance, schema, selection, self.user, allowed=allowed)
         if warning is not None:
             self.warnings.append(f"{instance.source}: {warning}")
+
+    def hides(self, feed: Feed, wider: Chosen) -> str | None:
+        """What keeps the login from reading the rows with columns that sinks are to get; None where nothing does."""
+        return check_protection(self.protection, feed, wider.schema, wider.selection, self.user, allowed=True)
 
     def protection_of(self, table: TableSpec) -> str | None:
         """What the login reads masked, or filtered; None where it reads all."""

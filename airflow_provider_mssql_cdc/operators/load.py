@@ -73,7 +73,9 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
     :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
-        new one, and with NULL in place of the other) or ``fail``. A change of a type always fails
+        new one, and with NULL in place of the other), ``fail``, or ``propose`` (as ``warn``, with the T-SQL that lets a
+        capture instance have the new one, until there is one that has it; then its values are filled in and it is
+        loaded). A change of a type always fails
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
         server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
@@ -152,7 +154,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "copy"] = "fail",
-        on_schema_change: Literal["warn", "fail"] = "warn",
+        on_schema_change: Literal["warn", "fail", "propose"] = "warn",
         server_timezone: str | None = None,
         max_transactions: int | None = None,
         max_rows: int | None = None,

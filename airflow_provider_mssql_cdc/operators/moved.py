@@ -36,9 +36,10 @@ def after_job(
     if not table.sinks:
         return stored
     sinks = dict(stored.sinks)
-    read = loaded_from(spec.feed, spec.schema, spec.selection)
     for sink in table.sinks:
         known = sinks.get(sink.shape)
+        has = sink.after or known
+        read = loaded_from(spec, has.schema_hash if has is not None else None)
         if sink.after is None:
             if known is not None:
                 sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
@@ -58,6 +59,7 @@ def after_job(
                 witness=witness,
                 asserted=None,
                 failed=None,
+                unfilled=sink.after.unfilled,
                 **read,
             )
         elif known is not None:

@@ -296,6 +296,7 @@ class Outcome:
         """
         read = [table.schema for table, _ in self.loads]
         read += [candidate.schema for candidate in self.plan.candidates.values()]
+        read += [table.wider.schema for table, _ in self.loads if table.wider is not None]
         known = {schema.hash: schema for schema in read}
         found = {}
         for checkpoint in written:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from airflow_provider_mssql_cdc.core.adding import Adding, feed_to_load
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY
@@ -128,7 +129,7 @@ def _is_small(source: ChangeSource, plan: RunPlan, cut: Position, rows: int) -> 
         steps = plan.steps[spec.name]
         if not isinstance(spec.feed, source.kind):
             continue
-        if steps.begins or spec.alternatives or spec.asked is not None:
+        if steps.begins or spec.alternatives or spec.asked is not None or spec.wider is not None:
             return False
         if steps.windows:
             windows[spec.feed.name] = min(window.after for window in steps.windows.values())
@@ -148,9 +149,10 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
     for name in list(feeds):
         checkpoint, options, turn = plan.checkpoints[name], plan.options[name], plan.turns[name]
         shapes = turn.sound or turn.shapes
+        adding = Adding.of(options, checkpoint, checkpoint.loaded.values() if checkpoint is not None else (), plan.kept)
         try:
             check_kind(name, feeds[name], checkpoint)
-            feed = choose_feed(name, feeds[name], checkpoint, shapes)
+            feed = feed_to_load(name, feeds[name], checkpoint, shapes, adding, plan.kept)
         except FeedError as error:
             plan.failures[name] = error
             del feeds[name]
@@ -258,6 +260,7 @@ def _assessed(
         request.salt_check,
         plan.kept,
         plan.turns[name],
+        plan.hides,
     )
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
@@ -366,7 +369,8 @@ def _decide(
         plan.warnings += [f"{name}: {warning}"] if warning else []
         wanted = asked is not None and (told != asked.asked or asked.wants_a_run(checkpoint))
         # that nothing happened does not mend what failed for good
-        if steps.commits or steps.refused or steps.lost or candidate.again or wanted:
+        fills = candidate.wider is not None and not limited
+        if steps.commits or steps.refused or steps.lost or candidate.again or wanted or fills:
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]
             known = known_copy(checkpoint)

@@ -44,6 +44,7 @@ def see_schemas(
             ddl=[row for row in ddl if row.capture_instance == feed.name],
             kept=plan.kept,
         )
+        sight = _with_waiting(sight, checkpoint, feed)
         error = _refused(name, checkpoint, sight, plan) if plan.options[name].fails_on_schema_change else None
         if error is None:
             plan.sights[name] = sight
@@ -51,6 +52,18 @@ def see_schemas(
             # it stays unseen until a run that goes on with it
             plan.failures[name] = error
             del feeds[name]
+
+
+def _with_waiting(sight: Sight, checkpoint: Checkpoint | None, feed: Feed) -> Sight:
+    """The sight with the columns that wait to be asked for: a table's author left out what was not captured when the
+    table was first seen.
+    """
+    before = checkpoint.seen_schema if checkpoint is not None else None
+    if checkpoint is not None and before is not None and before.with_waiting:
+        waiting = checkpoint.waiting_ids
+    else:
+        waiting = tuple(sorted(column.column_id for column in feed.others))
+    return dataclasses.replace(sight, seen=dataclasses.replace(sight.seen, with_waiting=True), waiting_ids=waiting)
 
 
 def _refused(name: TableName, checkpoint: Checkpoint | None, sight: Sight, plan: RunPlan) -> SchemaChangedError | None:
@@ -100,6 +113,7 @@ def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
                 stored,
                 seen_schema=sight.seen,
                 schema_changes=sight.pending,
+                waiting_ids=sight.waiting_ids,
                 untold=(*stored.untold, *schema_events(plan, name)),
             )
 

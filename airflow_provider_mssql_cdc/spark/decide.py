@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.position import Position
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Stand
 from airflow_provider_mssql_cdc.core.table import same_schema
@@ -175,6 +176,14 @@ def _check_without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> N
         )
 
 
+def is_grown_from(table: TableSpec, sink: SinkSpec, marker: Marker | None) -> bool:
+    """Whether a target has fewer columns, and gets the others with the next commit."""
+    before = table.grows_from
+    if before is None or marker is None or not SHAPES[sink.shape].only_adds:
+        return False
+    return same_schema(marker.schema_hash, before.schema) and same_selection(marker.selection_hash, before.selection)
+
+
 def check_origin(
     source: SourceSpec, table: TableSpec, sink: SinkSpec, marker: Marker, kept: KeptSchemas = unknown_schema
 ) -> None:
@@ -213,6 +222,8 @@ def check_origin(
             table=str(table.name),
             advice=f"Load into another table (table_name), or put deletes back. {RESET_ADVICE}",
         )
+    if is_grown_from(table, sink, marker):
+        return
     if not same_selection(marker.selection_hash, table.selection):
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not same_schema(marker.schema_hash, table.schema):

@@ -18,6 +18,7 @@ from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, Sin
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime, Pace
 from airflow_provider_mssql_cdc.spark.failures import explain
+from airflow_provider_mssql_cdc.spark.filling import FillingLoad, parted
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.notes import Notes
@@ -95,7 +96,7 @@ class _TableRun:
     ) -> None:
         self._spark, self._job, self._table = spark, job, table
         self._secrets, self._connections = secrets, connections
-        self._load: TableLoad | None = None
+        self._load: TableLoad | FillingLoad | None = None
         self._failures: dict[str, tuple[Exception, str | None]] = {}
 
     def load_windows(self) -> None:
@@ -144,17 +145,19 @@ class _TableRun:
         session = table_session(self._spark)
         jdbc = Jdbc(session, self._job.source, self._secrets[0], self._job.fetch_size)
         parts = SparkParts(session, self._job, jdbc, self._connections, self._secrets[2].password)
-        self._load = TableLoad(self._job, self._table, parts)
-        if (found := self._load.found_table()) is not self._table:
+        self._load = load = TableLoad(self._job, self._table, parts)
+        if (found := load.found_table()) is not self._table:
             shapes = {sink.shape for sink in found.sinks}
             self._failures = {s.shape: (_not_of(found, s), None) for s in self._table.sinks if s.shape not in shapes}
             self._load = TableLoad(self._job, found, parts)
+        elif self._table.wider is not None:
+            self._load = parted(load, self._job, self._table, parts)
         if self._job.replay is None:
             self._load.load_windows()
         else:
             self._load.replay(self._job.replay)
 
-    def _count(self, load: TableLoad) -> None:
+    def _count(self, load: TableLoad | FillingLoad) -> None:
         try:
             load.count()
         except Exception as error:
@@ -175,7 +178,8 @@ class _TableRun:
         finally:
             if self._load is not None and not self._load.has_copies_left:
                 self._count(self._load)
-                _remove_staged(self._spark, self._load.staging_path)
+                for path in self._load.staging_paths:
+                    _remove_staged(self._spark, path)
 
 
 def _not_of(table: TableSpec, sink: SinkSpec) -> TargetError:

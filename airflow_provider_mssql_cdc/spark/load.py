@@ -12,7 +12,7 @@ from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy
 from airflow_provider_mssql_cdc.core.exceptions import LostValueError
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Window
-from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, SinkReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.comparing import Comparing
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
@@ -39,13 +39,14 @@ class TableLoad:
     """Loads one table's sinks.
 
     :param parts: what it is put together from
+    :param notes: of a load that this one is a part of
     :ivar notes: what is noted of it
     :ivar waiting: sinks that wait for a copy
     """
 
-    def __init__(self, job: JobSpec, table: TableSpec, parts: Parts) -> None:
+    def __init__(self, job: JobSpec, table: TableSpec, parts: Parts, notes: Notes | None = None) -> None:
         self._job, self._table, self._parts = job, table, parts
-        self.notes = Notes()
+        self.notes = notes or Notes()
         cut = job.upto.of(table.feed.POSITION)
         if cut is None:
             raise ValueError(f"the cut {job.upto} names no position of {table.name}")
@@ -70,6 +71,37 @@ class TableLoad:
         found = table_of(self._table, [state.marker for _, state in self._looks.look(self._rows)])
         self.notes.failed.clear()
         return found
+
+    @property
+    def shapes(self) -> list[str]:
+        """The shapes of the sinks."""
+        return [rows.sink.shape for rows in self._rows]
+
+    @property
+    def sinks(self) -> list[SinkSpec]:
+        """The sinks."""
+        return [rows.sink for rows in self._rows]
+
+    @property
+    def comparable(self) -> set[str]:
+        """The shapes whose sinks show each row of the source table as it is at their markers."""
+        return {rows.sink.shape for rows in self._rows if rows.is_comparable}
+
+    @property
+    def staging_paths(self) -> list[str]:
+        """The folders of what is staged."""
+        return [self.staging_path]
+
+    def markers(self) -> dict[str, Marker | None]:
+        """The markers of the sinks, by shape; without those that cannot be read."""
+        failed = dict(self.notes.failed)
+        found = {sink.shape: state.marker for sink, state in self._looks.look(self._rows)}
+        self.notes.failed = failed
+        return found
+
+    def sink_of(self, shape: str) -> Sink:
+        """The sink of a shape."""
+        return self._sink(next(rows for rows in self._rows if rows.sink.shape == shape))
 
     def load_windows(self) -> None:
         """Load what goes on by windows up to the cut. A sink that cannot be loaded is left out; the notes have why.
@@ -137,6 +169,16 @@ class TableLoad:
             self.notes.ended_copy = f"{asked.id} {f'ABORTED: {asked.reason}' if asked.reason else 'STOPPED'}"
         self.waiting = []
         self._load_windows(others)
+
+    def load_up_to_end(self, copy: Copy, shapes: Sequence[str]) -> list[str]:
+        """Load the changes up to a copy's end; the shapes that have them all.
+
+        :param shapes: that this run has loaded
+        """
+        left = [each for each in self._rows if each.sink.shape in shapes]
+        self._load_up_to(copy, left)
+        done, failed = self.notes.done, self.notes.failed
+        return [s for s in shapes if s in done and s not in failed and done[s].read_through == copy.high]
 
     def _load_up_to(self, copy: Copy, left: Sequence[SinkRows]) -> bool:
         """Load the changes up to a copy's end, so that both sides are as of one position; whether all are there."""

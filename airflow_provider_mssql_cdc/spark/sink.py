@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CommitConflictError,
@@ -27,17 +28,19 @@ from airflow_provider_mssql_cdc.core.schema_change import check_ddl
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
-from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
+from airflow_provider_mssql_cdc.spark.decide import check_origin, is_grown_from, other_instance
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
-from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write
+from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write, with_nulls
+from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-_COPIES_NAMED = 7
+COPIES_NAMED = 7
+"""So many copies a marker names: those of long ago are of copies whose folders are gone."""
 
 
 class Sink:
@@ -96,7 +99,9 @@ class Sink:
         """
         self.rows.check_key()
         if state.exists:
-            self.make(self.layout(state))
+            layout = self.layout(state)
+            self.target.create(self.rows.columns(layout))
+            self.added(state, layout)
             self.target.drop_leftovers()
         if todo.window is not None:
             # the operator looked from the checkpoint on, and the marker may lie below that
@@ -105,11 +110,39 @@ class Sink:
             self._check_start(state, todo)
 
     def make(self, layout: int) -> None:
-        """Create the table unless it exists, with the columns of a layout."""
+        """Create the table unless it exists, with the columns of a layout.
+
+        :raises TargetError: if it has others
+        """
         columns = self.rows.columns(layout)
         self.target.create(columns)
         if (difference := self.target.check(columns)) is not None:
-            self.target.evolve(difference)
+            raise different_columns(self.target.name, difference)
+
+    def added(self, state: State, layout: int, *, fills: bool = False) -> tuple[TargetColumn, ...]:
+        """The columns that the table gets with the next commit.
+
+        :param fills: whether that fills them
+        :raises TargetError: if the table has other columns beside
+        """
+        columns, before = self.rows.columns(layout), self._table.grows_from
+        difference = self.target.check(columns)
+        marker = state.marker
+        if difference is not None and marker is not None and marker.schema_hash == self._table.schema.hash:
+            # a commit that brought columns may have been killed before it was through
+            self.target.finish(columns)
+            difference = self.target.check(columns)
+        if difference is None:
+            return ()
+        found, lacks = difference.found, difference.expected.keys() - difference.found.keys()
+        added: tuple[TargetColumn, ...] = ()
+        if before is not None and (fills or is_grown_from(self._table, self.spec, marker)):
+            known = {column.name for column in self.rows.narrowed(before).columns(layout)}
+            added = tuple(column for column in columns if column.name in lacks - known)
+        names = {column.name for column in added}
+        if names != lacks or any(difference.expected.get(name) != type_ for name, type_ in found.items()):
+            raise different_columns(self.target.name, difference)
+        return added
 
     def layout(self, state: State) -> int:
         """The version of the system columns that the target has, or gets.
@@ -152,23 +185,26 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
+        added = self.added(state, layout) if self._table.grows_from is not None and state.exists else ()
         if todo.goes_on:
             assert todo.window is not None
             staged = reading.staged
             assert staged is not None
             target_rows = self.target.rows_of(state, lambda: self.rows.looked_up(window, staged))
+            target_rows = with_nulls(target_rows, added)
             if reading.copy is None:
                 write = self.rows.next(window, staged, target_rows, state.gaps)
             else:
                 write = self.rows.next_beside(reading.copy, window, staged, target_rows, state.gaps)
         else:
-            target_rows = self.target.rows(state)
+            target_rows = with_nulls(self.target.rows(state), added)
             witness = reading.witness(window.upto)
             known_at, anew = witness.time if witness else None, todo.lost_after is not None
             copy = reading.copy if todo.window is None else None
             begun = Beginning(window, reading.staged, copy, anew, known_at)
             write = self.rows.first(begun, target_rows)
-        return self.rows.laid_out(write, layout)
+        write = self.rows.laid_out(write, layout)
+        return dataclasses.replace(write, adds=added) if added else write
 
     def marker(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Marker:
         """What the commit says of itself. The schema is kept beside the table before that."""
@@ -201,7 +237,10 @@ class Sink:
         if todo.copied and reading.copy and reading.copy.id:
             asked = self._table.asked
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
-        return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self._keep_schema(state, todo))
+        if self.rows.is_comparable and is_grown_from(self._table, self.spec, state.marker):
+            lacks = (column.name for column in self.added(state, layout))
+            marker = dataclasses.replace(marker, unfilled=tuple(dict.fromkeys((*marker.unfilled, *lacks))))
+        return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self.keep_schema(state, todo))
 
     def has_copy(self, id_: str) -> bool:
         """Whether a commit has written what differed at the end of a copy, or began with it.
@@ -241,8 +280,7 @@ class Sink:
         if marker.position < at:
             window = Window(marker.position, at)
             after = self.marker(window, reading, state, SinkSteps(window=window), layout)
-        # those of long ago are of copies whose folders are gone
-        ids = (*marker.copies[-_COPIES_NAMED:], id_)
+        ids = (*marker.copies[-COPIES_NAMED:], id_)
         after = dataclasses.replace(after, copies=ids, layout=layout, spec_id=self._job.id, run=self._job.run)
         differ, gone = found.rows.count(), found.vanished.count()
         equal = not (differ or gone or write.old is OldRows.ALL)
@@ -285,7 +323,7 @@ class Sink:
         self._warn(f"{self.spec.name}: the changes from {lost} to {window.after} are lost; loaded anew from there")
         return self.rows.lacks(state.gaps, lost, window)
 
-    def _keep_schema(self, state: State, todo: SinkSteps) -> bool:
+    def keep_schema(self, state: State, todo: SinkSteps) -> bool:
         """Keep the schema beside the table, unless its marker says that it is there; whether it is there now."""
         schema, marker = KeptSchema.of(self._table.schema), state.marker if not todo.asserted else None
         if marker is not None and marker.schema_kept and marker.schema_hash == schema.hash:

@@ -48,7 +48,8 @@ PEOPLE: TableEntry = {
     "table_name": "{table}",
     "table_properties": {"a": "b"},
     "on_gap": "copy",
-    "on_schema_change": "fail",
+    "on_schema_change": "propose",
+    "new_columns": {"mail2": "load", "phone": "ask"},
     "allow_masked": True,
     "initial": "latest",
 }
@@ -76,7 +77,8 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ),
         Initial.parse("latest"),
         ("status", "id"),
-        "fail",
+        "propose",
+        {"mail2": "load", "phone": "ask"},
     )
     (alone,) = read_entries({"table": "a"}, salted=False)
     assert alone.options(DEFAULTS) == DEFAULTS
@@ -113,6 +115,9 @@ def test_an_entry_says_all_of_its_keys_and_the_run_what_it_leaves_out():
         ({"table": "t", "deletes": "never"}, "'never' of t: expected one of 'hard', 'soft', 'ignore'"),
         ({"table": "t", "table_name": "{x}"}, "the fields are"),
         ({"table": "t", "on_gap": "heal"}, "'heal' of t"),
+        ({"table": "t", "new_columns": "never"}, 'expected "load" or "ask", or column to one of them'),
+        ({"table": "t", "new_columns": {"a": "maybe"}}, 'expected "load" or "ask", or column to one of them'),
+        ({"table": "t", "new_columns": {}}, 'expected "load" or "ask", or column to one of them'),
         ({"table": "t", "allow_masked": "yes"}, "'yes' of t"),
         ({"table": "t", "initial": "first"}, "the entry of t has initial='first': expected"),
     ],

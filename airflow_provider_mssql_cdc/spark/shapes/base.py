@@ -11,12 +11,12 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 
-from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.columns import TargetColumn, map_columns
 from airflow_provider_mssql_cdc.core.exceptions import KeyRequiredError, TargetError
 from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import SHAPES, Shape
-from airflow_provider_mssql_cdc.core.spec import SinkSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.selecting import fulfils_in_target
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column
@@ -227,6 +227,25 @@ class SinkRows(ABC):
         :param target_rows: the rows of the target
         :param at: the position to which both sides were compared
         :param known_at: its time by the server's clock
+        """
+        raise NotImplementedError
+
+    def narrowed(self, before: Chosen) -> SinkRows:
+        """What the sink holds with the columns of before."""
+        spec = dataclasses.replace(self.table.spec, schema=before.schema, selection=before.selection)
+        mappings = map_columns(spec.name, spec.schema, spec.selection)
+        return type(self)(dataclasses.replace(self.table, spec=spec, mappings=mappings), self.sink)
+
+    def filled(
+        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+    ) -> Write:
+        """What fills columns of a comparable sink.
+
+        :param target_rows: the rows of the target, with NULL in these columns
+        :param there: key and values of the source table's rows at the position of the target
+        :param events: of these columns in the window; None where there are none
+        :param names: of the columns
+        :param window: from the copy's low to its end
         """
         raise NotImplementedError
 

@@ -16,6 +16,7 @@ from airflow_provider_mssql_cdc.core.marker import LAYOUT, Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import event_columns
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fills import values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, key_changed, no_names, tran_id, unknown
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
 from airflow_provider_mssql_cdc.spark.shapes.ways import letters, seen_as
@@ -126,6 +127,21 @@ class History(SinkRows):
         rows = self.at_low(found.rows, at)
         gone = self.at_low(found.vanished, at).withColumn("_op", F.lit("D"))
         return Write(rows.unionByName(gone).withColumn(_MENDS, F.lit(True)))
+
+    def filled(
+        self,
+        target_rows: DataFrame,
+        there: DataFrame,
+        events: DataFrame | None,
+        names: Sequence[str],
+        window: Window,
+    ) -> Write:
+        """Rows of which the newest image says something else, as ``R``."""
+        key, now = self.table.key, self.now(target_rows)
+        values = values_of(there, key, names)
+        rows = with_values(now, values, key, names, only_others=True)
+        rows = rows.withColumn("_unknown", F.array_except("_unknown", F.array(*map(F.lit, names))))
+        return Write(self.at_low(rows, window.upto))
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest event."""

@@ -15,6 +15,7 @@ from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.core.shapes import DELETED_AT, HARD, IGNORE, SOFT
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import by_keys_of, column, is_delete, last_per_key
 from airflow_provider_mssql_cdc.spark.shapes.fold import unknown as unknown_of
 from airflow_provider_mssql_cdc.spark.staging import Staged
@@ -116,6 +117,15 @@ class Mirror(SinkRows):
             ending = F.lit("D" if self.sink.deletes == HARD else "U").alias("_op")
             rows = rows.unionAll(gone.select(*names, ending))
         return Write(rows, self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key)
+
+    def filled(
+        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+    ) -> Write:
+        """The rows whose value is not NULL."""
+        values = values_of(there, self.table.key, names)
+        rows = with_values(self.now(target_rows), values, self.table.key, names)
+        rows = rows.where(any_value(names)).withColumn("_op", F.lit("U"))
+        return Write(rows, self.table.key, OldRows.OF_KEY, nullable_key=self.table.nullable_key, of_target=True)
 
     def _has_doubled(self, rows: DataFrame) -> bool:
         number = f"{TEMPORARY}number"

@@ -14,6 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
+from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import (
     by_keys_of,
     column,
@@ -90,6 +91,23 @@ class Versions(SinkRows):
         ended = found.old.where(F.col(self.begins) != at.sort_key)
         ended = ended.withColumns({self.ends: F.lit(at.sort_key), "_to_ts": time})
         return self._puts([ended, self._begun(rows, at)])
+
+    def filled(
+        self, target_rows: DataFrame, there: DataFrame, events: DataFrame | None, names: Sequence[str], window: Window
+    ) -> Write:
+        """The open versions get the values of now, and those that began within the window what their event says. Of
+        older ones that have ended nobody knows: ``_unknown`` names the columns.
+        """
+        key, ended = self.table.key, target_rows.where(F.col(self.ends).isNotNull())
+        of_now = with_values(self.still_open(target_rows), values_of(there, key, names), key, names)
+        unknown_names = F.array_union("_unknown", F.array(*map(F.lit, names)))
+        older = ended.where(F.col(self.begins) <= window.after.sort_key).withColumn("_unknown", unknown_names)
+        parts = [of_now.where(any_value(names)), older]
+        if events is not None:
+            left = self._last_of_transactions(events).withColumn(self.begins, F.col(self.table.position))
+            later = ended.where(F.col(self.begins) > window.after.sort_key)
+            parts.append(with_values(later, values_of(left, self.version_key, names), self.version_key, names))
+        return self._puts(parts)
 
     def newest(self, target_rows: DataFrame) -> str | int | None:
         """The newest position at which a version begins or ends."""

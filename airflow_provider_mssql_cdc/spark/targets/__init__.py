@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import TargetError
@@ -70,6 +71,7 @@ class Write:
     :param key: columns that identify a row, for old rows by their key
     :param nullable_key: whether a key column may be NULL
     :param of_target: the rows are computed from the target's: what Spark keeps of them is gone with a commit to it
+    :param adds: columns that the table gets with it; of the rows that stay they are NULL
     """
 
     rows: DataFrame
@@ -77,6 +79,12 @@ class Write:
     old: OldRows = OldRows.NONE
     nullable_key: bool = False
     of_target: bool = False
+    adds: tuple[TargetColumn, ...] = ()
+
+
+def with_nulls(rows: DataFrame, added: Sequence[TargetColumn]) -> DataFrame:
+    """A table's rows with NULL in columns that it is about to get."""
+    return rows.withColumns({column.name: F.lit(None).cast(column.type) for column in added}) if added else rows
 
 
 class TargetTable(Protocol):
@@ -98,10 +106,10 @@ class TargetTable(Protocol):
     def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
         """How the table's columns differ from those that a load writes; None where they do not."""
 
-    def evolve(self, difference: Difference) -> None:
-        """Give the table the columns that a load writes.
+    def finish(self, columns: Sequence[TargetColumn]) -> None:
+        """Show the columns that the newest commit with a marker brought, should it have been killed before that.
 
-        :raises TargetError: always, since no format does so yet
+        :param columns: of the load that made it
         """
 
     def keep_schema(self, schema: KeptSchema) -> bool:

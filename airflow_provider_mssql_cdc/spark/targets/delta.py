@@ -56,6 +56,8 @@ only met where the log has forgotten that load, which then was 30 days ago.
 
 _CONF = "spark.databricks.delta."
 
+_TIMESTAMP_NTZ = "'delta.feature.timestampNtz'"
+
 _PARTITIONS = f"{_CONF}snapshotPartitions"
 _PARTITIONS_UNTIL_KNOWN = 8
 _MOST_PARTITIONS = 50
@@ -152,6 +154,7 @@ class DeltaTable(LakeTable):
         :return: whether it was done; False if another commit came first
         :raises TargetError: if the table was restored while Delta began, so that the commit stands on other rows
         """
+        self._allow(write.adds)
         before = self._commits()
         now, _ = self._look(before)
         if (now.marker, now.is_empty) != (state.marker, state.is_empty):
@@ -214,6 +217,11 @@ class DeltaTable(LakeTable):
         with settings(self._session, metadata):
             self._write(write)
 
+    def _allow(self, columns: Sequence[TargetColumn]) -> None:
+        """Let the table have columns of a type that a table which is created gets by itself."""
+        if any(column.type == "TIMESTAMP_NTZ" for column in columns):
+            self._session.sql(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({_TIMESTAMP_NTZ} = 'supported')")
+
     def _count_on(self, number: int) -> None:
         """Find a transaction version that Delta takes, which skipped this one.
 
@@ -229,11 +237,13 @@ class DeltaTable(LakeTable):
                 return
 
     def _write(self, write: Write) -> None:
-        columns = self._session.table(self.sql_name).columns
+        columns = [*self._session.table(self.sql_name).columns, *(column.name for column in write.adds)]
         if write.old is OldRows.OF_KEY:
-            merge(self._session, self.sql_name, columns, write)
+            merge(self._session, self.sql_name, columns, write, evolves=bool(write.adds))
             return
         writer = write.rows.select(*map(quoted, columns)).writeTo(self.sql_name)
+        if write.adds:
+            writer = writer.option("mergeSchema", "true")
         if write.old is OldRows.NONE:
             writer.append()
         else:

@@ -9,10 +9,11 @@ from typing import ClassVar, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, from_properties, properties
 from airflow_provider_mssql_cdc.core.target import display_name
-from airflow_provider_mssql_cdc.spark.targets import Difference, Opening, State
-from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, text
+from airflow_provider_mssql_cdc.spark.targets import Opening, State
+from airflow_provider_mssql_cdc.spark.targets.sql import text
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +56,8 @@ class FileTable:
         """The name for people."""
         return display_name(self._name)
 
-    def evolve(self, difference: Difference) -> None:
-        """Refuse columns that are not those that a load writes.
-
-        :raises TargetError: with what differs, and what to do
-        """
-        raise different_columns(self.name, difference)
+    def finish(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: columns come with the commit itself."""
 
     def _open(self) -> None:
         """What a format does first."""

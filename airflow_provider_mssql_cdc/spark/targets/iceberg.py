@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.spark.session import upsert_rows
 from airflow_provider_mssql_cdc.spark.targets import Difference, OldRows, State, Write
 from airflow_provider_mssql_cdc.spark.targets.changes import computed
 from airflow_provider_mssql_cdc.spark.targets.file_table import LakeTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_columns import PREFIX, AddedColumns, without_added
 from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER, MarkerProperty, table_properties
 from airflow_provider_mssql_cdc.spark.targets.iceberg_upsert import PART, Upsert, as_settings, written_to
 from airflow_provider_mssql_cdc.spark.targets.sql import (
@@ -75,6 +76,10 @@ class IcebergTable(LakeTable):
     def _marked(self) -> MarkerProperty:
         return MarkerProperty(self._session, self.sql_name, self.name)
 
+    @property
+    def _added(self) -> AddedColumns:
+        return AddedColumns(self._session, self.sql_name, _ICEBERG_TYPES)
+
     def exists(self) -> bool:
         """Whether the table exists."""
         return self._session.catalog.tableExists(self.sql_name)
@@ -92,7 +97,11 @@ class IcebergTable(LakeTable):
 
     def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
         """How the table's columns differ from those that a load writes; None where they do not."""
-        return difference(self._session, self.sql_name, columns, _ICEBERG_TYPES)
+        return difference(self._session, self.sql_name, columns, _ICEBERG_TYPES, PREFIX)
+
+    def finish(self, columns: Sequence[TargetColumn]) -> None:
+        """Give columns that main has the values of their names, one after the other."""
+        self._added.finish(columns)
 
     def state(self) -> State:
         """What the table holds now, and remember its marker beside the snapshots, which may expire.
@@ -139,14 +148,14 @@ class IcebergTable(LakeTable):
     def rows(self, state: State) -> DataFrame:
         """The rows that the table held then."""
         if state.snapshot is None:
-            return self._session.table(self.sql_name).limit(0)
+            return without_added(self._session.table(self.sql_name).limit(0))
         then, now = self.rows_at(state.snapshot), self._session.table(self.sql_name)
         if then.schema == now.schema:
-            return then
+            return without_added(then)
         # A snapshot is read with the columns of its time, and ALTER TABLE makes none. If main has moved on since
         # ``state``, ``commit`` refuses what was made of these rows.
         self._session.catalog.refreshTable(self.sql_name)
-        return self._session.table(self.sql_name)
+        return without_added(self._session.table(self.sql_name))
 
     def rows_at(self, snapshot: int) -> DataFrame:
         """The rows of a snapshot."""
@@ -162,6 +171,7 @@ class IcebergTable(LakeTable):
         :return: whether it was done; False if main had moved
         """
         properties = {MARKER: json.dumps(to_data(marker))} if marker else {}
+        self._added.add(write.adds)
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.
             if branch is None or (state.snapshot is None and "main" in self._history()[0]):
@@ -174,6 +184,8 @@ class IcebergTable(LakeTable):
                 log.warning("branch %s of %s, on which this load wrote, was dropped by others", branch, self.sql_name)
                 return False
             snapshot = self._fast_forward(branch, state, part)
+        if snapshot is not None:
+            self._added.finish(write.adds)
         if marker is not None and snapshot is not None:
             self._marked.remember(marker, snapshot)
         return snapshot is not None
@@ -198,6 +210,7 @@ class IcebergTable(LakeTable):
         """Write on the branch; the snapshot of what was written before the last commit, if there is any."""
         target = f"{self.sql_name}.{quoted('branch_' + branch)}"
         columns = self._session.table(self.sql_name).columns
+        write = self._added.stored(write, columns)
         is_large = self._held >= upsert_rows(self._session)
         if write.old is OldRows.OF_KEY and properties and is_large and self._merges_on_read():
             return self._upsert(branch, Upsert(self._session, self.sql_name, target, columns), write, properties)

@@ -93,8 +93,8 @@ class ParquetTable(FileTable):
 
     def check(self, columns: Sequence[TargetColumn]) -> Difference | None:
         """How the table's columns differ from those that a load writes; None where they do not."""
-        expected, found = tuple((column.name, column.type) for column in columns), self._known()[0].columns
-        return None if found == expected else Difference(dict(expected), dict(found))
+        expected, found = {column.name: column.type for column in columns}, dict(self._known()[-1].columns)
+        return None if found == expected else Difference(expected, found)
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the manifest of the next commit that has a marker."""
@@ -136,7 +136,7 @@ class ParquetTable(FileTable):
             raise TargetError(f"{self.name}: Parquet files hold a history alone, to which rows are added.")
         # a table that did not exist was made meanwhile, without rows
         last = state.snapshot or 0
-        columns = self._known()[0].columns
+        columns = (*self._known()[-1].columns, *((column.name, column.type) for column in write.adds))
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         folder = self._path / DATA / attempt
         # what becomes of it is not known if making the manifest fails: then a later job removes the files, or none does
@@ -268,7 +268,7 @@ _RESTORE = "Restore the folder as a whole, or load the table anew after `mssql-c
 
 
 def _rows(session: SparkSession, path: Path, manifests: Sequence[Manifest]) -> DataFrame:
-    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in manifests[0].columns)
+    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in manifests[-1].columns)
     files = [path / file for manifest in manifests for file in manifest.files]
     for file in files:
         if not file.exists():

@@ -80,6 +80,7 @@ def merge(
     *,
     within: Sequence[str] = (),
     inserts: bool = True,
+    evolves: bool = False,
 ) -> None:
     """Run the MERGE that puts and deletes rows by key.
 
@@ -87,6 +88,7 @@ def merge(
     :param columns: all its columns
     :param within: conditions on rows of the table ``t`` that each row with one of the keys meets
     :param inserts: whether rows whose key is not there are put too
+    :param evolves: whether the table gets the columns that it lacks, where the format can do so
     """
     names = [quoted(name) for name in columns]
     equal = "<=>" if write.nullable_key else "="
@@ -96,13 +98,15 @@ def merge(
         f" WHEN NOT MATCHED AND s._op NOT IN ('D', 'B') THEN INSERT ({', '.join(names)})"
         f" VALUES ({', '.join(f's.{c}' for c in names)})"
     )
+    # a column that the table lacks is none of t yet
+    t = "" if evolves else "t."
     view = f"mssql_cdc_{secrets.token_hex(8)}"
     write.rows.createOrReplaceTempView(view)
     try:
         session.sql(
-            f"MERGE INTO {target} t USING {view} s ON {condition}"
+            f"MERGE {'WITH SCHEMA EVOLUTION ' if evolves else ''}INTO {target} t USING {view} s ON {condition}"
             " WHEN MATCHED AND s._op IN ('D', 'B') THEN DELETE"
-            f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in names)}{insert if inserts else ''}"
+            f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{t}{c} = s.{c}' for c in names)}{insert if inserts else ''}"
         )
     finally:
         session.catalog.dropTempView(view)
@@ -122,16 +126,22 @@ def create_and_drop(session: SparkSession, namespace: Sequence[str], format_: st
 
 
 def difference(
-    session: SparkSession, target: str, columns: Sequence[TargetColumn], types: Mapping[str, str] | None = None
+    session: SparkSession,
+    target: str,
+    columns: Sequence[TargetColumn],
+    types: Mapping[str, str] | None = None,
+    hidden: str | None = None,
 ) -> Difference | None:
     """How a table's columns differ from the expected ones; None where they do not.
 
     :param target: the table in Spark SQL
     :param types: Spark types that the format holds as another
+    :param hidden: begins the names of columns that do not count
     """
     declared = ", ".join(f"{quoted(c.name)} {(types or {}).get(c.type, c.type)}" for c in columns)
     expected = {f.name: f.dataType.simpleString() for f in session.createDataFrame([], declared).schema}
-    found = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
+    fields = [f for f in session.table(target).schema.fields if hidden is None or not f.name.startswith(hidden)]
+    found = {f.name: f.dataType.simpleString() for f in fields}
     return None if expected == found else Difference(expected, found)
 
 

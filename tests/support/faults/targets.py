@@ -115,10 +115,12 @@ class TargetTable:
         self.exists = True
 
     def check(self, columns: Any) -> Difference | None:
-        return Difference({"value": "int"}, {}) if self.broken else None
+        if self.broken:
+            raise TargetError(f"{self.name} lacks columns", table=f"dbo.{self.table}")
+        return None
 
-    def evolve(self, difference: Difference) -> None:
-        raise TargetError(f"{self.name} lacks columns", table=f"dbo.{self.table}")
+    def finish(self, columns: Any) -> None:
+        """Here columns are nothing."""
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         self.schemas.add(schema.hash)

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_mssql_cdc.core.codec import from_json, to_json
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
-from airflow_provider_mssql_cdc.core.exceptions import TargetError
 from airflow_provider_mssql_cdc.core.formats import TargetFormat
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
@@ -56,8 +55,8 @@ class LinesTable:
         expected, found = {column.name: column.type for column in columns}, self._said()["columns"]
         return None if expected == found else Difference(expected, found)
 
-    def evolve(self, difference: Difference) -> None:
-        raise TargetError(f"{self.name} has {difference.found}, not {difference.expected}.")
+    def finish(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: it gets no columns."""
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         return False

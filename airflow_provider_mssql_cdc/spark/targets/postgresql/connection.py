@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _APPLICATION = "airflow-mssql-cdc"
 _LOGIN_SECONDS = "15"
-_LOCK_TIMEOUT = "10min"
+LOCK_TIMEOUT = "10min"
 _JDBC_NAMES = {"connect_timeout": "connectTimeout"}
 
 
@@ -35,7 +35,7 @@ class Database:
     table: str
 
     @contextlib.contextmanager
-    def transaction(self, *, reading: bool = False, lock_timeout: str = _LOCK_TIMEOUT) -> Iterator[psycopg.Cursor[Any]]:
+    def transaction(self, *, reading: bool = False, lock_timeout: str = LOCK_TIMEOUT) -> Iterator[psycopg.Cursor[Any]]:
         """Run what follows in a transaction of a connection of its own.
 
         :param reading: of one moment, and without writing

@@ -25,16 +25,16 @@ from airflow_provider_mssql_cdc.spark.targets.postgresql.catalog import (
     find_table,
     only_row,
 )
-from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import Database, in_schema, quoted
+from airflow_provider_mssql_cdc.spark.targets.postgresql.connection import LOCK_TIMEOUT, Database, in_schema, quoted
 from airflow_provider_mssql_cdc.spark.targets.postgresql.sinks import SINKS, Sinks
 from airflow_provider_mssql_cdc.spark.targets.postgresql.staging import NUMBER, Staging, drop_old, new_name
 from airflow_provider_mssql_cdc.spark.targets.postgresql.types import ColumnType, equality, of_postgresql, of_spark
-from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
 
 if TYPE_CHECKING:
     import psycopg
 
 _FETCH = 10_000
+_LOCK_OF_ADDED = "5s"
 
 
 class PostgresqlTable:
@@ -140,12 +140,8 @@ class PostgresqlTable:
             found = declared_types(cursor, self._schema, self._table)
         return None if expected == found else Difference(expected, found)
 
-    def evolve(self, difference: Difference) -> None:
-        """Refuse columns that are not those that a load writes.
-
-        :raises TargetError: with what differs, and what to do
-        """
-        raise different_columns(self.name, difference)
+    def finish(self, columns: Sequence[TargetColumn]) -> None:
+        """Nothing: columns come with the commit itself."""
 
     def keep_schema(self, schema: KeptSchema) -> bool:
         """Keep a schema in the control row with the next commit.
@@ -253,6 +249,8 @@ class PostgresqlTable:
         :raises TargetError: if PostgreSQL cannot hold the rows, among others
         """
         columns, done = self._columns(), False
+        if columns:
+            columns |= {column.name: of_spark(column.type) for column in write.adds}
         staging = Staging(self._database, self._schema, new_name(self._spec_id), columns)
         try:
             if not columns:
@@ -307,11 +305,14 @@ class PostgresqlTable:
         return bool(is_empty)
 
     def _apply(self, staging: Staging, state: State, write: Write, marker: Marker | None) -> bool:
+        # all that come later queue behind the wait for the lock that ADD COLUMN takes
+        lock_timeout = _LOCK_OF_ADDED if write.adds else LOCK_TIMEOUT
         try:
-            with self._database.transaction() as cursor:
+            with self._database.transaction(lock_timeout=lock_timeout) as cursor:
                 if self._has_moved(cursor, state):
                     return False
                 staging.take_sentinel(cursor)
+                self._add(cursor, write.adds)
                 self._write(cursor, staging, write)
                 self._sinks.committed(
                     cursor,
@@ -342,6 +343,11 @@ class PostgresqlTable:
         if state.marker is not None and loaded != self._find(cursor):
             return True
         return bool(version != (state.snapshot or 0) or self._is_empty(cursor) != state.is_empty)
+
+    def _add(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> None:
+        """Add columns: who reads meanwhile waits for the end of the transaction."""
+        if added := ", ".join(f"ADD COLUMN {quoted(column.name)} {_declared(column)}" for column in columns):
+            cursor.execute(f"ALTER TABLE {self.sql_name} {added}")
 
     def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
         cursor.execute(f"ANALYZE {staging.sql_name}")

@@ -1,0 +1,235 @@
+"""Columns that a source table has got: which of them its sinks are to get, and the feed that has them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
+from airflow_provider_mssql_cdc.core.choice import check_values, select
+from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
+from airflow_provider_mssql_cdc.core.feed import Feed, Probe
+from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
+from airflow_provider_mssql_cdc.core.key import choose_key
+from airflow_provider_mssql_cdc.core.position import is_gap
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
+from airflow_provider_mssql_cdc.core.spec import Chosen
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
+from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """What decides of the columns that a table's sinks lack.
+
+    :param waits: whether a column waits to be asked for, by its column_id
+    :param by_others: column_ids that some sink of the table was loaded with
+    """
+
+    options: TableOptions
+    waits: Callable[[int], bool]
+    by_others: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, options: TableOptions, checkpoint: Checkpoint | None, states: Iterable[SinkState | None], kept: KeptSchemas
+    ) -> Adding:
+        """What decides for a table.
+
+        :param states: of its sinks
+        :param kept: schemas by their hash
+        """
+        seen = checkpoint.seen_schema if checkpoint is not None else None
+        # what came before it was first noted which columns wait was left out on purpose
+        known = checkpoint is not None and seen is not None and seen.with_waiting
+        waits = frozenset(checkpoint.waiting_ids).__contains__ if known and checkpoint else lambda _: True
+        schemas = [kept(state.schema_hash) for state in states if state is not None and state.schema_hash is not None]
+        ids = frozenset(column.column_id for schema in schemas if schema is not None for column in schema.columns)
+        return cls(options, waits, ids)
+
+    def wants(self, column: Column, names: Sequence[str]) -> bool:
+        """Whether sinks that lack a column are to get it.
+
+        :param names: of all columns that the author may mean
+        """
+        if column.dropped or column.computed:
+            return False
+        if column.column_id in self.by_others:
+            return True
+        said = self.options.takes(column.name, names)
+        return self.options.loads_new_columns and (not self.waits(column.column_id) if said is None else said)
+
+    def without_unfilled(self, schema: TableSchema, states: Iterable[SinkState | None]) -> TableSchema:
+        """The schema without columns of which a sink lacks the values of before, though it has them since."""
+        unfilled = {column for state in states if state is not None for column in state.unfilled}
+        names = [column.name for column in schema.columns]
+        renamed = {column_meant(old, names): new for old, new in self.options.choice.rename.items()}
+        kept = tuple(column for column in schema.columns if renamed.get(column.name, column.name) not in unfilled)
+        return dataclasses.replace(schema, columns=kept) if len(kept) < len(schema.columns) else schema
+
+    def choice(self, schema: TableSchema, feed: Feed) -> Choice:
+        """What of a table's rows is loaded with the columns of a schema: what the author says of others waits."""
+        names, has = names_of(feed), {column.name for column in schema.columns}
+        choice = self.options.choice
+        others_have_more = bool(self.by_others - {column.column_id for column in schema.columns})
+        if self.options.loads_new_columns or others_have_more:
+            left = choice.without({*names} - has, names)
+            # no columns at all would stand for every column
+            choice = left if left.columns or not choice.columns else choice
+        if not choice.columns:
+            return choice
+        named = [name for name in self.options.named_to_load if name in has and name not in choice.columns]
+        return dataclasses.replace(choice, columns=(*choice.columns, *named))
+
+
+def names_of(feed: Feed) -> list[str]:
+    """The names of all columns of a feed's source table."""
+    return [column.name for column in (*feed.columns, *feed.others)]
+
+
+def narrowest(states: Iterable[SinkState | None], kept: KeptSchemas) -> list[SinkState | None]:
+    """The sinks that were loaded with the fewest columns first."""
+
+    def width(state: SinkState | None) -> int:
+        schema = kept(state.schema_hash) if state is not None and state.schema_hash is not None else None
+        return len(schema.columns) if schema is not None else 0
+
+    return sorted(states, key=width)
+
+
+def wider_of(
+    name: TableName,
+    feed: Feed,
+    schema: TableSchema,
+    adding: Adding,
+    refused: Callable[[Chosen], str | None],
+    *,
+    check: str | None,
+) -> tuple[Chosen | None, dict[str, str]]:
+    """With what sinks go on once the columns are filled that they lack.
+
+    :param schema: that they were loaded with
+    :param refused: why the rows cannot be copied so; None where they can
+    :param check: ``core.selection.salt_check`` of the salt; None where there is none
+    :return: None where they lack none; with the columns that cannot be filled, and why
+    """
+    names, refusals = names_of(feed), {}
+    ids = {column.column_id for column in schema.columns}
+    wider = None
+    for column in feed.columns:
+        if column.column_id in ids or not adding.wants(column, names):
+            continue
+        try:
+            tried = _with(name, feed, schema, {*ids, column.column_id}, adding, check)
+            why = refused(tried)
+        except (SelectionError, UnsupportedColumnError) as error:
+            why = error.message
+        if why is None:
+            wider, ids = tried, {*ids, column.column_id}
+        else:
+            refusals[column.name] = why
+    return wider, refusals
+
+
+def added_to(
+    name: TableName,
+    feed: Feed,
+    schema: TableSchema,
+    now: TableSchema,
+    adding: Adding,
+    hides: Callable[[Feed, Chosen], str | None],
+    check: str | None,
+) -> tuple[Chosen | None, list[str]]:
+    """With what sinks go on once the columns are filled that they lack, as ``wider_of``; and what people are told.
+
+    :param now: all that the feed has
+    """
+    wider, refusals = wider_of(name, feed, schema, adding, lambda wide: hides(feed, wide), check=check)
+    known = {column.column_id for column in (wider.schema if wider is not None else schema).columns}
+    told, names = [], names_of(feed)
+    if wider is not None:
+        filled = [column.name for column in wider.schema.columns if column not in schema.columns]
+        told.append(f"{_columns(filled)} filled by a copy: targets have them once all their values are there")
+    for column in now.columns:
+        if column.column_id in known or column.dropped or column.computed:
+            continue
+        why = refusals.get(column.name)
+        if why is None and adding.options.loads_new_columns and adding.options.takes(column.name, names) is not True:
+            why = f'it waits until the entry names it: new_columns={{"{column.name}": "load"}}'
+        why = why or "the targets were loaded without it"
+        told.append(f"column {column.name} of {feed.name} is left out: {why}")
+    return wider, told
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column {names[0]} is" if len(names) == 1 else f"columns {', '.join(names)} are"
+
+
+def _with(
+    name: TableName, feed: Feed, schema: TableSchema, ids: Collection[int], adding: Adding, check: str | None
+) -> Chosen:
+    known = {column.column_id: column for column in schema.columns}
+    columns = tuple(known.get(each.column_id, each) for each in feed.columns if each.column_id in ids)
+    wide = TableSchema(columns, schema.key)
+    selection = select(name, wide, adding.choice(wide, feed), check=check)
+    for shape in adding.options.shapes:
+        check_values(name, wide, selection, shape)
+    return Chosen(wide, selection)
+
+
+def feed_to_load(
+    name: TableName,
+    feeds: Sequence[Feed],
+    checkpoint: Checkpoint | None,
+    shapes: Collection[str],
+    adding: Adding,
+    kept: KeptSchemas,
+    probe: Probe | None = None,
+) -> Feed:
+    """The feed to read: that of ``choose_feed``, or the newer one that has columns which the table's sinks are to get,
+    once it reaches back to all of them.
+
+    No transaction is read from both: a sink goes on behind its position by the other one.
+
+    :param shapes: those that are to be continued
+    :param kept: schemas by their hash
+    :param probe: says how far the feeds reach back now
+    :raises GapError: as ``choose_feed``
+    """
+    feed = choose_feed(name, feeds, checkpoint, shapes, probe)
+    loaded = checkpoint.loaded if checkpoint is not None else {}
+    going_on = [sink for shape, sink in loaded.items() if shape in shapes]
+    has = {column.column_id for column in feed.columns}
+    for newer in by_age(feeds):
+        if newer is feed or not going_on:
+            break
+        names = names_of(newer)
+        adds = any(column.column_id not in has and adding.wants(column, names) for column in newer.columns)
+        if adds and _continues(name, newer, going_on, adding.options, kept, probe):
+            return newer
+    return feed
+
+
+def _continues(
+    name: TableName,
+    feed: Feed,
+    sinks: Iterable[SinkState],
+    options: TableOptions,
+    kept: KeptSchemas,
+    probe: Probe | None,
+) -> bool:
+    """Whether all sinks can go on by a feed, in the columns that they have."""
+    try:
+        key, _ = choose_key(name, feed, options.key)
+    except MsSqlCdcError:
+        return False
+    now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
+    if readable_from is None:
+        return False
+    for sink in sinks:
+        if not isinstance(sink.position, feed.POSITION) or is_gap(sink.position, readable_from):
+            return False
+        if sink.schema_hash is None or as_loaded(now, kept(sink.schema_hash), options.copy_by).hash != sink.schema_hash:
+            return False
+    return True

@@ -1,0 +1,44 @@
+"""Values of columns that a target lacks, put into its rows by their key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from airflow_provider_mssql_cdc.core.columns import TEMPORARY
+from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_key
+
+_VALUES = f"{TEMPORARY}values"
+
+
+def values_of(rows: DataFrame, key: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """The values of some columns of each key, as ``with_values`` takes them.
+
+    :param rows: one of each key
+    """
+    return rows.select(*renamed(key), F.struct(*map(column, names)).alias(_VALUES))
+
+
+def with_values(
+    rows: DataFrame, values: DataFrame, key: Sequence[str], names: Sequence[str], *, only_others: bool = False
+) -> DataFrame:
+    """The rows whose key has values, with these.
+
+    :param values: from ``values_of``
+    :param only_others: without those that have them
+    """
+    filled = rows.join(values, same_key(key))
+    if only_others:
+        same = (column(name).eqNullSafe(F.col(_VALUES).getField(name)) for name in names)
+        filled = filled.where(~reduce(Column.__and__, same))
+    return filled.withColumns({name: F.col(_VALUES).getField(name) for name in names}).select(
+        *map(column, rows.columns)
+    )
+
+
+def any_value(names: Sequence[str]) -> Column:
+    """Whether a row has a value in one of the columns."""
+    return reduce(Column.__or__, [column(name).isNotNull() for name in names])

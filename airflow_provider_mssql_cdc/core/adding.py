@@ -79,7 +79,9 @@ class Adding:
             choice = left if left.columns or not choice.columns else choice
         if not choice.columns:
             return choice
-        named = [name for name in self.options.named_to_load if name in has and name not in choice.columns]
+        chosen = {column_meant(name, names) for name in choice.columns}
+        named = [column_meant(name, names) for name in self.options.named_to_load]
+        named = [name for name in named if name in has and name not in chosen]
         return dataclasses.replace(choice, columns=(*choice.columns, *named))
 
 
@@ -204,32 +206,64 @@ def feed_to_load(
     for newer in by_age(feeds):
         if newer is feed or not going_on:
             break
-        names = names_of(newer)
-        adds = any(column.column_id not in has and adding.wants(column, names) for column in newer.columns)
-        if adds and _continues(name, newer, going_on, adding.options, kept, probe):
+        if _adds(newer, has, adding) and not _held_back(name, newer, going_on, adding.options, kept, probe):
             return newer
     return feed
 
 
-def _continues(
+def held_back(
+    name: TableName,
+    feeds: Sequence[Feed],
+    feed: Feed,
+    sinks: Sequence[SinkState],
+    adding: Adding,
+    kept: KeptSchemas,
+    probe: Probe,
+) -> list[str]:
+    """Why newer feeds are not read yet, or cannot be, which have columns that sinks are to get.
+
+    :param feed: that is read
+    :param sinks: that are loaded
+    """
+    has, told = {column.column_id for column in feed.columns}, []
+    for newer in by_age(feeds):
+        if newer is feed:
+            break
+        if columns := _adds(newer, has, adding):
+            why = _held_back(name, newer, sinks, adding.options, kept, probe)
+            told.append(f"{newer} has {', '.join(columns)}, and is not read: {why}")
+    return told
+
+
+def _adds(feed: Feed, has: Collection[int], adding: Adding) -> list[str]:
+    """The columns of a feed that sinks are to get, and that another one lacks."""
+    names = names_of(feed)
+    return [c.name for c in feed.columns if c.column_id not in has and adding.wants(c, names)]
+
+
+def _held_back(
     name: TableName,
     feed: Feed,
     sinks: Iterable[SinkState],
     options: TableOptions,
     kept: KeptSchemas,
     probe: Probe | None,
-) -> bool:
-    """Whether all sinks can go on by a feed, in the columns that they have."""
+) -> str | None:
+    """Why sinks cannot go on by a feed in the columns that they have; None where all can."""
     try:
         key, _ = choose_key(name, feed, options.key)
-    except MsSqlCdcError:
-        return False
+    except MsSqlCdcError as error:
+        return error.message
     now, readable_from = TableSchema(feed.columns, key), reaches_back(feed, probe)
-    if readable_from is None:
-        return False
     for sink in sinks:
-        if not isinstance(sink.position, feed.POSITION) or is_gap(sink.position, readable_from):
-            return False
-        if sink.schema_hash is None or as_loaded(now, kept(sink.schema_hash), options.copy_by).hash != sink.schema_hash:
-            return False
-    return True
+        if (
+            readable_from is None
+            or not isinstance(sink.position, feed.POSITION)
+            or is_gap(sink.position, readable_from)
+        ):
+            return f"it begins behind {readable_from or 'what is captured'}, and sinks are at {sink.position}"
+        if sink.schema_hash is None:
+            return "of an asserted position nobody knows with which columns it was loaded"
+        if as_loaded(now, kept(sink.schema_hash), options.copy_by).hash != sink.schema_hash:
+            return "its columns, their types or its key are not those that the sinks were loaded with"
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, narrowest
+from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, held_back, narrowest
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
@@ -53,6 +53,7 @@ class Candidate:
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
     :param wider: with what the sinks go on once the columns are filled that they lack; None where they lack none
+    :param adding: what decides of columns that they lack
     """
 
     name: TableName
@@ -68,6 +69,7 @@ class Candidate:
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
     wider: Chosen | None = None
+    adding: Adding | None = None
 
     @property
     def position(self) -> Position | None:
@@ -180,6 +182,7 @@ def assess(
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += told
+    warnings += held_back(name, feeds, feed, [loaded[s] for s in shapes if s in loaded], adding, kept, probe)
     left_out = left_out_of(feed.columns, wider.schema if wider is not None else schema)
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
@@ -208,6 +211,7 @@ def assess(
             if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
         ),
         wider=wider,
+        adding=adding,
     )
     cut = upto
 

@@ -36,6 +36,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
+from airflow_provider_mssql_cdc.core.proposal import proposed
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
@@ -265,6 +266,8 @@ def _assessed(
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
         plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)
+        if (text := proposed(feeds, verdict.feed, verdict.adding, plan.user)) is not None:
+            verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, text))
     return verdict
 
 

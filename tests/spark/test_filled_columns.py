@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
+import os
+import random
+from typing import Any
 
 import pytest
 
 from airflow_provider_mssql_cdc.core.entry_values import PROPOSE
+from airflow_provider_mssql_cdc.spark import filling
+from airflow_provider_mssql_cdc.spark.targets.iceberg_columns import AddedColumns
+from tests.support import harsh
+from tests.support.spark.kill_points import AFTER, BEFORE, POINTS, Point
 from tests.support.spark.loads import Loads
 from tests.support.spark.origin import Origin
+from tests.support.spark.stop import Killed
 
 pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
@@ -82,7 +92,9 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     things.sql("UPDATE lab.things SET seen = '2026-01-02T03:04:05.1234567' WHERE id < 8")
     things.sql("UPDATE lab.things SET a = 2 WHERE id = 2")
     things.wait_captured()
-    assert loads.load_all() == [f"column {name} is not captured by lab_things" for name in ADDED]
+    *told, asked = loads.load_all()
+    assert told == [f"column {name} is not captured by lab_things" for name in ADDED]
+    assert asked.startswith("to load note, num, seen, doc, run in this database")
     check(loads)
     second_instance(things)
     things.sql("UPDATE lab.things SET a = 3, num = 6 WHERE id = 3; UPDATE lab.things SET note = 'alone' WHERE id = 4")
@@ -94,3 +106,109 @@ def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     loads.load_all()
     check(loads, "note", "num", "doc")
     assert loads.load_all() == []
+
+
+class Writer:
+    """Transactions on the table, drawn.
+
+    :param added: whether it has the new columns
+    """
+
+    def __init__(self, things: Origin, rng: random.Random) -> None:
+        self._things, self._rng, self.added = things, rng, False
+
+    def write(self, transactions: int) -> None:
+        """Commit some, and wait until they are captured."""
+        for _ in range(transactions):
+            statements = [self._statement() for _ in range(self._rng.choice((1, 1, 2, 3)))]
+            self._things.sql(f"BEGIN TRANSACTION; {'; '.join(statements)}; COMMIT")
+        self._things.wait_captured()
+
+    def _statement(self) -> str:
+        rng, id = self._rng, self._rng.randrange(14)
+        values = {"a": str(rng.randrange(100))}
+        if self.added:
+            drawn = {
+                "note": rng.choice(("NULL", f"'n{rng.randrange(100)}'")),
+                "num": str(rng.randrange(9)),
+                "doc": rng.choice(("NULL", f"REPLICATE('d{rng.randrange(10)}', 20)")),
+            }
+            values = {name: value for name, value in (values | drawn).items() if rng.random() < 0.5} or drawn
+        put = ", ".join(f"{name} = {value}" for name, value in values.items())
+        named = "".join(f", {name}" for name in values)
+        insert = f"INSERT INTO lab.things (id{named}) SELECT {id}, {', '.join(values.values())} WHERE NOT EXISTS"
+        return rng.choice(
+            (
+                f"UPDATE lab.things SET {put} WHERE id = {id}",
+                f"UPDATE lab.things SET {put} WHERE id BETWEEN {id} AND {id + 3}",
+                f"{insert} (SELECT 1 FROM lab.things WHERE id = {id})",
+                f"DELETE FROM lab.things WHERE id = {id}",
+                f"UPDATE lab.things SET id = {id + 20} WHERE id = {id} AND NOT EXISTS"
+                f" (SELECT 1 FROM lab.things WHERE id = {id + 20})",
+            )
+        )
+
+
+STOPS = [
+    Point(filling, "_filled", BEFORE),
+    Point(filling, "_filled", AFTER),
+    Point(filling, "_filled", BEFORE, call=2),
+    Point(AddedColumns, "add", AFTER),
+    Point(AddedColumns, "finish", BEFORE),
+    Point(AddedColumns, "finish", BEFORE, call=3),
+    *(POINTS["iceberg"][label] for label in ("branch made", "one shape committed", "staged", "no receipt")),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [harsh.SEED + n for n in range(int(os.environ.get("MSSQL_CDC_TEST_BATCHES", "1")))])
+def test_random_histories_beside_an_instance_that_comes_later(things, seed, monkeypatch):
+    print(f"MSSQL_CDC_TEST_SEED={seed}")
+    rng = random.Random(seed)
+    loads, writer = loads_of(things, ("mirror", "history", "scd2")), Writer(things, rng)
+    loads.load_all()
+    # a chunk in each run
+    loads.options = {"copy_rows": rng.choice((3, 1000)), "copy_seconds": 0.001}
+    writer.write(rng.randrange(4))
+    things.sql("ALTER TABLE lab.things ADD note varchar(20), num int NOT NULL DEFAULT 5, doc varchar(max)")
+    writer.added = True
+    for _ in range(rng.randrange(3)):
+        writer.write(rng.randrange(1, 5))
+        if rng.random() < 0.7:
+            loads.load()
+    second_instance(things)
+    for _ in range(40):
+        writer.write(rng.randrange(4))
+        if rng.random() < 0.4:
+            point = rng.choice(STOPS)
+            with monkeypatch.context() as patch, contextlib.suppress(Killed):
+                kill_at(patch, point)
+                loads.load(checkpoint=rng.random() < 0.5)
+            print("killed at", point.owner, point.name, point.when)
+            # what the kill left is whole, whatever it is
+            columns = [set(loads.origin.lake(NAME, shape)[0]) & {*ADDED} for shape in loads.shapes]
+            assert all(each in (set(), {"note", "num", "doc"}) for each in columns)
+        loads.load()
+        if set(loads.origin.lake(NAME)[0]) & {*ADDED}:
+            break
+        check(loads)
+    else:
+        raise AssertionError("it is never filled")
+    check(loads, "note", "num", "doc")
+    writer.write(3)
+    loads.load()
+    check(loads, "note", "num", "doc")
+
+
+def kill_at(patch: pytest.MonkeyPatch, point: Point) -> None:
+    """End the load at a point."""
+    real, calls = getattr(point.owner, point.name), itertools.count(1)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if next(calls) != point.call:
+            return real(*args, **kwargs)
+        if point.when == AFTER:
+            real(*args, **kwargs)
+        raise Killed
+
+    patch.setattr(point.owner, point.name, wrapped)

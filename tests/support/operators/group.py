@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.choice import select
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.position import Lsn
 from airflow_provider_mssql_cdc.core.schema import KeptSchema, SchemaStore
@@ -68,6 +70,30 @@ class Group:
                     )
                 )
         return position
+
+    def loaded_up_to_now(self, table: TableName) -> None:
+        """Move a checkpoint on, as a load up to now does."""
+        stored, position = self.store.load(self.source.identity(table)), self.source.max_lsn()
+        assert stored is not None
+        with self.source.hook() as hook:
+            witness = hook.witness(position)
+        sinks = {
+            shape: dataclasses.replace(sink, applied=position, read_through=position, witness=witness)
+            for shape, sink in stored.sinks.items()
+        }
+        self.store.overwrite(dataclasses.replace(stored, sinks=sinks))
+
+    def chosen(self, table: TableName, request: Request) -> None:
+        """Let a checkpoint say that it was loaded as a request chooses."""
+        stored = self.store.load(self.source.identity(table))
+        assert stored is not None
+        with self.source.hook() as hook:
+            (instance,) = hook.capture_instances([table])
+        schema = TableSchema(instance.columns, instance.index_key)
+        selection = select(table, schema, request.options(table).choice, check=None)
+        said = {"selection_hash": selection.hash, "selection": selection.describe()}
+        sinks = {shape: dataclasses.replace(sink, **said) for shape, sink in stored.sinks.items()}
+        self.store.overwrite(dataclasses.replace(stored, sinks=sinks))
 
     def reader(self, *cdc_tables: str) -> CountingHook:
         """The hook of a new login that may read these tables of the schema cdc."""

@@ -1,0 +1,162 @@
+"""Columns that a source table gets: which of them a load asks for, waits for, or fills, as its plan says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from airflow_provider_mssql_cdc.core.filling import filling, lacking
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+from airflow_provider_mssql_cdc.operators.planning import plan_load
+from tests.support.hooks.source import Source
+from tests.support.operators.group import A, Group
+
+PROPOSE = {"table": "dbo.a", "on_schema_change": "propose"}
+SECOND = "EXEC sys.sp_cdc_enable_table N'dbo', N'a', N'second', @role_name = NULL, @supports_net_changes = 0"
+
+
+@pytest.fixture
+def group(source: Source) -> Group:
+    """A table that was loaded and seen by a run."""
+    made = Group(source)
+    made.make("dbo.a")
+    made.loaded(A)
+    made.change("INSERT INTO dbo.a (id) VALUES (2)")
+    settle(made, PROPOSE)
+    return made
+
+
+def plan_of(group: Group, *entries: dict[str, Any]) -> RunPlan:
+    with group.source.hook() as hook:
+        return plan_load(hook, group.store, group.request(*entries), None)
+
+
+def settle(group: Group, *entries: dict[str, Any]) -> RunPlan:
+    """A run that loads all up to now, as its checkpoint tells."""
+    plan = plan_of(group, *entries)
+    assert plan.failures == {}
+    group.settle(plan, group.request(*entries))
+    stored = group.checkpoint(A)
+    assert stored is not None
+    sight = plan.sights[A]
+    group.store.overwrite(
+        dataclasses.replace(stored, seen_schema=sight.seen, schema_changes=sight.pending, waiting_ids=sight.waiting_ids)
+    )
+    return plan
+
+
+def test_a_load_asks_for_an_instance_with_a_column_that_was_added(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20), twice AS (v * 2)")
+    (asked,) = [text for text in settle(group, PROPOSE).candidates[A].warnings if "to load" in text]
+    assert asked.startswith("to load note, run in this database, as db_owner: IF NOT EXISTS (SELECT 1 FROM")
+    statement = asked.partition("as db_owner: ")[2]
+    # twice is as good as once
+    for _ in range(2):
+        group.source.sql(statement)
+    made = group.source.sql("SELECT capture_instance FROM cdc.change_tables ORDER BY create_date")
+    assert [name for (name,) in made] == ["dbo_a", "dbo_a__mc2"]
+
+    group.change("INSERT INTO dbo.a (id, note) VALUES (3, N'n')")
+    plan = settle(group, PROPOSE)
+    assert "capture instance dbo_a__mc2 has note, and is not read: it begins behind" in "".join(
+        plan.candidates[A].warnings
+    )
+    assert plan.candidates[A].feed.name == "dbo_a"
+    # a run has come so far
+    group.loaded_up_to_now(A)
+    (spec,) = plan_of(group, PROPOSE).specs
+    assert (spec.feed.name, lacking(spec)) == ("dbo_a__mc2", ("note",))
+    assert [column.name for column in spec.schema.columns] == ["id", "v"]
+    assert filling(spec).selection.columns == ("id", "note")
+    assert plan_of(group, {"table": "dbo.a"}).candidates[A].feed.name == "dbo_a"
+
+
+def test_a_table_with_two_instances_gets_no_third(group: Group) -> None:
+    group.source.sql(SECOND)
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    settle(group, PROPOSE)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    (asked,) = [text for text in plan_of(group, PROPOSE).candidates[A].warnings if "to load" in text]
+    assert "has two already: dbo_a, which this load reads, and second. Once no load reads second any more" in asked
+
+
+@pytest.mark.parametrize(
+    ("said", "filled"),
+    [
+        ({}, ("note", "more")),
+        ({"new_columns": "ask"}, ()),
+        ({"new_columns": {"more": "load", "note": "ask"}}, ("more",)),
+        ({"columns": ["id", "v"]}, ()),
+        ({"columns": ["id", "v", "note"]}, ("note",)),
+        ({"columns": ["id", "v"], "new_columns": {"MORE": "load"}}, ("more",)),
+        ({"mask": {"v": "redact"}}, ()),
+        ({"mask": {"v": "redact", "note": "redact"}}, ("note",)),
+        ({"mask": {"v": "redact"}, "new_columns": "load"}, ("note", "more")),
+        ({"where": [("id", ">", 0)]}, ()),
+        ({"on_schema_change": "warn"}, ()),
+    ],
+    ids=str,
+)
+def test_the_entry_says_which_columns_are_loaded(source: Source, said: dict[str, Any], filled: tuple[str, ...]) -> None:
+    entry = {**PROPOSE, **said}
+    group = Group(source)
+    group.make("dbo.a")
+    old = {name: value for name, value in entry.items() if name != "new_columns"}
+    for name in ("columns", "mask"):
+        if name in old:
+            names = [each for each in old[name] if each in ("id", "v")]
+            old[name] = names if name == "columns" else {each: old[name][each] for each in names}
+    group.loaded(A)
+    group.chosen(A, group.request(old))
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    settle(group, old)
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20), more int")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    plan = plan_of(group, entry)
+    assert plan.failures == {}
+    candidate = plan.candidates[A]
+    assert candidate.feed.name == ("second" if filled else "dbo_a")
+    specs = plan.specs
+    assert (lacking(specs[0]) if specs else ()) == filled
+
+
+def test_what_was_not_captured_at_first_sight_waits_until_it_is_named(source: Source) -> None:
+    group = Group(source)
+    group.make("dbo.b")
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY, v int NULL, kept nvarchar(20))")
+    source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', @role_name = NULL, @supports_net_changes = 0,"
+        " @captured_column_list = N'id, v'"
+    )
+    group.change("INSERT INTO dbo.a (id) VALUES (1)")
+    group.loaded(A)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    settle(group, PROPOSE)
+    group.source.sql("ALTER TABLE dbo.a ADD note int")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    plan = plan_of(group, PROPOSE)
+    assert lacking(plan.specs[0]) == ("note",)
+    assert 'column kept of second is left out: it waits until the entry names it: new_columns={"kept": "load"}' in (
+        plan.candidates[A].warnings
+    )
+    named = {**PROPOSE, "new_columns": {"kept": "load"}}
+    assert lacking(plan_of(group, named).specs[0]) == ("kept", "note")
+
+
+def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD _lsn int, note int")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    plan = plan_of(group, PROPOSE)
+    assert lacking(plan.specs[0]) == ("note",)
+    assert (
+        "column _lsn of second is left out: column '_lsn' of type int would be loaded as '_lsn', the name of a"
+        in "".join(plan.candidates[A].warnings)
+    )

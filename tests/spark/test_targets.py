@@ -14,13 +14,17 @@ from airflow_provider_mssql_cdc.spark.session import table_session, target_crede
 from airflow_provider_mssql_cdc.spark.targets import Write
 from airflow_provider_mssql_cdc.spark.targets.delta import DeltaTable
 from airflow_provider_mssql_cdc.spark.targets.iceberg import IcebergTable
+from airflow_provider_mssql_cdc.spark.targets.iceberg_columns import AddedColumns
 from airflow_provider_mssql_cdc.spark.targets.iceberg_marker import MARKER
 from airflow_provider_mssql_cdc.spark.targets.postgresql.table import PostgresqlTable
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns, unpacked
 from tests.core.test_schema import WIDE
 from tests.support.spark.model import lsn, table_spec
+from tests.support.spark.rows import local
+from tests.support.spark.stop import Killed
 from tests.support.spark.tables import (
     COLUMNS,
+    DDL,
     by_hand,
     changes,
     commit_one_after_the_other,
@@ -407,3 +411,95 @@ def versions_of(table, format_):
         return by_hand(table, f"SELECT to_jsonb(s)::text FROM {schema}.mssql_cdc_sinks s")
     query = {"iceberg": f"SELECT * FROM {table.sql_name}.refs", "delta": f"DESCRIBE HISTORY {table.sql_name}"}[format_]
     return table._session.sql(query).collect(), table._session.sql(f"SHOW TBLPROPERTIES {table.sql_name}").collect()
+
+
+NOTE, SEEN = TargetColumn("note", "STRING", "{}"), TargetColumn("seen", "TIMESTAMP_NTZ", "{}")
+LATER = [*COLUMNS, NOTE, SEEN]
+
+
+def filled(target, rows: list[tuple], added=(NOTE, SEEN)) -> Write:
+    """A write that brings the columns."""
+    types = "".join(f", {column.name} {column.type}" for column in added)
+    found = local(target._session, rows, f"{DDL}{types}, _op STRING, _n BIGINT")
+    return dataclasses.replace(merge(found, ["id"]), adds=tuple(added))
+
+
+def test_they_come_with_the_values_of_the_same_commit(table):
+    target = table()
+    load(target, 1, [(1, "a", 1), (2, "b", 1), (3, "c", 1)])
+    assert target.check(LATER).expected.keys() - target.check(LATER).found.keys() == {"note", "seen"}
+
+    assert target.commit(
+        target.state(), filled(target, [(1, "a", 1, "x", None, "U", 1), (4, "d", 1, "y", None, "U", 2)]), marker(2)
+    )
+
+    assert contents(table()) == [
+        (1, "a", 1, "x", None),
+        (2, "b", 1, None, None),
+        (3, "c", 1, None, None),
+        (4, "d", 1, "y", None),
+    ]
+    assert table().check(LATER) is None
+    # to what is appended, too
+    rows = local(target._session, [(5, "e", 1, "z", None, 7)], f"{DDL}, note STRING, seen TIMESTAMP_NTZ, more INT")
+    more = TargetColumn("more", "INT", "{}")
+    assert target.commit(target.state(), Write(rows, adds=(more,)), marker(3))
+    assert contents(table())[-1] == (5, "e", 1, "z", None, 7)
+    assert [row[-1] for row in contents(table())] == [None] * 4 + [7]
+
+
+def test_of_two_commits_that_bring_them_one_is_refused(table):
+    one, two = table(), table()
+    load(one, 1, [(1, "a", 1)])
+    seen_by_one, seen_by_two = one.state(), two.state()
+    write = [(1, "a", 1, "x", None, "U", 1)]
+    assert one.commit(seen_by_one, filled(one, write), marker(2))
+    assert not two.commit(seen_by_two, filled(two, write), marker(2))
+    assert contents(table()) == [(1, "a", 1, "x", None)]
+    assert table().check(LATER) is None
+
+
+@pytest.mark.parametrize("format_", ["iceberg"], indirect=True)
+@pytest.mark.parametrize("killed_in", ["_write", "_fast_forward"])
+def test_a_commit_that_is_killed_before_main_has_the_values_leaves_no_column(table, monkeypatch, killed_in):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(type(target), killed_in, kill)
+        write = filled(target, [(1, "a", 1, "x", None, "U", 1)])
+        with pytest.raises(Killed):
+            target.commit(target.state(), write, marker(2))
+    assert table().check(COLUMNS) is None
+    assert table().rows(table().state()).columns == ["id", "a `b.c", "s"]
+    # what goes on without them, or has columns of that name and another type
+    assert target.commit(target.state(), merge(changes(target, [(1, "b", 1, "U", 1)]), ["id"]), marker(2))
+    load(table(), 3, [(2, "c", 1)])
+    note = TargetColumn("note", "INT", "{}")
+    write = filled(target, [(1, "b", 1, 8, None, "U", 1)], (note, SEEN))
+    assert target.commit(target.state(), write, marker(4))
+    assert contents(table()) == [(1, "b", 1, None, 8), (2, "c", 1, None, None)]
+
+
+@pytest.mark.parametrize("format_", ["iceberg"], indirect=True)
+def test_a_commit_that_is_killed_before_they_have_their_names_is_finished_by_the_next_load(table, monkeypatch):
+    target = table()
+    load(target, 1, [(1, "a", 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(AddedColumns, "finish", kill)
+        write = filled(target, [(1, "a", 1, "x", None, "U", 1)])
+        with pytest.raises(Killed):
+            target.commit(target.state(), write, marker(2))
+    assert table().state().marker.position == marker(2).position
+    assert table().check(LATER) is not None
+    # another one has begun anew meanwhile
+    by_hand(target, f"ALTER TABLE {target.sql_name} RENAME COLUMN _mssql_cdc_added_note TO note")
+    by_hand(target, f"ALTER TABLE {target.sql_name} ADD COLUMN _mssql_cdc_added_note STRING")
+    table().finish(LATER)
+    table().finish(LATER)
+    assert table().check(LATER) is None
+    assert contents(table()) == [(1, "a", 1, "x", None)]
+    assert "_mssql_cdc_added_note" not in target._session.table(target.sql_name).columns
+
+
+def kill(*_: object, **__: object) -> None:
+    raise Killed

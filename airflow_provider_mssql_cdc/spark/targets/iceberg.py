@@ -171,6 +171,8 @@ class IcebergTable(LakeTable):
         :return: whether it was done; False if main had moved
         """
         properties = {MARKER: json.dumps(to_data(marker))} if marker else {}
+        if write.adds and self._history()[0].get("main") != state.snapshot:
+            return False
         self._added.add(write.adds)
         with self._branch(state) as branch:
             # Of a table without snapshots a branch starts empty, and at main's snapshot once there is one.

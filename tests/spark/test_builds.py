@@ -81,6 +81,7 @@ def check_rows(loads: Loads, models: list[histories.Model]) -> None:
         assert sorted(state.values(), key=repr) == rows
 
 
+@pytest.mark.thorough
 def test_random_histories_a_purge_a_restart_and_the_update(live):
     rng = random.Random(20160601)
     server: Sandbox = live.sandbox

@@ -122,7 +122,8 @@ def _made(event, id):
     return None if event == "delete" else (id, event, f"new {id}")
 
 
-@pytest.mark.parametrize("shape", ["mirror", pytest.param("history", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("shape", ["mirror", "history"])
 def test_whatever_a_row_was_and_is_and_whenever_it_changed(orders, monkeypatch, shape):
     drawn = list(
         itertools.product(
@@ -205,6 +206,7 @@ def test_whatever_a_row_was_and_is_and_whenever_it_changed(orders, monkeypatch, 
     assert [row for row in found if row[0] >= 1000] == [row for id in cases if (row := expected(id)) is not None]
 
 
+@pytest.mark.thorough
 def test_rows_are_sought_by_keys_of_every_type(live, spark, tmp_path):
     # of a key with seven digits the instants of two values may be one
     types = [
@@ -269,6 +271,7 @@ def test_what_was_asked_for_waits_for_the_capture_and_is_not_read_twice(orders, 
     assert rows(orders.lake("dbo.orders")) == source(orders)
 
 
+@pytest.mark.thorough
 def test_two_runs_that_ask_for_the_same_rows_copy_them_once(orders, monkeypatch):
     first = load(orders, ("mirror",))
     spoil_by(orders, "mirror", "UPDATE {name} SET note = 'odd' WHERE id IN (20, 21)")

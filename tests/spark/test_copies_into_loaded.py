@@ -221,6 +221,7 @@ def test_what_fails_is_the_copy_alone(orders):
     assert rows(orders.lake("dbo.orders")) == source(orders) == newest(orders)
 
 
+@pytest.mark.thorough
 def test_changes_that_were_purged_while_the_table_was_copied_are_taken_from_beside_the_copy(orders, monkeypatch):
     at = positions(load(orders))
     spoil(orders, SHAPES)

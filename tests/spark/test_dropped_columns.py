@@ -48,7 +48,9 @@ def newest(loads: Loads) -> dict[int, tuple]:
     return found
 
 
-@pytest.mark.parametrize("file_format", ["iceberg", "postgresql", pytest.param("delta", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "file_format", ["iceberg", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("postgresql", "delta"))]
+)
 def test_what_was_loaded_stays_and_what_is_captured_since_is_null(things, file_format, request):
     things.format = file_format
     if file_format == "postgresql":
@@ -91,6 +93,7 @@ def test_what_was_loaded_stays_and_what_is_captured_since_is_null(things, file_f
     assert mirror(loads) == expected == newest(loads)
 
 
+@pytest.mark.thorough
 def test_copies_know_nothing_of_it_and_take_nothing_away(things):
     loads = Loads(things, ("mirror", "history"), ("things",))
     loads.load_all()

@@ -203,7 +203,8 @@ def read_until_sure(session, table, scanned, window, staged, positions, rows_at)
 
 @few
 @given(seeds)
-@pytest.mark.parametrize("enforced", [pytest.param(True, marks=pytest.mark.thorough), False])
+@pytest.mark.thorough
+@pytest.mark.parametrize("enforced", [True, False])
 def test_rows_that_a_copy_leaves_open_are_read_again_until_they_are_sure(spark, tmp_path_factory, enforced, seed):
     captures, low, high = draw(seed, enforced=enforced)
     high = max(high, low + 20)

@@ -182,7 +182,8 @@ def of_transactions(rows: list[dict]) -> list[tuple]:
 @pytest.mark.parametrize(
     ("format_", "kinds"),
     [
-        ("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions")),
+        ("iceberg", ("net_mask", "wide")),
+        pytest.param("iceberg", ("all", "net_mask", "no_updates", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("delta", ("net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("parquet", ("all", "net_merge", "wide", "transactions"), marks=pytest.mark.thorough),
         pytest.param("postgresql", ("net_mask", "wide", "transactions"), marks=pytest.mark.thorough),

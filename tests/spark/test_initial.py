@@ -91,6 +91,7 @@ def test_changes_from_a_position_on_beside_a_copied_mirror(live):
         check(loads, models, table, after[table])
 
 
+@pytest.mark.thorough
 def test_a_marker_goes_on_though_the_checkpoint_is_lost_and_the_begin_was_purged(live):
     rng, models, middle = written(live, 13, 4, 20)
     loads = Loads(live, ("mirror", "history", "transactions"))

@@ -639,6 +639,7 @@ def test_rows_that_pass_on_a_key_of_the_users_choice_all_stay(live):
     assert mirror(live, "dbo.q", "place", "name") == [(2, "A"), (3, "b"), (4, "c")]
 
 
+@pytest.mark.thorough
 def test_a_mirror_with_a_key_of_the_users_choice_keeps_rows_that_come_and_go(live):
     """As one does whose key the server enforces."""
     keys = {"dbo.chosen": ["k"], "dbo.enforced": None}
@@ -1069,7 +1070,8 @@ class OthersFirst(TableLoad):
         return super()._settle(sink, state, todo)
 
 
-@pytest.mark.parametrize("first_load", [pytest.param(True, marks=pytest.mark.thorough), False])
+@pytest.mark.thorough
+@pytest.mark.parametrize("first_load", [True, False])
 def test_two_runs_side_by_side_load_once(spark, orders, first_load):
     at = {}
     if not first_load:

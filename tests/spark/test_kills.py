@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.xdist_group(__name__), pytest.mark.timeout(900)]
 
 
 # a lake stops at every tenth, or twelfth, point; PARTS says where it begins to count
-OFTEN = {("iceberg", 0), ("delta", 1)}
+OFTEN = {("iceberg", 0)}
 EVERY = {"iceberg": 10, "delta": 12}
 PARTS = [
     *(

@@ -90,7 +90,7 @@ class Setting:
         assert len(self.loads.history("items")) < before
 
 
-OFTEN = ("parquet", "postgresql")
+OFTEN = ("postgresql",)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,9 @@ def test_what_was_read_of_two_histories_is_not_loaded(orders, monkeypatch, point
         assert contents(orders) == held
 
 
-@pytest.mark.parametrize("point", [WRITTEN, COPIED], ids=["copied", "captured"])
+@pytest.mark.parametrize(
+    "point", [pytest.param(WRITTEN, marks=pytest.mark.thorough), COPIED], ids=["copied", "captured"]
+)
 def test_what_was_copied_of_two_histories_is_not_loaded(orders, monkeypatch, point):
     """Though the cut is of both, and the recovery fork is not seen."""
     cut = orders.max_lsn()

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from airflow_provider_mssql_cdc.core.changes import OPERATIONS, HistoryOptions
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
@@ -14,9 +15,13 @@ from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, rea
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.position import is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
+from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen
-from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant, same_schema
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
+
+_MOST_COLUMNS = 30_000
+"""Of a table with sparse columns (docs: maximum capacity specifications)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +30,13 @@ class Adding:
 
     :param waits: whether a column waits to be asked for, by its column_id
     :param by_others: column_ids that some sink of the table was loaded with
+    :param waiting: column_ids that are known to wait
     """
 
     options: TableOptions
     waits: Callable[[int], bool]
     by_others: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -41,12 +48,12 @@ class Adding:
         :param kept: schemas by their hash
         """
         seen = checkpoint.seen_schema if checkpoint is not None else None
+        waiting = frozenset(checkpoint.waiting_ids if checkpoint is not None else ())
         # what came before it was first noted which columns wait was left out on purpose
-        known = checkpoint is not None and seen is not None and seen.with_waiting
-        waits = frozenset(checkpoint.waiting_ids).__contains__ if known and checkpoint else lambda _: True
+        waits = waiting.__contains__ if seen is not None and seen.with_waiting else lambda _: True
         schemas = [kept(state.schema_hash) for state in states if state is not None and state.schema_hash is not None]
         ids = frozenset(column.column_id for schema in schemas if schema is not None for column in schema.columns)
-        return cls(options, waits, ids)
+        return cls(options, waits, ids, waiting)
 
     def wants(self, column: Column, names: Sequence[str]) -> bool:
         """Whether sinks that lack a column are to get it.
@@ -60,13 +67,14 @@ class Adding:
         said = self.options.takes(column.name, names)
         return self.options.loads_new_columns and (not self.waits(column.column_id) if said is None else said)
 
-    def without_unfilled(self, schema: TableSchema, states: Iterable[SinkState | None]) -> TableSchema:
-        """The schema without columns of which a sink lacks the values of before, though it has them since."""
-        unfilled = {column for state in states if state is not None for column in state.unfilled}
-        names = [column.name for column in schema.columns]
-        renamed = {column_meant(old, names): new for old, new in self.options.choice.rename.items()}
-        kept = tuple(column for column in schema.columns if renamed.get(column.name, column.name) not in unfilled)
-        return dataclasses.replace(schema, columns=kept) if len(kept) < len(schema.columns) else schema
+    def beginning(self, now: TableSchema) -> TableSchema:
+        """The columns with which a table begins of which no sink is loaded: what waits is left out.
+
+        :param now: all that the feed has
+        """
+        names = [column.name for column in now.columns]
+        columns = (c for c in now.columns if c.column_id not in self.waiting or self.options.takes(c.name, names))
+        return dataclasses.replace(now, columns=tuple(columns))
 
     def choice(self, schema: TableSchema, feed: Feed) -> Choice:
         """What of a table's rows is loaded with the columns of a schema: what the author says of others waits."""
@@ -90,14 +98,15 @@ def names_of(feed: Feed) -> list[str]:
     return [column.name for column in (*feed.columns, *feed.others)]
 
 
-def narrowest(states: Iterable[SinkState | None], kept: KeptSchemas) -> list[SinkState | None]:
-    """The sinks that were loaded with the fewest columns first."""
+def widest(states: Iterable[SinkState | None], kept: KeptSchemas) -> list[SinkState | None]:
+    """The sinks that were loaded with most columns first."""
 
     def width(state: SinkState | None) -> int:
         schema = kept(state.schema_hash) if state is not None and state.schema_hash is not None else None
-        return len(schema.columns) if schema is not None else 0
+        # of one that is not kept nobody knows
+        return len(schema.columns) if schema is not None else _MOST_COLUMNS
 
-    return sorted(states, key=width)
+    return sorted(states, key=width, reverse=True)
 
 
 def wider_of(
@@ -124,6 +133,8 @@ def wider_of(
             continue
         try:
             tried = _with(name, feed, schema, {*ids, column.column_id}, adding, check)
+            if not tried.selection.holds(column.name):
+                continue
             why = refused(tried)
         except (SelectionError, UnsupportedColumnError) as error:
             why = error.message
@@ -150,9 +161,6 @@ def added_to(
     wider, refusals = wider_of(name, feed, schema, adding, lambda wide: hides(feed, wide), check=check)
     known = {column.column_id for column in (wider.schema if wider is not None else schema).columns}
     told, names = [], names_of(feed)
-    if wider is not None:
-        filled = [column.name for column in wider.schema.columns if column not in schema.columns]
-        told.append(f"{_columns(filled)} filled by a copy: targets have them once all their values are there")
     for column in now.columns:
         if column.column_id in known or column.dropped or column.computed:
             continue
@@ -162,10 +170,6 @@ def added_to(
         why = why or "the targets were loaded without it"
         told.append(f"column {column.name} of {feed.name} is left out: {why}")
     return wider, told
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"column {names[0]} is" if len(names) == 1 else f"columns {', '.join(names)} are"
 
 
 def _with(
@@ -185,6 +189,7 @@ def feed_to_load(
     feeds: Sequence[Feed],
     checkpoint: Checkpoint | None,
     shapes: Collection[str],
+    going_on: Sequence[SinkState],
     adding: Adding,
     kept: KeptSchemas,
     probe: Probe | None = None,
@@ -195,13 +200,12 @@ def feed_to_load(
     No transaction is read from both: a sink goes on behind its position by the other one.
 
     :param shapes: those that are to be continued
+    :param going_on: all sinks of the table that are loaded, also those that rest: none is left behind
     :param kept: schemas by their hash
     :param probe: says how far the feeds reach back now
     :raises GapError: as ``choose_feed``
     """
     feed = choose_feed(name, feeds, checkpoint, shapes, probe)
-    loaded = checkpoint.loaded if checkpoint is not None else {}
-    going_on = [sink for shape, sink in loaded.items() if shape in shapes]
     has = {column.column_id for column in feed.columns}
     for newer in by_age(feeds):
         if newer is feed or not going_on:
@@ -267,3 +271,36 @@ def _held_back(
         if as_loaded(now, kept(sink.schema_hash), options.copy_by).hash != sink.schema_hash:
             return "its columns, their types or its key are not those that the sinks were loaded with"
     return None
+
+
+def own_columns(table: Chosen, now: TableSchema, sink: SinkState, kept: KeptSchemas, exact: Collection[str]) -> Chosen:
+    """The columns with which a sink goes on: those that it has, or where that is not known the table's.
+
+    :param now: all that the feed has
+    :param kept: schemas by their hash
+    :param exact: columns beside the key's whose nullability counts
+    """
+    if sink.schema_hash is None or same_schema(sink.schema_hash, table.schema):
+        return table
+    found = as_loaded(now, kept(sink.schema_hash), exact)
+    if found.hash != sink.schema_hash:
+        return table
+    return Chosen(found, table.selection.within({column.name for column in found.columns}))
+
+
+def lagging_in(
+    table: Chosen, own: Chosen, sink: SinkState | None, shape: str, *, unique: bool, history: HistoryOptions
+) -> tuple[str, ...]:
+    """The columns that a copy is to fill in a sink: that it lacks, or of which it lacks the values of before.
+
+    :param own: that it has
+    :param unique: whether the server enforces the key
+    """
+    facts = SHAPES[shape]
+    is_whole = not facts.takes_history or (unique and not history.is_wide and history.operations == OPERATIONS)
+    if not facts.has_data or not table.schema.key or not is_whole:
+        return ()
+    has = {column.name for column in own.schema.columns if own.selection.holds(column.name)}
+    held = [column.name for column in table.schema.loaded if table.selection.holds(column.name)]
+    unfilled = sink.unfilled if sink is not None else ()
+    return tuple(name for name in held if name not in has or table.selection.renames.get(name, name) in unfilled)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from airflow_provider_mssql_cdc.core.adding import Adding, added_to, feed_to_load, held_back, narrowest
+from airflow_provider_mssql_cdc.core.adding import (
+    Adding,
+    added_to,
+    feed_to_load,
+    held_back,
+    lagging_in,
+    own_columns,
+    widest,
+)
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState, lowest
 from airflow_provider_mssql_cdc.core.choice import check_selection, check_values, select
@@ -18,11 +24,11 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     MsSqlCdcError,
     RestoredError,
 )
-from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, FeedRef, Probe
+from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import reaches_back
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
-from airflow_provider_mssql_cdc.core.lineage import Lineage, Witness, restored
+from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
 from airflow_provider_mssql_cdc.core.position import Position, is_gap
 from airflow_provider_mssql_cdc.core.resting import Turn
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
@@ -38,7 +44,7 @@ from airflow_provider_mssql_cdc.core.selection import EVERYTHING, Selection
 from airflow_provider_mssql_cdc.core.shapes import HARD, SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Done, Stand, TableSteps, table_steps
-from airflow_provider_mssql_cdc.core.table import TableName, TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 
 
@@ -52,7 +58,7 @@ class Candidate:
     :param lost_after: shape to where a gap begins that ``on_gap="copy"`` is to close
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
-    :param wider: with what the sinks go on once the columns are filled that they lack; None where they lack none
+    :param lagging: shape to the columns that its sink lacks, or of which it lacks values of before, and is to get
     :param adding: what decides of columns that they lack
     """
 
@@ -68,8 +74,14 @@ class Candidate:
     again: frozenset[str] = frozenset()
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
-    wider: Chosen | None = None
+    lagging: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adding: Adding | None = None
+
+    @property
+    def fills(self) -> bool:
+        """Whether sinks may get columns that they lack."""
+        hashes = {sink.schema_hash for sink in self.sinks.values() if sink is not None}
+        return bool(self.lagging) or bool(hashes - {None, self.schema.hash})
 
     @property
     def position(self) -> Position | None:
@@ -152,16 +164,19 @@ def assess(
     sinks = _left(sinks, failed)
     shapes = [*filter(sinks.__contains__, turn.sound)] or [*sinks]
     # shapes of one table have the same columns, also beside one that rests
-    states = [*sinks.values(), *(loaded.get(shape) for shape in options.shapes if shape not in sinks)]
-    adding = Adding.of(options, checkpoint, states, kept)
-    feed = feed_to_load(name, feeds, checkpoint, shapes, adding, kept, probe)
+    named = {shape: loaded.get(shape) for shape in options.shapes}
+    states = [*sinks.values(), *(state for shape, state in named.items() if shape not in sinks)]
+    adding = Adding.of(options, checkpoint, named.values(), kept)
+    going_on = [state for state in named.values() if state is not None]
+    feed = feed_to_load(name, feeds, checkpoint, shapes, going_on, adding, kept, probe)
     key, unique = choose_key(name, feed, options.key)
     now = TableSchema(feed.columns, key)
-    loaded_schema = schema_of(now, narrowest(states, kept), kept, options.copy_by)
-    schema = adding.without_unfilled(loaded_schema, sinks.values())
+    begins = not any(state.schema_hash for state in going_on)
+    schema = schema_of(adding.beginning(now) if begins else now, widest(states, kept), kept, options.copy_by)
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
-    schema = schema if wider is not None else loaded_schema
     selection = select(name, schema, adding.choice(schema, feed), check=salt)
+    if wider is not None:
+        schema, selection = wider.schema, wider.selection
     check_kept_columns(name, schema, selection, options)
 
     def check_shape(shape: str) -> None:
@@ -182,8 +197,21 @@ def assess(
         return NotYet(name, f"{feed} was just enabled; nothing is captured yet", failed)
     warnings = [f"column {column} is not captured by {feed.name}" for column in feed.uncaptured]
     warnings += told
-    warnings += held_back(name, feeds, feed, [loaded[s] for s in shapes if s in loaded], adding, kept, probe)
-    left_out = left_out_of(feed.columns, wider.schema if wider is not None else schema)
+    warnings += held_back(name, feeds, feed, going_on, adding, kept, probe)
+    left_out = left_out_of(feed.columns, schema)
+    chosen = Chosen(schema, selection)
+    own = {
+        shape: own_columns(chosen, now, sink, kept, options.copy_by)
+        for shape, sink in sinks.items()
+        if sink is not None
+    }
+    lagging = {
+        shape: names
+        for shape, columns in own.items()
+        if (names := lagging_in(chosen, columns, sinks[shape], shape, unique=unique, history=options.history))
+    }
+    if filled := sorted({name for names in lagging.values() for name in names}):
+        warnings.append(f"{', '.join(filled)}: filled by a copy of {', '.join(lagging)}, and shown with all values")
     warnings += [f"column {c.name} is left out: the source table no longer has it" for c in schema.columns if c.dropped]
     dropped = [column for column in schema.kept if selection.holds(column)]
     warnings += [f"column {column} is NULL since the source table dropped it" for column in dropped]
@@ -210,17 +238,17 @@ def assess(
             for change in ddl
             if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
         ),
-        wider=wider,
+        lagging=lagging,
         adding=adding,
     )
     cut = upto
 
     def check(shape: str, sink: SinkState) -> None:
         check_ddl(name, candidate.ddl, sink.position, cut)
-        # one that a run before has filled goes on with what the others lack
-        wide = wider is not None and sink.schema_hash is not None and same_schema(sink.schema_hash, wider.schema)
-        check_schema(name, wider.schema if wide and wider else schema, [sink], kept)
-        check_selection(name, wider.selection if wide and wider else selection, [sink])
+        # each goes on with the columns that it has
+        has = own[shape]
+        check_schema(name, has.schema, [sink], kept)
+        check_selection(name, has.selection, [sink])
 
     return closed_gap(candidate.without(errors_of(sinks, check)), readable_from, options)
 
@@ -309,7 +337,7 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         schema=candidate.schema,
         unique_key=candidate.unique_key,
         copy_by=options.copy_by,
-        wider=candidate.wider,
+        fills=candidate.fills,
         selection=candidate.selection,
         ddl=candidate.ddl,
         sinks=tuple(
@@ -331,52 +359,3 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
             for shape, state in candidate.sinks.items()
         ),
     )
-
-
-def quiet_checkpoint(candidate: Candidate, upto: Position, witness: Witness | None) -> Checkpoint | None:
-    """The checkpoint with ``read_through`` moved to a cut up to which the table is proven empty.
-
-    :return: None if no sink lies below the cut, and the instance is still the same
-    """
-    if candidate.checkpoint is None:
-        return None
-    # only the shapes that this run looked at are proven empty
-    states = {shape: state for shape, state in candidate.sinks.items() if state is not None}
-    ref = FeedRef.of(candidate.feed)
-    if all(state.position >= upto and state.feed == ref for state in states.values()):
-        return None
-    moved = {
-        shape: dataclasses.replace(state, failed=None, **loaded_from(candidate, state.schema_hash))
-        for shape, state in states.items()
-    }
-    for shape, state in states.items():
-        if state.position < upto:
-            moved[shape] = dataclasses.replace(moved[shape], read_through=upto, witness=witness)
-    return dataclasses.replace(candidate.checkpoint, sinks={**candidate.checkpoint.sinks, **moved})
-
-
-def loaded_from(table: Candidate | TableSpec, schema_hash: str | None) -> dict[str, Any]:
-    """What a sink's state says of a load.
-
-    :param schema_hash: of the columns that the sink has
-    """
-    wide = table.wider if table.wider is not None and table.wider.schema.hash == schema_hash else None
-    chosen = wide or Chosen(table.schema, table.selection)
-    return {
-        "feed": FeedRef.of(table.feed),
-        "schema_hash": chosen.schema.hash,
-        "schema_kept": True,
-        "selection_hash": chosen.selection.hash,
-        "selection": chosen.selection.describe(),
-    }
-
-
-def is_stale(checkpoint: Checkpoint, now: datetime.datetime, retention: datetime.timedelta | None) -> bool:
-    """Whether a quiet table's checkpoint is old enough to be written for ``read_through`` alone.
-
-    :param retention: of the cleanup job, None where unknown
-    """
-    limit = datetime.timedelta(hours=1)
-    if retention is not None:
-        limit = min(limit, retention / 10)
-    return checkpoint.updated_at is None or now - checkpoint.updated_at > limit

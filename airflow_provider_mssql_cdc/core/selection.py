@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from airflow_provider_mssql_cdc.core.conditions import Condition
@@ -46,6 +47,20 @@ class Selection:
     def filtered(self) -> frozenset[str]:
         """The columns that the filter judges."""
         return frozenset(condition.column for condition in self.conditions)
+
+    def within(self, names: Collection[str]) -> Selection:
+        """The same of a table that has no other columns.
+
+        :param names: of its columns
+        """
+        masks = {name: mask for name, mask in self.masks.items() if name in names}
+        return dataclasses.replace(
+            self,
+            columns=tuple(name for name in self.columns if name in names),
+            renames={old: new for old, new in self.renames.items() if old in names},
+            masks=masks,
+            salt_check=self.salt_check if HASH in masks.values() else None,
+        )
 
     def describe(self) -> tuple[str, ...]:
         """Each choice as text for people; nothing if all is loaded as it is."""

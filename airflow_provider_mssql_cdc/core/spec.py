@@ -118,9 +118,9 @@ class TableSpec:
     :param protection: what the login reads masked, or filtered; None where it reads all
     :param asked: what a person asks of its copy
     :param copy_by: columns by which copies are cut, as the user names them; empty for the key
-    :param wider: with what the sinks go on once the columns are filled that they lack, and from the beginning those
-        that begin, or only add rows; None where they lack none
-    :param grows_from: with what sinks were loaded that get further columns with their next commit; None where none does
+    :param fills: columns that sinks lack, as their markers say, are filled; sinks that only add rows get them with
+        their next commit. Otherwise each sink goes on with the columns that it has
+    :param grows_from: of sinks that get columns with their next commit, what they were loaded with; by shape
     """
 
     name: TableName
@@ -136,8 +136,8 @@ class TableSpec:
     protection: str | None = None
     asked: AskedCopy | None = None
     copy_by: tuple[str, ...] = ()
-    wider: Chosen | None = None
-    grows_from: Chosen | None = None
+    fills: bool = False
+    grows_from: dict[str, Chosen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +274,7 @@ class SinkReceipt:
     :param outcome: ``loaded``, ``first_load``, ``already`` (the marker was at or past the cut), ``empty``, or
         ``replayed`` (a window that was loaded before was written again; the marker stays)
     :param read_through: everything up to here is loaded or was proven empty
+    :param schema: canonical JSON of the columns that it goes on with, where these are not the table's
     """
 
     shape: str
@@ -281,6 +282,7 @@ class SinkReceipt:
     after: Marker | None
     outcome: str
     read_through: Position
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,7 @@ class CopyingReceipt:
     :param highest: the highest key that is to be read
     :param mends: shape to why it goes on with nothing but the copy
     :param fills: the columns that it fills; empty for a copy of whole rows
+    :param suffix: behind the name of the folder of the table's copies
     """
 
     id: str
@@ -318,6 +321,7 @@ class CopyingReceipt:
     highest: str | None = None
     mends: dict[str, str] = field(default_factory=dict)
     fills: tuple[str, ...] = ()
+    suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,11 @@ class TableOptions:
             self.target.address, self.shapes, partition_by=self.partition_by, table_properties=self.table_properties
         )
         check_partitions(self.history.form, self.shapes, self.partition_by)
+        if self.new_columns == LOAD and self.choice.columns:
+            raise ParameterError(
+                'new_columns="load" beside columns, which says what is loaded: name new columns there, or as in '
+                'new_columns={"email2": "load"}'
+            )
         return self
 
 

@@ -13,7 +13,6 @@ from croniter import croniter
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, CopyState
 from airflow_provider_mssql_cdc.core.copy_requests import CopyRequest
 from airflow_provider_mssql_cdc.core.copy_wanted import STOP, AskedCopy, KnownCopy
-from airflow_provider_mssql_cdc.core.filling import FOLDER_SUFFIX
 from airflow_provider_mssql_cdc.core.spec import CopyingReceipt, TableReceipt
 from airflow_provider_mssql_cdc.hooks.parameters import AUTO, seconds
 from airflow_provider_mssql_cdc.operators.copy_events import IN_PROGRESS, PAUSED
@@ -72,7 +71,7 @@ def copies_of(
     host = socket.gethostname() if path is not None and is_local(path) else None
     state = CopyState(
         id=copying.id,
-        place=f"{path}{FOLDER_SUFFIX if copying.fills else ''}" if path else "",
+        place=f"{path}{copying.suffix}" if path else "",
         host=host,
         state=PAUSED if copying.paused else IN_PROGRESS,
         position=copying.position,

@@ -19,6 +19,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
     CdcPermissionError,
     CheckpointError,
     CopyAskedError,
+    MaskedError,
     MsSqlCdcError,
     ParameterError,
     TableNotFoundError,
@@ -145,7 +146,11 @@ class RunPlan:
 
     def hides(self, feed: Feed, wider: Chosen) -> str | None:
         """What keeps the login from reading the rows with columns that sinks are to get; None where nothing does."""
-        return check_protection(self.protection, feed, wider.schema, wider.selection, self.user, allowed=True)
+        try:
+            check_protection(self.protection, feed, wider.schema, wider.selection, self.user, allowed=False)
+        except MaskedError as error:
+            return f"it is filled by a copy of the values themselves, and {error.message}"
+        return None
 
     def protection_of(self, table: TableSpec) -> str | None:
         """What the login reads masked, or filtered; None where it reads all."""

@@ -60,7 +60,8 @@ def given_up(
         ended_copies=ended_with(checkpoint, f"{id_} {ABORTED}: {why}"),
         untold=(*checkpoint.untold, event),
     )
-    for shape, failure in failures.items() if not asked else ():
+    # what is loaded goes on without the columns that a copy was to fill
+    for shape, failure in failures.items() if not asked and not copy.fills else ():
         reason = f"the copy with which its {shape} was to begin ended: {why}. It failed with: {failure.reason}"
         advice = "`mssql-cdc copy start` begins another one."
         after = after.failing([shape], dataclasses.replace(failure, reason=f"{reason} {advice}", stopped=True))

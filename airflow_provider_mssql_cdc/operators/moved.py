@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
-from airflow_provider_mssql_cdc.core.plan import loaded_from
 from airflow_provider_mssql_cdc.core.position import Lsn, Position
-from airflow_provider_mssql_cdc.core.spec import TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import SinkReceipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.standing import loaded_from
+from airflow_provider_mssql_cdc.core.table import TableName, hash_of
 from airflow_provider_mssql_cdc.operators.copying import copies_of, ended_with
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 
@@ -38,8 +40,7 @@ def after_job(
     sinks = dict(stored.sinks)
     for sink in table.sinks:
         known = sinks.get(sink.shape)
-        has = sink.after or known
-        read = loaded_from(spec, has.schema_hash if has is not None else None)
+        read = _read(spec, sink, known)
         if sink.after is None:
             if known is not None:
                 sinks[sink.shape] = dataclasses.replace(known, failed=None, **(read if known.is_loaded else {}))
@@ -65,3 +66,23 @@ def after_job(
         elif known is not None:
             sinks[sink.shape] = dataclasses.replace(known, failed=None, **read)
     return dataclasses.replace(stored, sinks=sinks)
+
+
+def forget_fills(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
+    """Take copies out of the checkpoints that a run writes which fill columns that nobody wants any more."""
+    for name, candidate in plan.candidates.items():
+        stored = written.get(name) or plan.checkpoints[name]
+        if stored is not None and not candidate.fills and any(copy.fills for copy in stored.copies):
+            copies = tuple(copy for copy in stored.copies if not copy.fills)
+            written[name] = dataclasses.replace(stored, copies=copies)
+
+
+def _read(spec: TableSpec, sink: SinkReceipt, known: SinkState | None) -> dict[str, Any]:
+    """What the state of a sink says of the load."""
+    if sink.after is None or sink.schema is None:
+        return loaded_from(spec, known if sink.after is None else None)
+    return loaded_from(spec, None) | {
+        "schema_hash": hash_of(sink.schema),
+        "selection_hash": sink.after.selection_hash,
+        "selection": sink.after.selection,
+    }

@@ -10,17 +10,17 @@ from typing import TypedDict
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Failure, Told
 from airflow_provider_mssql_cdc.core.commands import whole
 from airflow_provider_mssql_cdc.core.exceptions import CopyStoppedError, LostValueError, MsSqlCdcError, unnamed
-from airflow_provider_mssql_cdc.core.plan import is_stale
 from airflow_provider_mssql_cdc.core.resting import MISSING, fingerprint
 from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.schema_sight import KIND as SCHEMA
 from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, TableReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.standing import is_stale
 from airflow_provider_mssql_cdc.core.summary import Summary, TableSummary, row
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.operators.copy_events import all_untold, copy_events, said
 from airflow_provider_mssql_cdc.operators.copying import how_far
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
-from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by
+from airflow_provider_mssql_cdc.operators.moved import after_job, applied_by, forget_fills
 from airflow_provider_mssql_cdc.operators.schema_events import add_sights, said_of_schemas, schema_events
 
 COUNTS = ("events", "inserted", "updated", "deleted", "copied")
@@ -105,11 +105,11 @@ class Outcome:
         plan = self.plan
         written: dict[TableName, Checkpoint] = {}
         for name, moved in plan.quiet.items():
-            stored, shapes = plan.checkpoints[name], plan.options[name].shapes
-            # else the sensor would go on calling for a run because of the new instance
-            replaced = stored is not None and stored.feeds(shapes) != moved.feeds(shapes)
-            if stored is not None and (replaced or is_stale(stored, now, plan.retention)):
-                written[name] = moved
+            if (stored := plan.checkpoints[name]) is not None:
+                shapes = plan.options[name].shapes
+                # else the sensor would go on calling for a run because of the new instance
+                if stored.feeds(shapes) != moved.feeds(shapes) or is_stale(stored, now, plan.retention):
+                    written[name] = moved
         for spec, table in self.loads:
             stored = plan.checkpoints.get(table.name) or Checkpoint(plan.identity(table.name))
             untold = all_untold(stored.untold, copy_events(stored, spec, table))
@@ -130,6 +130,7 @@ class Outcome:
                 stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
+        forget_fills(plan, written)
         add_sights(plan, written)
         for name in plan.checkpoints if succeeds and not self.failures() else ():
             checkpoint = written.get(name) or plan.checkpoints[name]
@@ -296,8 +297,8 @@ class Outcome:
         """
         read = [table.schema for table, _ in self.loads]
         read += [candidate.schema for candidate in self.plan.candidates.values()]
-        read += [table.wider.schema for table, _ in self.loads if table.wider is not None]
-        known = {schema.hash: schema for schema in read}
+        texts = [sink.schema for _, table in self.loads for sink in table.sinks if sink.schema is not None]
+        known = {schema.hash: schema for schema in (*map(KeptSchema.of, read), *map(KeptSchema, texts))}
         found = {}
         for checkpoint in written:
             stored = self.plan.checkpoints.get(checkpoint.identity.table)
@@ -307,7 +308,7 @@ class Outcome:
                 found[sight.schema.hash] = sight.schema
             for hash_ in {sink.schema_hash for sink in checkpoint.sinks.values() if sink.schema_kept} - kept:
                 if hash_ in known:
-                    found[hash_] = KeptSchema.of(known[hash_])
+                    found[hash_] = known[hash_]
         return list(found.values())
 
     def lsn_ranges(self, written: Iterable[Checkpoint]) -> dict[str, dict[str, str | None]]:

@@ -32,11 +32,11 @@ from airflow_provider_mssql_cdc.core.plan import (
     checkpoint_steps,
     closed_gap,
     errors_of,
-    quiet_checkpoint,
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
 from airflow_provider_mssql_cdc.core.proposal import proposed
+from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource, ChangeSource, limited
@@ -130,7 +130,7 @@ def _is_small(source: ChangeSource, plan: RunPlan, cut: Position, rows: int) -> 
         steps = plan.steps[spec.name]
         if not isinstance(spec.feed, source.kind):
             continue
-        if steps.begins or spec.alternatives or spec.asked is not None or spec.wider is not None:
+        if steps.begins or spec.alternatives or spec.asked is not None or plan.candidates[spec.name].lagging:
             return False
         if steps.windows:
             windows[spec.feed.name] = min(window.after for window in steps.windows.values())
@@ -150,10 +150,11 @@ def _positions(plan: RunPlan, feeds: dict[TableName, Sequence[Feed]], request: R
     for name in list(feeds):
         checkpoint, options, turn = plan.checkpoints[name], plan.options[name], plan.turns[name]
         shapes = turn.sound or turn.shapes
-        adding = Adding.of(options, checkpoint, checkpoint.loaded.values() if checkpoint is not None else (), plan.kept)
+        named = [state for s in options.shapes if checkpoint is not None and (state := checkpoint.loaded.get(s))]
+        adding = Adding.of(options, checkpoint, named, plan.kept)
         try:
             check_kind(name, feeds[name], checkpoint)
-            feed = feed_to_load(name, feeds[name], checkpoint, shapes, adding, plan.kept)
+            feed = feed_to_load(name, feeds[name], checkpoint, shapes, named, adding, plan.kept)
         except FeedError as error:
             plan.failures[name] = error
             del feeds[name]
@@ -372,7 +373,9 @@ def _decide(
         plan.warnings += [f"{name}: {warning}"] if warning else []
         wanted = asked is not None and (told != asked.asked or asked.wants_a_run(checkpoint))
         # that nothing happened does not mend what failed for good
-        fills = candidate.wider is not None and not limited
+        if limited:
+            spec = dataclasses.replace(spec, fills=False)
+        fills = bool(candidate.lagging) and not limited
         if steps.commits or steps.refused or steps.lost or candidate.again or wanted or fills:
             copies = plan.identity(name).short
             each = [spec, *(table_spec(other, options) for other in plan.alternatives.get(name, ()))]

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import logging
 
+from airflow_provider_mssql_cdc.core.adding import Adding
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
@@ -154,7 +155,8 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     # a shape that is loaded no longer says nothing of those that are
     loaded = [checkpoint.loaded.get(shape) for shape in options.shapes] if checkpoint is not None else []
     schema = schema_of(TableSchema(feed.columns, key), loaded, plan.kept, options.copy_by)
-    selection = select(name, schema, options.choice, check=request.salt_check)
+    adding = Adding.of(options, checkpoint, loaded, plan.kept)
+    selection = select(name, schema, adding.choice(schema, feed), check=request.salt_check)
     check_kept_columns(name, schema, selection, options)
     if checkpoint is not None and not replay.suffix:
         known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]

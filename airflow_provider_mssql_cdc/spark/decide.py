@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_mssql_cdc.core.choice import selection_changed
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
+    CommitConflictError,
     CopyRefusedError,
     CopyStoppedError,
     GapError,
@@ -17,13 +18,13 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.marker import Marker
 from airflow_provider_mssql_cdc.core.position import Position
-from airflow_provider_mssql_cdc.core.schema import KeptSchemas, unknown_schema
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded, unknown_schema
 from airflow_provider_mssql_cdc.core.schema_diff import differing
 from airflow_provider_mssql_cdc.core.selection import same_selection
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import SinkSpec, SourceSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import Stand
-from airflow_provider_mssql_cdc.core.table import same_schema
+from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
 from airflow_provider_mssql_cdc.spark.targets import State
 
 SAME_AGAIN = (KeyRequiredError, NoRoomError)
@@ -178,7 +179,7 @@ def _check_without_marker(table: TableSpec, sink: SinkSpec, is_empty: bool) -> N
 
 def is_grown_from(table: TableSpec, sink: SinkSpec, marker: Marker | None) -> bool:
     """Whether a target has fewer columns, and gets the others with the next commit."""
-    before = table.grows_from
+    before = table.grows_from.get(sink.shape)
     if before is None or marker is None or not SHAPES[sink.shape].only_adds:
         return False
     return same_schema(marker.schema_hash, before.schema) and same_selection(marker.selection_hash, before.selection)
@@ -224,6 +225,15 @@ def check_origin(
         )
     if is_grown_from(table, sink, marker):
         return
+    if not same_schema(marker.schema_hash, table.schema):
+        now, then = TableSchema(table.feed.columns, table.schema.key), kept(marker.schema_hash)
+        if then is not None and as_loaded(now, then, table.copy_by).hash == marker.schema_hash:
+            # as it was looked at it had these: another run has filled columns, or a person has taken that back
+            raise CommitConflictError(
+                f"{sink.name} has other columns than when this run looked at it.",
+                table=str(table.name),
+                advice="Run the task again; let one run at a time load it.",
+            )
     if not same_selection(marker.selection_hash, table.selection):
         raise selection_changed(table.name, sink.name, marker.selection, table.selection)
     if not same_schema(marker.schema_hash, table.schema):

@@ -1,24 +1,26 @@
-"""A table whose sinks lack columns: they go on without these, until a copy has filled them in one step."""
+"""A table whose sinks have different columns: each goes on with its own, until a copy has filled those that lack."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.filling import filling, lacking, widened
+from airflow_provider_mssql_cdc.core.filling import FILLING, chosen_of, filling, going_on, lacking, suffix_of, with_all
 from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
+from airflow_provider_mssql_cdc.core.schema import as_loaded
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
-from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkReceipt, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
+from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
-from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN
+from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN, is_asserted
 from airflow_provider_mssql_cdc.spark.load import TableLoad
-from airflow_provider_mssql_cdc.spark.notes import Notes
+from airflow_provider_mssql_cdc.spark.notes import Notes, merged
 from airflow_provider_mssql_cdc.spark.parts import Parts
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.table import TableRows
@@ -26,60 +28,84 @@ from airflow_provider_mssql_cdc.spark.sink import COPIES_NAMED, Sink
 from airflow_provider_mssql_cdc.spark.targets import with_nulls
 
 
-def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> TableLoad | FillingLoad:
-    """The load of a table some of whose sinks may lack columns, as their markers say.
+def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> TableLoad | PartedLoad:
+    """The load of a table each of whose sinks goes on with the columns that its marker names.
 
-    :param load: of all of them, without these columns
-    :param table: with what they are to go on, in ``wider``
+    :param load: of all of them, with the table's columns
     """
-    assert table.wider is not None
-    markers, comparable = load.markers(), load.comparable
-    lacks = {sink.shape for sink in table.sinks if _lacks(sink.shape, markers.get(sink.shape), table.wider)}
-    # of a marker that cannot be read nobody knows, and its sink fails
-    lacks |= {sink.shape for sink in table.sinks if sink.shape not in markers}
-    others = tuple(sink for sink in table.sinks if sink.shape not in lacks)
-    if not lacks and not any(_is_unfilled(markers[s.shape], table.wider) for s in others if s.shape in comparable):
-        return TableLoad(job, widened(table), parts)
-    narrow = dataclasses.replace(table, sinks=tuple(sink for sink in table.sinks if sink.shape in lacks))
-    return FillingLoad(job, narrow, dataclasses.replace(widened(table), sinks=others) if others else None, parts)
+    owns = own_columns(load, table)
+    whole = Chosen(table.schema, table.selection)
+    ids = {column.column_id for column in table.schema.columns}
+    # what a person asks for comes first, and compares the columns that are there
+    may_grow = table.fills and not (table.asked is not None and table.asked.of_loaded)
+    grows: dict[str, Chosen] = {}
+    groups: dict[str, tuple[Chosen, list[SinkSpec]]] = {whole.schema.hash: (whole, [])}
+    for sink in table.sinks:
+        own = owns.get(sink.shape, whole)
+        takes = own is not whole and may_grow and SHAPES[sink.shape].only_adds
+        if takes and {column.column_id for column in own.schema.columns} <= ids:
+            grows[sink.shape], own = own, whole
+        groups.setdefault(own.schema.hash, (own, []))[1].append(sink)
+    lags = table.fills and bool(grows or owns or unfilled_in(load))
+    if not owns and not lags:
+        return load
+    loads = {}
+    for own, sinks in groups.values():
+        if own is whole:
+            loads[""] = TableLoad(job, with_all(table, tuple(sinks), grows), parts)
+        else:
+            loads[suffix_of(own)] = TableLoad(job, going_on(table, own, tuple(sinks)), parts)
+    return PartedLoad(job, table, {suffix: each for suffix, each in loads.items() if each.sinks}, owns, parts)
 
 
-def _lacks(shape: str, marker: Marker | None, wider: Chosen) -> bool:
-    """Whether a sink goes on without columns until they are filled. One that begins has them from the beginning, and
-    one that only adds rows gets them with its next commit.
+def own_columns(load: TableLoad, table: TableSpec) -> dict[str, Chosen]:
+    """The columns of those sinks of a load that were loaded with others than a table's, as their markers say, by shape.
+
+    What the feed no longer has so is left out.
     """
-    return marker is not None and not SHAPES[shape].only_adds and marker.schema_hash != wider.schema.hash
+    now, found = TableSchema(table.feed.columns, table.schema.key), {}
+    for sink, marker in load.marked():
+        if not is_asserted(sink.spec, marker) and not same_schema(marker.schema_hash, table.schema):
+            own = as_loaded(now, sink.target.kept_schema(marker.schema_hash), table.copy_by)
+            if own.hash == marker.schema_hash:
+                found[sink.shape] = chosen_of(table, own)
+    return found
 
 
-def _is_unfilled(marker: Marker | None, wider: Chosen) -> bool:
-    """Whether a sink lacks values of before of columns that it has, or gets with its next commit."""
-    return marker is not None and (bool(marker.unfilled) or marker.schema_hash != wider.schema.hash)
+def unfilled_in(load: TableLoad) -> dict[str, tuple[str, ...]]:
+    """The target columns of which sinks lack the values of before, as their markers say, by shape."""
+    return {sink.shape: marker.unfilled for sink, marker in load.marked() if marker.unfilled}
 
 
-class FillingLoad:
-    """Loads one table's sinks, and fills columns that some of them lack.
+class PartedLoad:
+    """Loads one table's sinks by the columns that they have, and fills those that some lack.
 
-    :param table: the sinks that lack columns, and go on without them
-    :param others: the sinks that have them
-    :ivar notes: what is noted of all
+    :param table: with the columns that all are to have
+    :param loads: of the sinks that have the same columns, by what stands behind the name of the folder of their copies
+    :param owns: sinks that do not have the table's columns, by shape
     """
 
-    def __init__(self, job: JobSpec, table: TableSpec, others: TableSpec | None, parts: Parts) -> None:
-        self.notes = Notes()
-        self._job, self._table, self._parts = job, table, parts
-        self._lacking = TableLoad(job, table, parts, self.notes)
-        self._others = TableLoad(job, others, parts, self.notes) if others is not None else None
-        self._left = True
+    def __init__(
+        self, job: JobSpec, table: TableSpec, loads: Mapping[str, TableLoad], owns: Mapping[str, Chosen], parts: Parts
+    ) -> None:
+        self._job, self._table, self._loads, self._owns, self._parts = job, table, loads, owns, parts
+        self._notes = Notes()
+        self._left = table.fills
         self._filled = 0
+
+    @property
+    def notes(self) -> Notes:
+        """What is noted of all."""
+        for load in self._loads.values():
+            if load.table.schema.hash != self._table.schema.hash:
+                said, done = load.table.schema.canonical, load.notes.done
+                load.notes.done = {shape: dataclasses.replace(each, schema=said) for shape, each in done.items()}
+        return merged([*(load.notes for load in self._loads.values()), self._notes])
 
     @property
     def staging_paths(self) -> list[str]:
         """The folders of what is staged."""
-        return [path for load in self._loads for path in load.staging_paths]
-
-    @property
-    def _loads(self) -> list[TableLoad]:
-        return [self._lacking, *([self._others] if self._others is not None else [])]
+        return [path for load in self._loads.values() for path in load.staging_paths]
 
     def load_windows(self) -> None:
         """Load what goes on by windows up to the cut, as ``TableLoad`` does.
@@ -87,14 +113,15 @@ class FillingLoad:
         :raises MsSqlCdcError: if none of the sinks can be loaded
         """
         errors = []
-        loads = [load for load in self._loads if load.shapes]
-        for load in loads:
+        for load in self._loads.values():
             try:
                 load.load_windows()
             except Exception as error:
                 errors.append(error)
-                self.notes.failed |= {shape: (error, None) for shape in load.shapes if shape not in self.notes.done}
-        if len(errors) == len(loads):
+                left = (shape for shape in load.shapes if shape not in load.notes.done)
+                load.notes.failed |= dict.fromkeys(left, (error, load.notes.writing))
+                load.give_up_copies()
+        if len(errors) == len(self._loads):
             raise errors[0]
 
     def replay(self, replay: ReplaySpec) -> None:
@@ -102,137 +129,181 @@ class FillingLoad:
 
         :raises MsSqlCdcError: as ``TableLoad.replay``
         """
-        for load in self._loads:
+        for load in self._loads.values():
             load.replay(replay)
 
     @property
     def has_copies_left(self) -> bool:
         """Whether sinks wait for a copy, or lack columns."""
-        return self._left or any(load.has_copies_left for load in self._loads)
+        return self._left or any(load.has_copies_left for load in self._loads.values())
 
     def give_up_copies(self) -> None:
         """Leave what wants a copy to the next run."""
         self._left = False
-        for load in self._loads:
+        for load in self._loads.values():
             load.give_up_copies()
 
     def abort_copy(self, why: str) -> None:
         """End the copy that a person asks for, which no retry can mend."""
-        self._lacking.abort_copy(why)
+        for load in self._loads.values():
+            load.abort_copy(why)
 
     def load_copies(self, time: CopyTime) -> None:
         """Copy where sinks wait for that or a person asks for it, then fill the columns that are lacking.
 
         :param time: of the run for copies
         """
-        # what begins has all columns; what a person asks for is as of those that the loaded sinks have
-        for load in reversed(self._loads):
+        asked, fills, self._left = self._table.asked, self._left, False
+        takes = [load for load in self._loads.values() if load.comparable]
+        for suffix, load in self._loads.items():
+            if takes and load not in takes and asked is not None and asked.wanted != STOP:
+                load.forget_asked()
             if load.has_copies_left:
                 load.load_copies(time)
-        asked = self._table.asked
-        self._left = False
-        is_asked = asked is not None and (asked.of_loaded or asked.wanted == STOP)
-        if not is_asked and self.notes.copying is None:
-            with self.notes.alone(ASKED_COPY):
+            if load.notes.copying is not None:
+                load.notes.copying = dataclasses.replace(load.notes.copying, suffix=suffix)
+        if asked is not None and (asked.of_loaded or asked.wanted == STOP):
+            self._end_asked(takes or [*self._loads.values()])
+            if asked.wanted == STOP:
+                self._reading(filling(self._table, ()), "stopped")[1].stop_copies()
+        elif fills and all(load.notes.copying is None for load in self._loads.values()):
+            with self._notes.alone(ASKED_COPY):
                 self._fill(time)
+
+    def _end_asked(self, loads: Sequence[TableLoad]) -> None:
+        """What a person asked for has ended once it has for all."""
+        endings = [load.notes.ended_copy for load in loads]
+        for load in self._loads.values():
+            load.notes.ended_copy = None
+        if all(endings):
+            self._notes.ended_copy = next((ending for ending in endings if "ABORTED" in str(ending)), endings[0])
 
     def count(self) -> None:
         """Count what was read, for the receipt: what was staged and kept may be removed then."""
         windows: list[str] = []
-        counts: dict[str, int] = {"copied": self._filled}
-        for load in self._loads:
+        counts: dict[str, int] = {}
+        for load in self._loads.values():
             load.count()
-            windows += [window for window in self.notes.windows if window not in windows]
-            counts = {name: counts.get(name, 0) + self.notes.counts.get(name, 0) for name in counts | self.notes.counts}
-        self.notes.windows, self.notes.counts = tuple(windows), counts
+            windows += [window for window in load.notes.windows if window not in windows]
+            # of a window that several have read each change counts once
+            counts = {n: max(counts.get(n, 0), load.notes.counts.get(n, 0)) for n in counts | load.notes.counts}
+        counts["copied"] = counts.get("copied", 0) + self._filled
+        self._notes.windows, self._notes.counts = tuple(windows), counts
 
     def _fill(self, time: CopyTime) -> None:
         """Copy the key and the columns that are lacking, and show them at the copy's end."""
-        shapes = self._unfilled([shape for load in self._loads for shape in load.shapes if shape in self.notes.done])
-        if not shapes:
+        left = self._unfilled()
+        columns = {name for names in left.values() for name in names}
+        if not columns:
             return
-        table = filling(self._table)
-        folder = f"{self._lacking.staging_path}/filling"
-        mappings = map_columns(table.name, table.schema, table.selection)
-        rows = TableRows(table, mappings, self._job.source.timezone, f"{folder}/resolved")
-        reading = Reading(self._parts.source(table, mappings), self._job, table, folder, rows.unsure)
+        table = filling(self._table, columns)
+        rows, reading = self._reading(table, "filling")
         time.begin()
         try:
-            self._fill_all(shapes, rows, reading, time)
+            with self._notes.timed("copy"):
+                unfinished = reading.take_copy(time, None)
+            copy = reading.copy
+            found = unfinished or copy
+            for text in found.warnings if found is not None else ():
+                self._notes.warn(text)
+            if unfinished is not None:
+                fills = tuple(c.name for c in table.schema.columns if c.name in columns)
+                self._notes.copying = dataclasses.replace(
+                    unfinished.receipt, shapes=tuple(left), fills=fills, suffix=FILLING
+                )
+                return
+            assert copy is not None
+            for load in self._loads.values():
+                if shapes := [shape for shape in load.shapes if shape in left]:
+                    self._show(load, copy, load.load_up_to_end(copy, shapes), left, rows, reading)
         except SAME_AGAIN:
             reading.remove_copy()
             raise
-
-    def _fill_all(self, shapes: Sequence[str], rows: TableRows, reading: Reading, time: CopyTime) -> None:
-        with self.notes.timed("copy"):
-            unfinished = reading.take_copy(time, None)
-        columns, copy = lacking(self._table), reading.copy
-        found = unfinished or copy
-        for text in found.warnings if found is not None else ():
-            self.notes.warn(text)
-        if unfinished is not None:
-            self.notes.copying = dataclasses.replace(unfinished.receipt, shapes=tuple(shapes), fills=columns)
-            return
-        assert copy is not None
-        try:
-            for load in self._loads:
-                if mine := [shape for shape in shapes if shape in load.shapes]:
-                    self._show(copy, load.load_up_to_end(copy, mine), rows, reading)
-        except Exception:
-            # another run may have filled them, and removed the folder
-            if self._unfilled(shapes):
-                raise
-            self.notes.writing = None
-        if not self._unfilled(shapes):
+        # what another run has filled meanwhile is no failure of this one
+        still = self._unfilled()
+        for shape in left.keys() - still.keys():
+            self._notes.failed.pop(shape, None)
+            for load in self._loads.values():
+                load.notes.failed.pop(shape, None)
+        if not still:
             self._filled = copy.rows_copied
             reading.remove_copy()
-            self.notes.ended_copy = f"{copy.id} COMPLETED"
+            self._notes.ended_copy = f"{copy.id} COMPLETED"
 
-    def _show(self, copy: Copy, shapes: Sequence[str], rows: TableRows, reading: Reading) -> None:
-        """Commit the columns to sinks that are loaded up to the copy's end."""
-        sinks = tuple(sink for load in self._loads for sink in load.sinks if sink.shape in shapes)
-        wide = TableLoad(self._job, dataclasses.replace(widened(self._table), sinks=sinks), self._parts, self.notes)
+    def _reading(self, table: TableSpec, folder: str) -> tuple[TableRows, Reading]:
+        first = next(iter(self._loads.values()))
+        place = f"{first.staging_path}/{folder}"
+        mappings = map_columns(table.name, table.schema, table.selection)
+        rows = TableRows(table, mappings, self._job.source.timezone, f"{place}/resolved")
+        return rows, Reading(self._parts.source(table, mappings), self._job, table, place, rows.unsure)
+
+    def _show(
+        self,
+        load: TableLoad,
+        copy: Copy,
+        shapes: Sequence[str],
+        columns: Mapping[str, Sequence[str]],
+        rows: TableRows,
+        reading: Reading,
+    ) -> None:
+        """Commit the columns to sinks that are loaded up to the copy's end, to each alone."""
+        sinks = tuple(sink for sink in load.sinks if sink.shape in shapes)
+        grows = {shape: own for shape, own in self._owns.items() if shape in shapes}
+        wide = TableLoad(self._job, with_all(self._table, sinks, grows), self._parts)
+        targets = {mapping.column.name: [target.name for target in mapping.targets] for mapping in rows.mappings}
         for shape in shapes:
-            sink, loaded = wide.sink_of(shape), self.notes.done[shape].after
-            assert loaded is not None
-            with self.notes.timed("fill"), self.notes.writes(sink.target.name):
-                done = _filled(sink, self._job, copy, rows, reading, loaded.position)
-            self.notes.note(done)
+            with self._notes.alone(shape):
+                sink, loaded = wide.sink_of(shape), load.notes.done[shape].after
+                assert loaded is not None
+                names = [name for column in columns[shape] for name in targets[column]]
+                with self._notes.timed("fill"), self._notes.writes(sink.target.name):
+                    self._notes.note(_filled(sink, self._job, copy, rows, names, reading, loaded.position))
 
-    def _unfilled(self, shapes: Sequence[str]) -> list[str]:
-        """Those of some shapes that lack columns, or values of before."""
-        assert self._table.wider is not None
-        found = []
-        for load in self._loads:
-            markers, comparable = load.markers(), load.comparable
-            mine = [shape for shape in shapes if shape in markers and shape in comparable]
-            found += [shape for shape in mine if _is_unfilled(markers[shape], self._table.wider)]
+    def _unfilled(self) -> dict[str, tuple[str, ...]]:
+        """The loaded sinks that show each row, with the columns that they lack, or of which they lack values."""
+        table, found = self._table, {}
+        held = [c.name for c in table.schema.loaded if table.selection.holds(c.name)]
+        for load in self._loads.values():
+            unfilled = unfilled_in(load)
+            owns = own_columns(load, table)
+            for shape in sorted(load.comparable & load.notes.done.keys()):
+                own = owns.get(shape)
+                lacks = {*lacking(table, own)} if own is not None else set()
+                names = (n for n in held if n in lacks or table.selection.renames.get(n, n) in unfilled.get(shape, ()))
+                if columns := tuple(names):
+                    found[shape] = columns
         return found
 
 
 def _filled(
-    sink: Sink, job: JobSpec, copy: Copy, filling: TableRows, reading: Reading, expects: Position
+    sink: Sink,
+    job: JobSpec,
+    copy: Copy,
+    filling: TableRows,
+    names: Sequence[str],
+    reading: Reading,
+    expects: Position,
 ) -> SinkReceipt:
-    """Show the columns that a target lacks, with all their values, as of a copy's end.
+    """Show columns that a target lacks, with all their values, as of a copy's end.
 
     :param copy: of the key and these columns
     :param filling: its rows
+    :param names: of the columns
     :param reading: of the copy
     :param expects: position of the marker: the target is loaded up to the copy's end, or nothing happened behind it
     :raises CommitConflictError: if another run has loaded the target meanwhile
     """
     state, table, at = sink.state(), sink.rows.table.spec, copy.high
-    marker, wider = state.marker, Chosen(table.schema, table.selection)
-    if marker is None or marker.position != expects or not _is_unfilled(marker, wider):
+    marker = state.marker
+    if marker is None or marker.position != expects:
         raise sink.conflict(f"loaded to {marker.position if marker else 'nothing'}, and not to {expects}")
     layout = sink.layout(state)
     added = sink.added(state, layout, fills=True)
     copied = filling.copied(copy, None if copy.window.is_empty else copy.events, copy.window)
     there = filling.at_end(copied, copy.rows().limit(0))
-    names = [target.name for target in filling.data_columns if target.name not in filling.key]
     target_rows = with_nulls(sink.target.rows(state), added)
     write = sink.rows.filled(target_rows, there, copied.events, names, copy.window)
-    after = marker
+    after: Marker = marker
     if marker.position < at:
         after = sink.marker(Window(marker.position, at), reading, state, SinkSteps(window=copy.window), layout)
     after = dataclasses.replace(

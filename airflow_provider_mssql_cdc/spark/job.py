@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.spec import JobError, JobSpec, Receipt, Sin
 from airflow_provider_mssql_cdc.spark import files
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime, Pace
 from airflow_provider_mssql_cdc.spark.failures import explain
-from airflow_provider_mssql_cdc.spark.filling import FillingLoad, parted
+from airflow_provider_mssql_cdc.spark.filling import PartedLoad, parted
 from airflow_provider_mssql_cdc.spark.jdbc import Credentials, Jdbc
 from airflow_provider_mssql_cdc.spark.load import TableLoad
 from airflow_provider_mssql_cdc.spark.notes import Notes
@@ -96,7 +96,7 @@ class _TableRun:
     ) -> None:
         self._spark, self._job, self._table = spark, job, table
         self._secrets, self._connections = secrets, connections
-        self._load: TableLoad | FillingLoad | None = None
+        self._load: TableLoad | PartedLoad | None = None
         self._failures: dict[str, tuple[Exception, str | None]] = {}
 
     def load_windows(self) -> None:
@@ -150,14 +150,14 @@ class _TableRun:
             shapes = {sink.shape for sink in found.sinks}
             self._failures = {s.shape: (_not_of(found, s), None) for s in self._table.sinks if s.shape not in shapes}
             self._load = TableLoad(self._job, found, parts)
-        elif self._table.wider is not None:
+        elif self._job.replay is None:
             self._load = parted(load, self._job, self._table, parts)
         if self._job.replay is None:
             self._load.load_windows()
         else:
             self._load.replay(self._job.replay)
 
-    def _count(self, load: TableLoad | FillingLoad) -> None:
+    def _count(self, load: TableLoad | PartedLoad) -> None:
         try:
             load.count()
         except Exception as error:

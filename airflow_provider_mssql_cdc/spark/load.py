@@ -17,7 +17,13 @@ from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.comparing import Comparing
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
-from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN, copy_stopped, said_window, table_of, unreported
+from airflow_provider_mssql_cdc.spark.decide import (
+    SAME_AGAIN,
+    copy_stopped,
+    said_window,
+    table_of,
+    unreported,
+)
 from airflow_provider_mssql_cdc.spark.looks import Looks, SinkPlan
 from airflow_provider_mssql_cdc.spark.notes import Notes
 from airflow_provider_mssql_cdc.spark.parts import Parts
@@ -39,14 +45,13 @@ class TableLoad:
     """Loads one table's sinks.
 
     :param parts: what it is put together from
-    :param notes: of a load that this one is a part of
     :ivar notes: what is noted of it
     :ivar waiting: sinks that wait for a copy
     """
 
-    def __init__(self, job: JobSpec, table: TableSpec, parts: Parts, notes: Notes | None = None) -> None:
+    def __init__(self, job: JobSpec, table: TableSpec, parts: Parts) -> None:
         self._job, self._table, self._parts = job, table, parts
-        self.notes = notes or Notes()
+        self.notes = Notes()
         cut = job.upto.of(table.feed.POSITION)
         if cut is None:
             raise ValueError(f"the cut {job.upto} names no position of {table.name}")
@@ -73,6 +78,11 @@ class TableLoad:
         return found
 
     @property
+    def table(self) -> TableSpec:
+        """With the columns that the sinks have."""
+        return self._table
+
+    @property
     def shapes(self) -> list[str]:
         """The shapes of the sinks."""
         return [rows.sink.shape for rows in self._rows]
@@ -92,12 +102,16 @@ class TableLoad:
         """The folders of what is staged."""
         return [self.staging_path]
 
-    def markers(self) -> dict[str, Marker | None]:
-        """The markers of the sinks, by shape; without those that cannot be read."""
+    def marked(self) -> list[tuple[Sink, Marker]]:
+        """The sinks that have markers which can be read."""
         failed = dict(self.notes.failed)
-        found = {sink.shape: state.marker for sink, state in self._looks.look(self._rows)}
+        found = [(sink, state.marker) for sink, state in self._looks.look(self._rows) if state.marker is not None]
         self.notes.failed = failed
         return found
+
+    def forget_asked(self) -> None:
+        """Leave what a person asks for to the table's other sinks."""
+        self._asked = None
 
     def sink_of(self, shape: str) -> Sink:
         """The sink of a shape."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -93,3 +93,24 @@ class Notes:
             copying=self.copying,
             ended_copy=self.ended_copy,
         )
+
+
+def merged(parts: Sequence[Notes]) -> Notes:
+    """What is noted of the parts of one table's load.
+
+    :param parts: what a later one says of a sink counts
+    """
+    found = Notes()
+    for part in parts:
+        for done in part.done.values():
+            found.note(done)
+        found.failed |= part.failed
+        found.copying = found.copying or part.copying
+        found.ended_copy = found.ended_copy or part.ended_copy
+        found.counts, found.windows = part.counts or found.counts, part.windows or found.windows
+        found.writing = found.writing or part.writing
+        for step, value in part.seconds.items():
+            found.seconds[step] = round(found.seconds.get(step, 0.0) + value, 3)
+        for text in part.warnings:
+            found.warn(text)
+    return found

@@ -125,7 +125,7 @@ class Sink:
         :param fills: whether that fills them
         :raises TargetError: if the table has other columns beside
         """
-        columns, before = self.rows.columns(layout), self._table.grows_from
+        columns, before = self.rows.columns(layout), self._table.grows_from.get(self.shape)
         difference = self.target.check(columns)
         marker = state.marker
         if difference is not None and marker is not None and marker.schema_hash == self._table.schema.hash:
@@ -161,6 +161,15 @@ class Sink:
             self._warn(f"{self.target.name} gets no {missing}, since the source has a column of such a name")
         return layout
 
+    def _unfilled(self, state: State) -> tuple[str, ...]:
+        """The columns of which the target lacks the values of before, with those that it is about to get."""
+        unfilled = state.marker.unfilled if state.marker is not None else ()
+        if not is_grown_from(self._table, self.spec, state.marker):
+            return unfilled
+        before = {column.name for column in self.rows.narrowed(self._table.grows_from[self.shape]).table.data_columns}
+        gets = (column.name for column in self.rows.table.data_columns if column.name not in before)
+        return tuple(dict.fromkeys((*unfilled, *gets)))
+
     def window(self, todo: SinkSteps, reading: Reading, cut: Position) -> Window | None:
         """The window to be loaded; None where there is none, or where its beginning is not known."""
         if todo.window is not None or not todo.begins or reading.low is None:
@@ -185,7 +194,8 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        added = self.added(state, layout) if self._table.grows_from is not None and state.exists else ()
+        added = self.added(state, layout) if self.shape in self._table.grows_from and state.exists else ()
+        self.rows.unfilled = self._unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
             staged = reading.staged
@@ -237,9 +247,8 @@ class Sink:
         if todo.copied and reading.copy and reading.copy.id:
             asked = self._table.asked
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
-        if self.rows.is_comparable and is_grown_from(self._table, self.spec, state.marker):
-            lacks = (column.name for column in self.added(state, layout))
-            marker = dataclasses.replace(marker, unfilled=tuple(dict.fromkeys((*marker.unfilled, *lacks))))
+        if self.rows.facts.takes_history and todo.goes_on:
+            marker = dataclasses.replace(marker, unfilled=self._unfilled(state))
         return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self.keep_schema(state, todo))
 
     def has_copy(self, id_: str) -> bool:

@@ -235,7 +235,7 @@ def meanwhile(rows: int, rounds: int) -> None:
 def empty(tables: int, rounds: int) -> None:
     """(d) An empty run over many tables: hook and planner, no Spark."""
     from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
-    from airflow_provider_mssql_cdc.core.plan import loaded_from
+    from airflow_provider_mssql_cdc.core.standing import loaded_from
     from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
     from airflow_provider_mssql_cdc.operators.planning import plan_load
     from airflow_provider_mssql_cdc.sandbox.server import Sandbox
@@ -261,7 +261,7 @@ def empty(tables: int, rounds: int) -> None:
         loads = Loads(server, ("dbo.t*",), "iceberg://lake/empty", Path(name))
         first = loads.plan()
         for table, candidate in first.candidates.items():
-            read = loaded_from(candidate.feed, candidate.schema, candidate.selection)
+            read = loaded_from(candidate, None)
             state = SinkState(first.upto.of(Lsn), first.upto.of(Lsn), first.witness, **read)
             loads.store.save(Checkpoint(loads.request.identity(first.database, table), {"mirror": state}))
         seconds, sent, reads = [], set(), set()

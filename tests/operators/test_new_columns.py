@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mssql_cdc.core.filling import filling, lacking
+from airflow_provider_mssql_cdc.core.filling import filling
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.support.hooks.source import Source
@@ -31,6 +31,11 @@ def group(source: Source) -> Group:
 def plan_of(group: Group, *entries: dict[str, Any]) -> RunPlan:
     with group.source.hook() as hook:
         return plan_load(hook, group.store, group.request(*entries), None)
+
+
+def lacking(plan: RunPlan) -> tuple[str, ...]:
+    """The columns that are to be filled in the mirror."""
+    return plan.candidates[A].lagging.get("mirror", ())
 
 
 def settle(group: Group, *entries: dict[str, Any]) -> RunPlan:
@@ -67,9 +72,10 @@ def test_a_load_asks_for_an_instance_with_a_column_that_was_added(group: Group) 
     # a run has come so far
     group.loaded_up_to_now(A)
     (spec,) = plan_of(group, PROPOSE).specs
-    assert (spec.feed.name, lacking(spec)) == ("dbo_a__mc2", ("note",))
-    assert [column.name for column in spec.schema.columns] == ["id", "v"]
-    assert filling(spec).selection.columns == ("id", "note")
+    assert (spec.feed.name, spec.fills) == ("dbo_a__mc2", True)
+    assert [column.name for column in spec.schema.columns] == ["id", "v", "note"]
+    assert lacking(plan_of(group, PROPOSE)) == ("note",)
+    assert filling(spec, ["note"]).selection.columns == ("id", "note")
     assert plan_of(group, {"table": "dbo.a"}).candidates[A].feed.name == "dbo_a"
 
 
@@ -93,6 +99,7 @@ def test_a_table_with_two_instances_gets_no_third(group: Group) -> None:
         ({"columns": ["id", "v"], "new_columns": {"MORE": "load"}}, ("more",)),
         ({"mask": {"v": "redact"}}, ()),
         ({"mask": {"v": "redact", "note": "redact"}}, ("note",)),
+        ({"mask": {"note": "drop"}, "new_columns": {"more": "load"}}, ("more",)),
         ({"mask": {"v": "redact"}, "new_columns": "load"}, ("note", "more")),
         ({"where": [("id", ">", 0)]}, ()),
         ({"on_schema_change": "warn"}, ()),
@@ -120,8 +127,8 @@ def test_the_entry_says_which_columns_are_loaded(source: Source, said: dict[str,
     assert plan.failures == {}
     candidate = plan.candidates[A]
     assert candidate.feed.name == ("second" if filled else "dbo_a")
-    specs = plan.specs
-    assert (lacking(specs[0]) if specs else ()) == filled
+    assert lacking(plan) == filled
+    assert [spec.fills for spec in plan.specs] == ([True] if filled else [])
 
 
 def test_what_was_not_captured_at_first_sight_waits_until_it_is_named(source: Source) -> None:
@@ -141,12 +148,12 @@ def test_what_was_not_captured_at_first_sight_waits_until_it_is_named(source: So
     group.change("INSERT INTO dbo.a (id) VALUES (3)")
     group.loaded_up_to_now(A)
     plan = plan_of(group, PROPOSE)
-    assert lacking(plan.specs[0]) == ("note",)
+    assert lacking(plan) == ("note",)
     assert 'column kept of second is left out: it waits until the entry names it: new_columns={"kept": "load"}' in (
         plan.candidates[A].warnings
     )
     named = {**PROPOSE, "new_columns": {"kept": "load"}}
-    assert lacking(plan_of(group, named).specs[0]) == ("kept", "note")
+    assert lacking(plan_of(group, named)) == ("kept", "note")
 
 
 def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
@@ -155,7 +162,7 @@ def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
     group.change("INSERT INTO dbo.a (id) VALUES (3)")
     group.loaded_up_to_now(A)
     plan = plan_of(group, PROPOSE)
-    assert lacking(plan.specs[0]) == ("note",)
+    assert lacking(plan) == ("note",)
     assert (
         "column _lsn of second is left out: column '_lsn' of type int would be loaded as '_lsn', the name of a"
         in "".join(plan.candidates[A].warnings)

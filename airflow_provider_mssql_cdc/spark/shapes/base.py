@@ -64,10 +64,12 @@ class SinkRows(ABC):
 
     :param table: what the source table has
     :ivar facts: what is known of the shape outside of the job
+    :ivar unfilled: columns of which the target lacks the values of before: what is NULL there is not known
     """
 
     def __init__(self, table: TableRows, sink: SinkSpec) -> None:
         self.table, self.sink = table, sink
+        self.unfilled: tuple[str, ...] = ()
         self.facts: Shape = SHAPES[sink.shape]
 
     @property

@@ -13,6 +13,9 @@ from airflow_provider_mssql_cdc.spark.shapes.fold import column, renamed, same_k
 
 _VALUES = f"{TEMPORARY}values"
 
+LACKS = f"{TEMPORARY}lacks"
+"""Beside values: the columns whose value is not known, which ``_unknown`` names then."""
+
 
 def values_of(rows: DataFrame, key: Sequence[str], names: Sequence[str]) -> DataFrame:
     """The values of some columns of each key, as ``with_values`` takes them.
@@ -34,9 +37,10 @@ def with_values(
     if only_others:
         same = (column(name).eqNullSafe(F.col(_VALUES).getField(name)) for name in names)
         filled = filled.where(~reduce(Column.__and__, same))
-    return filled.withColumns({name: F.col(_VALUES).getField(name) for name in names}).select(
-        *map(column, rows.columns)
-    )
+    put = {name: F.col(_VALUES).getField(name) for name in names}
+    if LACKS in values.schema[_VALUES].dataType.fieldNames():  # type: ignore[attr-defined]
+        put["_unknown"] = F.array_union("_unknown", F.col(_VALUES).getField(LACKS))
+    return filled.withColumns(put).select(*map(column, rows.columns))
 
 
 def any_value(names: Sequence[str]) -> Column:

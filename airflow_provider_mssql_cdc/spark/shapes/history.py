@@ -236,6 +236,9 @@ class History(SinkRows):
         if not self.table.key or not self.sink.history.has_latest:
             return None
         rows = images(self.table, target_rows) if self.is_wide else target_rows
+        for lob in {*self.table.lobs} & {*self.unfilled}:
+            lacks = F.array_union("_unknown", F.array(F.lit(lob)))
+            rows = rows.withColumn("_unknown", F.when(column(lob).isNull(), lacks).otherwise(F.col("_unknown")))
         if since := max((gap.upto for gap in gaps if gap.upto <= window.after), default=None):
             rows = rows.where(F.col(self.table.position) >= since.sort_key)
         if staged is not None:

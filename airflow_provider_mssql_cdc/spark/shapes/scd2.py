@@ -14,7 +14,7 @@ from airflow_provider_mssql_cdc.core.columns import TEMPORARY
 from airflow_provider_mssql_cdc.core.marker import Gap
 from airflow_provider_mssql_cdc.core.position import Position, Window
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, Differences, SinkRows
-from airflow_provider_mssql_cdc.spark.shapes.fills import any_value, values_of, with_values
+from airflow_provider_mssql_cdc.spark.shapes.fills import LACKS, any_value, values_of, with_values
 from airflow_provider_mssql_cdc.spark.shapes.fold import (
     by_keys_of,
     column,
@@ -100,13 +100,15 @@ class Versions(SinkRows):
         """
         key, ended = self.table.key, target_rows.where(F.col(self.ends).isNotNull())
         of_now = with_values(self.still_open(target_rows), values_of(there, key, names), key, names)
-        unknown_names = F.array_union("_unknown", F.array(*map(F.lit, names)))
-        older = ended.where(F.col(self.begins) <= window.after.sort_key).withColumn("_unknown", unknown_names)
-        parts = [of_now.where(any_value(names)), older]
+        all_unknown = F.array(*map(F.lit, names))
+        told = None
         if events is not None:
             left = self._last_of_transactions(events).withColumn(self.begins, F.col(self.table.position))
-            later = ended.where(F.col(self.begins) > window.after.sort_key)
-            parts.append(with_values(later, values_of(left, self.version_key, names), self.version_key, names))
+            left = left.withColumn(LACKS, F.array_intersect(unknown(left), all_unknown))
+            told = with_values(ended, values_of(left, self.version_key, (*names, LACKS)), self.version_key, names)
+            ended = by_keys_of(ended, left, self.version_key, "left_anti")
+        ended = ended.withColumn("_unknown", F.array_union("_unknown", all_unknown))
+        parts = [of_now.where(any_value(names)), ended, *([told] if told is not None else [])]
         return self._puts(parts)
 
     def newest(self, target_rows: DataFrame) -> str | int | None:

@@ -136,7 +136,8 @@ class ParquetTable(FileTable):
             raise TargetError(f"{self.name}: Parquet files hold a history alone, to which rows are added.")
         # a table that did not exist was made meanwhile, without rows
         last = state.snapshot or 0
-        columns = (*self._known()[-1].columns, *((column.name, column.type) for column in write.adds))
+        known = [manifest for manifest in self._known() if manifest.number <= last]
+        columns = (*known[-1].columns, *((column.name, column.type) for column in write.adds))
         attempt = f"{self._spec_id}_{secrets.token_hex(8)}"
         folder = self._path / DATA / attempt
         # what becomes of it is not known if making the manifest fails: then a later job removes the files, or none does

@@ -71,6 +71,10 @@ class Loads:
         entries = read_entries([f"lab.{table}" for table in tables], salted=True)
         self.request = dataclasses.replace(self.request, entries=entries)
 
+    def say(self, **options: Any) -> None:
+        """Change options of all tables."""
+        self.request = dataclasses.replace(self.request, defaults=dataclasses.replace(self.request.defaults, **options))
+
     def shape(self, *shapes: str) -> None:
         """Change the shapes that are loaded."""
         self.shapes = shapes

@@ -249,8 +249,7 @@ class PostgresqlTable:
         :raises TargetError: if PostgreSQL cannot hold the rows, among others
         """
         columns, done = self._columns(), False
-        if columns:
-            columns |= {column.name: of_spark(column.type) for column in write.adds}
+        columns |= {column.name: of_spark(column.type) for column in write.adds if columns}
         staging = Staging(self._database, self._schema, new_name(self._spec_id), columns)
         try:
             if not columns:
@@ -305,10 +304,8 @@ class PostgresqlTable:
         return bool(is_empty)
 
     def _apply(self, staging: Staging, state: State, write: Write, marker: Marker | None) -> bool:
-        # all that come later queue behind the wait for the lock that ADD COLUMN takes
-        lock_timeout = _LOCK_OF_ADDED if write.adds else LOCK_TIMEOUT
         try:
-            with self._database.transaction(lock_timeout=lock_timeout) as cursor:
+            with self._database.transaction() as cursor:
                 if self._has_moved(cursor, state):
                     return False
                 staging.take_sentinel(cursor)
@@ -347,7 +344,10 @@ class PostgresqlTable:
     def _add(self, cursor: psycopg.Cursor[Any], columns: Sequence[TargetColumn]) -> None:
         """Add columns: who reads meanwhile waits for the end of the transaction."""
         if added := ", ".join(f"ADD COLUMN {quoted(column.name)} {_declared(column)}" for column in columns):
+            # all that come later queue behind the wait for its lock
+            cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_OF_ADDED}'")
             cursor.execute(f"ALTER TABLE {self.sql_name} {added}")
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
 
     def _write(self, cursor: psycopg.Cursor[Any], staging: Staging, write: Write) -> None:
         cursor.execute(f"ANALYZE {staging.sql_name}")

@@ -16,8 +16,8 @@ FAIL, COPY = "fail", "copy"
 ON_GAP = (FAIL, COPY)
 """What to do when changes were purged before they were loaded."""
 
-WARN, PROPOSE = "warn", "propose"
-ON_SCHEMA_CHANGE = (WARN, FAIL, PROPOSE)
+WARN, PROPOSE, EVOLVE = "warn", "propose", "evolve"
+ON_SCHEMA_CHANGE = (WARN, FAIL, PROPOSE, EVOLVE)
 """What to do when the source table has got a column, or lost one."""
 
 LOAD, ASK = "load", "ask"

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Required, TypedDict
 
 from airflow_provider_mssql_cdc.core.changes import DEFAULT, WIDE, HistoryOptions
-from airflow_provider_mssql_cdc.core.entry_values import ASK, COPY, FAIL, LOAD, OF_ROWS, PROPOSE, READ, WARN
+from airflow_provider_mssql_cdc.core.entry_values import ASK, COPY, EVOLVE, FAIL, LOAD, OF_ROWS, PROPOSE, READ, WARN
 from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
@@ -135,7 +135,7 @@ class TableOptions:
     @property
     def loads_new_columns(self) -> bool:
         """Whether a column that was added is loaded once a capture instance has it."""
-        return self.on_schema_change == PROPOSE
+        return self.on_schema_change in (PROPOSE, EVOLVE)
 
     def takes(self, column: str, columns: Sequence[str]) -> bool | None:
         """Whether the author says that a new column is loaded; None where it follows from when it came.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from airflow_provider_mssql_cdc.core import lag
 from airflow_provider_mssql_cdc.core.database import AZURE_SQL_DATABASE, AgentHealth, DatabaseStatus, Running
@@ -23,6 +23,7 @@ from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.interval import server_time
 from airflow_provider_mssql_cdc.core.lag import Lag
 from airflow_provider_mssql_cdc.core.position import Lsn
+from airflow_provider_mssql_cdc.core.proposal import NewInstance
 from airflow_provider_mssql_cdc.core.table import TableName, quote
 from airflow_provider_mssql_cdc.hooks import statements
 from airflow_provider_mssql_cdc.hooks.connection import Row
@@ -30,7 +31,8 @@ from airflow_provider_mssql_cdc.hooks.reading import ReadingHook
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _AGENT_RUNNING = 4
-_LOCK_TIMEOUT = 1222
+LOCK_TIMEOUT = 1222
+"""Error number of a lock that was not given in time."""
 _CURRENT_TIMEZONE_ID_SINCE = 16
 
 _T = TypeVar("_T")
@@ -218,23 +220,43 @@ class MsSqlCdcHook(ReadingHook):
             return self.capture_instances([table])
         columns = None if captured_columns is None else ", ".join(quote(name) for name in captured_columns)
         given = (table.schema, table.table, role_name, capture_instance, supports_net_changes, index_name, columns)
+        self._enable(table, (*given, filegroup_name, allow_partition_switch), lock_timeout)
+        return _wait(lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen.")
+
+    def add_instance(self, instance: NewInstance, *, lock_timeout: float = 5.0, timeout: float = 60.0) -> None:
+        """Make a capture instance beside the one that a table has.
+
+        :param lock_timeout: as ``enable_table``
+        :param timeout: seconds to wait until it can be seen
+        :raises SqlServerError: with number 1222 if transactions do not end in time; 22926 and 22962 if another session
+            has made one
+        :raises CaptureLagError: if it cannot be seen in time
+        """
+        feed, table = instance.beside, instance.beside.source
+        columns = ", ".join(quote(name) for name in instance.columns)
+        given = (table.schema, table.table, feed.role, instance.name, feed.supports_net_changes, feed.index_name)
+        self._enable(table, (*given, columns, feed.filegroup, feed.partition_switch), lock_timeout)
+
+        def there() -> bool:
+            return instance.name in [each.name for each in self.capture_instances([table])]
+
+        _wait(there, timeout, f"capture instance {instance.name} of {table} cannot be seen.")
+
+    def _enable(self, table: TableName, given: Sequence[Any], lock_timeout: float) -> None:
         try:
             self.query(
-                statements.ENABLE_TABLE.format(milliseconds=int(lock_timeout * 1000)),
-                (*given, filegroup_name, allow_partition_switch),
-                repeatable=False,
+                statements.ENABLE_TABLE.format(milliseconds=int(lock_timeout * 1000)), (*given,), repeatable=False
             )
         except SqlServerError as error:
             # the procedure may hand it on within an error of its own
-            if error.number != _LOCK_TIMEOUT and f"{_LOCK_TIMEOUT}:" not in str(error):
+            if error.number != LOCK_TIMEOUT and f"{LOCK_TIMEOUT}:" not in str(error):
                 raise
             raise SqlServerError(
                 f"{table} was not enabled for CDC: a transaction that uses it did not end within {lock_timeout:g} s.",
-                number=_LOCK_TIMEOUT,
+                number=LOCK_TIMEOUT,
                 advice="Run it again when no long transaction uses the table: while enabling waits, all other sessions"
                 " that use the table wait behind it.",
             ) from None
-        return _wait(lambda: self.capture_instances([table]), timeout, f"no capture instance of {table} can be seen.")
 
     def disable_table(self, table: TableName, *, capture_instance: str = "all", timeout: float = 60.0) -> None:
         """Drop one capture instance of a table, or all of them, with what they captured.

@@ -23,6 +23,8 @@ LOAD_ONLY = frozenset(
         "operations",
         "on_gap",
         "on_schema_change",
+        "admin_conn_id",
+        "enable_lock_timeout",
         "initial",
         "server_timezone",
         "max_transactions",

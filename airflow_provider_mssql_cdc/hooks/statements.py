@@ -174,6 +174,7 @@ DISABLE_DATABASE = "EXEC sys.sp_cdc_disable_db"
 ENABLE_TABLE = """
 EXEC sp_executesql N'
 SET LOCK_TIMEOUT {milliseconds};
+SET DEADLOCK_PRIORITY LOW;
 EXEC sys.sp_cdc_enable_table @source_schema = @schema, @source_name = @table, @role_name = @role,
   @capture_instance = @instance, @supports_net_changes = @net, @index_name = @index,
   @captured_column_list = @columns, @filegroup_name = @filegroup, @allow_partition_switch = @switch',

@@ -34,6 +34,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     NotYet,
 )
 from airflow_provider_mssql_cdc.core.position import Cut
+from airflow_provider_mssql_cdc.core.proposal import NewInstance
 from airflow_provider_mssql_cdc.core.protection import Protection, check_protection
 from airflow_provider_mssql_cdc.core.resting import LONGEST_IDLE, Turn, default_max_idle, fingerprint, without_absence
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, SchemaStore, unknown_schema
@@ -83,6 +84,7 @@ class RunPlan:
     :param began: ``time.monotonic`` before anything was read
     :param given_up: copies that end
     :param sights: what was seen of the columns of each table
+    :param new_instances: that are to be made
     :param refused: why no copy is asked for, though the run's params name some
     :param small: it has no more change rows than the request calls few, and nothing to copy
     """
@@ -120,6 +122,7 @@ class RunPlan:
     began: float = field(default_factory=time.monotonic)
     given_up: dict[TableName, GivenUp] = field(default_factory=dict)
     sights: dict[TableName, Sight] = field(default_factory=dict)
+    new_instances: dict[TableName, NewInstance] = field(default_factory=dict)
 
     def identity(self, name: TableName) -> Identity:
         """The identity of a table's checkpoint."""

@@ -73,9 +73,13 @@ class MsSqlCdcLoadOperator(LoadRun):
     :param on_disabled: what to do with a matched table without change data capture: ``fail``, ``skip`` or ``enable``
     :param on_gap: what to do when changes were purged before they were loaded: ``fail`` or ``copy``
     :param on_schema_change: what to do when the source table has got a column, or lost one: ``warn`` (go on without the
-        new one, and with NULL in place of the other), ``fail``, or ``propose`` (as ``warn``, with the T-SQL that lets a
+        new one, and with NULL in place of the other), ``fail``, ``propose`` (as ``warn``, with the T-SQL that lets a
         capture instance have the new one, until there is one that has it; then its values are filled in and it is
-        loaded). A change of a type always fails
+        loaded), or ``evolve`` (the same, and the load makes that instance). A change of a type always fails
+    :param admin_conn_id: Airflow connection of a login that may make capture instances (db_owner), for ``evolve``; by
+        default ``mssql_conn_id``
+    :param enable_lock_timeout: how long making one waits for transactions that use the table, and keeps all others
+        waiting behind (seconds or timedelta); the next run tries again
     :param server_timezone: IANA zone of the server's clock, needed for intervals and for ``_commit_ts_utc``, unless the
         server says that it runs in UTC (Azure SQL Database, SQL Server 2022 and later)
     :param max_transactions: load at most that many transactions with events, and at least one
@@ -154,7 +158,9 @@ class MsSqlCdcLoadOperator(LoadRun):
         allow_masked: bool = False,
         on_disabled: Literal["fail", "skip", "enable"] = "fail",
         on_gap: Literal["fail", "copy"] = "fail",
-        on_schema_change: Literal["warn", "fail", "propose"] = "warn",
+        on_schema_change: Literal["warn", "fail", "propose", "evolve"] = "warn",
+        admin_conn_id: str | None = None,
+        enable_lock_timeout: datetime.timedelta | float = 5.0,
         server_timezone: str | None = None,
         max_transactions: int | None = None,
         max_rows: int | None = None,
@@ -223,6 +229,7 @@ class MsSqlCdcLoadOperator(LoadRun):
         self.allow_masked = allow_masked
         self.on_disabled = on_disabled
         self.on_gap, self.on_schema_change = on_gap, on_schema_change
+        self.admin_conn_id, self.enable_lock_timeout = admin_conn_id, seconds(enable_lock_timeout) or 0.0
         self.server_timezone = server_timezone
         self.max_transactions = max_transactions
         self.max_rows = max_rows
@@ -270,6 +277,8 @@ class MsSqlCdcLoadOperator(LoadRun):
                 raise ValueError(f"{name}={most}: expected more than 0, or None")
         if not datetime.timedelta() < self.copy_keep <= COPIES_KEPT:
             raise ValueError(f"copy_keep={self.copy_keep}: expected more than 0 s, and at most {COPIES_KEPT}")
+        if self.enable_lock_timeout <= 0:
+            raise ValueError(f"enable_lock_timeout={self.enable_lock_timeout}: expected more than 0 s")
         if self.small_window < 0:
             raise ValueError(f"small_window={self.small_window}: expected at least 0")
         if self.max_idle is not None and self.max_idle <= 0:

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset, AssetAlias, Variable
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    Asset,
+    AssetAlias,
+    Variable,
+)
 
 from airflow_provider_mssql_cdc.core import formats
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
@@ -32,6 +38,7 @@ from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators import checkpoints, job_files, midway
 from airflow_provider_mssql_cdc.operators.agent_state import with_agent_state
 from airflow_provider_mssql_cdc.operators.copy_events import KIND
+from airflow_provider_mssql_cdc.operators.evolving import make_instances
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, plan_of_running_job
 from airflow_provider_mssql_cdc.operators.outcome import Outcome
 from airflow_provider_mssql_cdc.operators.planning import plan_load
@@ -59,6 +66,8 @@ class LoadRun(LoadSubmission):
     replay: bool
     interval: tuple[Edge, Edge] | None
     target_suffix: str
+    admin_conn_id: str | None
+    enable_lock_timeout: float
 
     @abc.abstractmethod
     def request(self) -> Request:
@@ -148,6 +157,7 @@ class LoadRun(LoadSubmission):
             plan.refused = refused
             plan.warnings += [str(refused)] if refused is not None else []
             if not self.replay:
+                self._make_instances(plan, hook)
                 checkpoints.store_given_up(store, plan)
                 checkpoints.forget_failures(store, request, plan, context)
             for waiting in plan.waiting:
@@ -163,6 +173,16 @@ class LoadRun(LoadSubmission):
         with midway.watching(spec, lambda found: checkpoints.save_windows(store, Outcome(plan, spec, found))):
             receipt = self._submit(spec, context, small=plan.small)
         return with_agent_state(receipt, self.mssql_conn_id)
+
+    def _make_instances(self, plan: RunPlan, hook: MsSqlCdcHook) -> None:
+        if self.admin_conn_id is None or not plan.new_instances:
+            make_instances(plan, hook, lock_timeout=self.enable_lock_timeout)
+            return
+        try:
+            with closing(MsSqlCdcHook(self.admin_conn_id)) as admin:
+                make_instances(plan, admin, lock_timeout=self.enable_lock_timeout)
+        except (MsSqlCdcError, AirflowNotFoundException) as error:
+            plan.warnings.append(f"no capture instance is made by {self.admin_conn_id}: {error}")
 
     def _ask_for_copies(self, hook: MsSqlCdcHook, request: Request, context: Context) -> CopyAskedError | None:
         """Leave the requests for copies that the run's params ask for; why that is refused."""

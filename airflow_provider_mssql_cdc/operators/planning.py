@@ -13,6 +13,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
+from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
 from airflow_provider_mssql_cdc.core.exceptions import (
     FeedError,
     GapError,
@@ -35,7 +36,7 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
-from airflow_provider_mssql_cdc.core.proposal import proposed
+from airflow_provider_mssql_cdc.core.proposal import new_instance
 from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -267,8 +268,10 @@ def _assessed(
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
         plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)
-        if (text := proposed(feeds, verdict.feed, verdict.adding, plan.user)) is not None:
-            verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, text))
+        if (new := new_instance(plan.feeds[name], verdict.feed, verdict.adding)) is not None:
+            plan.new_instances[name] = new
+            if plan.options[name].on_schema_change != EVOLVE:
+                verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, new.advice(plan.user)))
     return verdict
 
 

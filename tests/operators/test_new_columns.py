@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_mssql_cdc.core.filling import filling
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.evolving import make_instances
 from airflow_provider_mssql_cdc.operators.finding import RunPlan
 from airflow_provider_mssql_cdc.operators.planning import plan_load
 from tests.support.hooks.source import Source
@@ -167,3 +169,66 @@ def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:
         "column _lsn of second is left out: column '_lsn' of type int would be loaded as '_lsn', the name of a"
         in "".join(plan.candidates[A].warnings)
     )
+
+
+def evolve(group: Group, hook: MsSqlCdcHook | None = None, *, lock_timeout: float = 5.0) -> list[str]:
+    """What a run says that makes instances."""
+    entry = {**PROPOSE, "on_schema_change": "evolve"}
+    with group.source.hook() as own:
+        plan = plan_load(own, group.store, group.request(entry), None)
+        plan.warnings.clear()
+        make_instances(plan, hook or own, lock_timeout=lock_timeout)
+    return plan.warnings
+
+
+def instances(group: Group) -> list[str]:
+    rows = group.source.sql("SELECT capture_instance FROM cdc.change_tables ORDER BY create_date")
+    return [name for (name,) in rows]
+
+
+def test_a_load_that_may_makes_the_instance(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    assert evolve(group) == ["dbo.a: capture instance dbo_a__mc2 was made with note"]
+    assert instances(group) == ["dbo_a", "dbo_a__mc2"]
+    rows = group.source.sql("SELECT column_name FROM cdc.captured_columns ORDER BY object_id, column_ordinal")
+    assert [name for (name,) in rows] == ["id", "v", "id", "v", "note"]
+    # it is there, and the load goes over to it by itself
+    assert evolve(group) == []
+    group.change("ALTER TABLE dbo.a ADD more int")
+    (text,) = evolve(group)
+    assert "the table has two already: dbo_a, which this load reads, and dbo_a__mc2" in text
+
+
+def test_an_instance_that_leaves_out_columns_on_purpose_stays_alone(source: Source) -> None:
+    group = Group(source)
+    group.make("dbo.b")
+    source.sql("CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY, v int NULL, ssn nvarchar(20))")
+    source.sql(
+        "EXEC sys.sp_cdc_enable_table N'dbo', N'a', @role_name = NULL, @supports_net_changes = 0,"
+        " @captured_column_list = N'id, v'"
+    )
+    group.change("INSERT INTO dbo.a (id) VALUES (1)")
+    group.loaded(A)
+    group.change("INSERT INTO dbo.a (id) VALUES (2)")
+    settle(group, PROPOSE)
+    group.change("ALTER TABLE dbo.a ADD note int")
+    (text,) = evolve(group)
+    assert text.startswith("dbo.a: its capture instance leaves out columns on purpose, so none is made beside it: to ")
+    assert instances(group) == ["dbo_b", "dbo_a"]
+
+
+def test_what_is_in_the_way_of_making_one_is_said_and_fails_no_load(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    with group.reader("change_tables", "captured_columns") as reader:
+        (text,) = evolve(group, reader)
+    assert text.startswith("dbo.a: capture instance dbo_a__mc2 could not be made (")
+    assert "as db_owner: IF NOT EXISTS" in text
+    with group.source.hook() as writer:
+        writer.query("BEGIN TRAN UPDATE dbo.a SET v = 1")
+        (text,) = evolve(group, lock_timeout=0.2)
+        writer.query("ROLLBACK")
+    assert text.startswith(
+        "dbo.a: capture instance dbo_a__mc2 with note is not made yet, the next run tries: dbo.a was"
+    )
+    assert instances(group) == ["dbo_a"]
+    assert evolve(group) == ["dbo.a: capture instance dbo_a__mc2 was made with note"]

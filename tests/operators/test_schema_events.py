@@ -165,3 +165,20 @@ def test_tries_of_one_task_tell_it_once(task: Task) -> None:
     state = TaskState({"task_state_store": task.state})  # type: ignore[typeddict-item]
     first = state.told_operations([{"kind": "schema", **told}])
     assert state.told_operations([{"kind": "schema", **told, "lsn": "0x1"}]) == first
+
+
+def test_a_run_makes_the_instance_that_has_a_new_column(task: Task) -> None:
+    def warned(**given: Any) -> list[str]:
+        ti = TaskInstance()
+        task.operator(on_schema_change="evolve", **given).execute({"task_state_store": State(), "ti": ti})  # type: ignore[arg-type]
+        return [text for text in ti.pushed["summary"]["warnings"] if "instance" in text]
+
+    assert warned() == []
+    task.group.change("ALTER TABLE dbo.a ADD city nvarchar(20); INSERT INTO dbo.a (id) VALUES (3)")
+    assert warned(admin_conn_id="nobody")[0].startswith("no capture instance is made by nobody: ")
+    task.group.change("INSERT INTO dbo.a (id) VALUES (4)")
+    assert warned() == ["dbo.a: capture instance dbo_a__mc2 was made with city"]
+    made = task.group.source.sql(
+        "SELECT capture_instance FROM cdc.change_tables WHERE capture_instance LIKE N'dbo[_]a%'"
+    )
+    assert sorted(name for (name,) in made) == ["dbo_a", "dbo_a__mc2"]

@@ -1,0 +1,59 @@
+"""Makes the capture instances that have columns which sinks are to get, where a load may do so itself."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
+from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, MsSqlCdcError, SqlServerError
+from airflow_provider_mssql_cdc.core.proposal import NewInstance
+from airflow_provider_mssql_cdc.core.table import TableName
+from airflow_provider_mssql_cdc.hooks.errors import DEADLOCK_VICTIM
+from airflow_provider_mssql_cdc.hooks.mssql_cdc import LOCK_TIMEOUT, MsSqlCdcHook
+from airflow_provider_mssql_cdc.operators.finding import RunPlan
+
+log = logging.getLogger(__name__)
+
+_NOT_YET = (LOCK_TIMEOUT, DEADLOCK_VICTIM)
+_MADE_BY_OTHERS = (22926, 22962)
+
+
+def make_instances(plan: RunPlan, hook: MsSqlCdcHook, *, lock_timeout: float) -> None:
+    """Make them. Whatever becomes of it, the tables are loaded as they are; warnings say what was done, or why not.
+
+    :param hook: of a login that may make them
+    :param lock_timeout: seconds to wait for transactions that use the table, and to keep all others waiting behind
+    """
+    for name, instance in plan.new_instances.items():
+        if plan.options[name].on_schema_change != EVOLVE:
+            continue
+        text = _made(plan, hook, name, instance, lock_timeout)
+        log.info("%s: %s", name, text)
+        plan.warnings.append(f"{name}: {text}")
+
+
+def _made(plan: RunPlan, hook: MsSqlCdcHook, name: TableName, instance: NewInstance, lock_timeout: float) -> str:
+    advice = instance.advice(plan.user)
+    checkpoint = plan.checkpoints.get(name)
+    if instance.name is None:
+        return advice
+    if checkpoint is not None and checkpoint.waiting_ids:
+        return f"its capture instance leaves out columns on purpose, so none is made beside it: {advice}"
+    listed = ", ".join(instance.wanted)
+    try:
+        hook.add_instance(instance, lock_timeout=lock_timeout)
+        if (grant := instance.grant(plan.user)) is not None:
+            hook.query(grant, repeatable=False)
+    except SqlServerError as error:
+        if error.number in _NOT_YET:
+            return (
+                f"capture instance {instance.name} with {listed} is not made yet, the next run tries: {error.message}"
+            )
+        if error.number in _MADE_BY_OTHERS:
+            return f"capture instance {instance.name} with {listed} is made by another run"
+        return f"capture instance {instance.name} could not be made ({error.message}): {advice}"
+    except CaptureLagError as error:
+        return f"capture instance {instance.name} was made with {listed}, and {error.message}"
+    except MsSqlCdcError as error:
+        return f"capture instance {instance.name} could not be made ({error.message}): {advice}"
+    return f"capture instance {instance.name} was made with {listed}"

@@ -172,6 +172,40 @@ def added_to(
     return wider, told
 
 
+def to_capture(
+    name: TableName,
+    feed: Feed,
+    schema: TableSchema,
+    adding: Adding,
+    hides: Callable[[Feed, Chosen], str | None],
+    sinks: Iterable[SinkState],
+    kept: KeptSchemas,
+    *,
+    check: str | None,
+) -> tuple[tuple[str, ...], str | None]:
+    """The columns that sinks would get by a newer feed which has them, and why that would not be read; None where it
+    would.
+
+    :param schema: of the load
+    :param sinks: that are loaded
+    """
+    there = tuple(column for column in feed.columns if not column.dropped)
+    newer = dataclasses.replace(feed, columns=(*there, *feed.others), others=())
+    wider, _ = wider_of(name, newer, schema, adding, lambda wide: hides(feed, wide), check=check)
+    if wider is None:
+        return (), None
+    ids = {column.column_id for column in schema.columns}
+    names = tuple(column.name for column in wider.schema.columns if column.column_id not in ids)
+    now = TableSchema(newer.columns, schema.key)
+    for sink in sinks:
+        if sink.schema_hash is None:
+            return names, "of an asserted position nobody knows with which columns it was loaded"
+        if as_loaded(now, kept(sink.schema_hash), adding.options.copy_by).hash != sink.schema_hash:
+            lost = ", ".join(column.name for column in schema.columns if column.kept) or "columns"
+            return names, f"the sinks have {lost}, which it would not have"
+    return names, None
+
+
 def _with(
     name: TableName, feed: Feed, schema: TableSchema, ids: Collection[int], adding: Adding, check: str | None
 ) -> Chosen:

@@ -107,6 +107,7 @@ _PROGRESS = {
     "selection_hash",
     "selection",
     "positions",
+    "unfilled",
 }
 """Fields of a sink that are true together only."""
 

@@ -35,6 +35,7 @@ def going_on(table: TableSpec, own: Chosen, sinks: tuple[SinkSpec, ...]) -> Tabl
         schema=own.schema,
         selection=own.selection,
         sinks=sinks,
+        grows=False,
         fills=False,
         # two copies of different columns are not each other's
         copies=table.copies and f"{table.copies}{suffix_of(own)}",

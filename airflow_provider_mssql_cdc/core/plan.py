@@ -59,6 +59,7 @@ class Candidate:
     :param selection: what of its rows is loaded
     :param ddl: on the feed's columns
     :param lagging: shape to the columns that its sink lacks, or of which it lacks values of before, and is to get
+    :param loaded_with: hash to canonical JSON of other columns that its sinks were loaded with
     :param adding: what decides of columns that they lack
     """
 
@@ -75,13 +76,14 @@ class Candidate:
     failed: Mapping[str, MsSqlCdcError] = field(default_factory=dict)
     ddl: tuple[DdlChange, ...] = ()
     lagging: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    loaded_with: Mapping[str, str] = field(default_factory=dict)
     adding: Adding | None = None
 
     @property
     def fills(self) -> bool:
-        """Whether sinks may get columns that they lack."""
-        hashes = {sink.schema_hash for sink in self.sinks.values() if sink is not None}
-        return bool(self.lagging) or bool(hashes - {None, self.schema.hash})
+        """Whether sinks get columns that they lack."""
+        loads = self.adding is not None and self.adding.options.loads_new_columns
+        return loads and (bool(self.lagging) or bool(self.loaded_with))
 
     @property
     def position(self) -> Position | None:
@@ -99,7 +101,10 @@ class Candidate:
         :raises MsSqlCdcError: if none is left
         """
         left = _left(self.sinks, failed)
-        return dataclasses.replace(self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed})
+        lagging = {shape: names for shape, names in self.lagging.items() if shape in left}
+        return dataclasses.replace(
+            self, sinks=left, again=self.again & left.keys(), failed={**self.failed, **failed}, lagging=lagging
+        )
 
     def asserted(self, shape: str) -> str | None:
         """Which asserted position a sink stands on, though its changes may be purged since."""
@@ -171,8 +176,7 @@ def assess(
     feed = feed_to_load(name, feeds, checkpoint, shapes, going_on, adding, kept, probe)
     key, unique = choose_key(name, feed, options.key)
     now = TableSchema(feed.columns, key)
-    begins = not any(state.schema_hash for state in going_on)
-    schema = schema_of(adding.beginning(now) if begins else now, widest(states, kept), kept, options.copy_by)
+    schema = schema_of(now if going_on else adding.beginning(now), widest(states, kept), kept, options.copy_by)
     wider, told = added_to(name, feed, schema, now, adding, hides, salt)
     selection = select(name, schema, adding.choice(schema, feed), check=salt)
     if wider is not None:
@@ -208,7 +212,8 @@ def assess(
     lagging = {
         shape: names
         for shape, columns in own.items()
-        if (names := lagging_in(chosen, columns, sinks[shape], shape, unique=unique, history=options.history))
+        if options.loads_new_columns
+        and (names := lagging_in(chosen, columns, sinks[shape], shape, unique=unique, history=options.history))
     }
     if filled := sorted({name for names in lagging.values() for name in names}):
         warnings.append(f"{', '.join(filled)}: filled by a copy of {', '.join(lagging)}, and shown with all values")
@@ -239,6 +244,11 @@ def assess(
             if change.capture_instance == feed.name and not concerns_only(change, left_out, schema)
         ),
         lagging=lagging,
+        loaded_with={
+            columns.schema.hash: columns.schema.canonical
+            for columns in own.values()
+            if columns.schema.hash != schema.hash
+        },
         adding=adding,
     )
     cut = upto
@@ -337,7 +347,9 @@ def table_spec(candidate: Candidate, options: TableOptions) -> TableSpec:
         schema=candidate.schema,
         unique_key=candidate.unique_key,
         copy_by=options.copy_by,
-        fills=candidate.fills,
+        grows=candidate.fills,
+        fills=bool(candidate.lagging),
+        loaded_with=dict(candidate.loaded_with),
         selection=candidate.selection,
         ddl=candidate.ddl,
         sinks=tuple(

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_mssql_cdc.core.adding import Adding, names_of
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance, Feed
 from airflow_provider_mssql_cdc.core.table import literal, quote
 
@@ -81,19 +80,17 @@ class NewInstance:
         return f"GRANT SELECT ON [cdc].{quote(f'{self.name}_CT')} TO {quote(user)};"
 
 
-def new_instance(feeds: Sequence[Feed], feed: Feed, adding: Adding | None) -> NewInstance | None:
+def new_instance(feeds: Sequence[Feed], feed: Feed, wanted: tuple[str, ...]) -> NewInstance | None:
     """The instance that has the columns which sinks are to get and no instance has; None where there are none.
 
     :param feeds: the table's
     :param feed: that is read
+    :param wanted: columns that sinks would get by it
     """
-    if not isinstance(feed, CaptureInstance) or adding is None:
-        return None
     # where a newer one has them, the load goes over to it by itself
-    captured = {column.column_id for each in feeds for column in each.columns}
-    names = names_of(feed)
-    wanted = tuple(c.name for c in feed.others if c.column_id not in captured and adding.wants(c, names))
-    if not wanted:
+    captured = {column.name for each in feeds for column in each.columns if not column.dropped}
+    wanted = tuple(name for name in wanted if name not in captured)
+    if not isinstance(feed, CaptureInstance) or not wanted:
         return None
     columns = (*(column.name for column in feed.columns if not column.dropped), *wanted)
     found = NewInstance(feed, None, columns, wanted, tuple(each.name for each in feeds if each is not feed))

@@ -118,8 +118,10 @@ class TableSpec:
     :param protection: what the login reads masked, or filtered; None where it reads all
     :param asked: what a person asks of its copy
     :param copy_by: columns by which copies are cut, as the user names them; empty for the key
-    :param fills: columns that sinks lack, as their markers say, are filled; sinks that only add rows get them with
-        their next commit. Otherwise each sink goes on with the columns that it has
+    :param grows: sinks that only add rows get the columns that they lack, as their markers say, with their next commit;
+        all others go on with those that they have
+    :param fills: a copy fills the columns that these lack
+    :param loaded_with: hash to canonical JSON of other columns that sinks were loaded with, as the checkpoint knows
     :param grows_from: of sinks that get columns with their next commit, what they were loaded with; by shape
     """
 
@@ -136,7 +138,9 @@ class TableSpec:
     protection: str | None = None
     asked: AskedCopy | None = None
     copy_by: tuple[str, ...] = ()
+    grows: bool = False
     fills: bool = False
+    loaded_with: dict[str, str] = field(default_factory=dict)
     grows_from: dict[str, Chosen] = field(default_factory=dict)
 
 

@@ -43,6 +43,8 @@ def loaded_from(table: Candidate | TableSpec, known: SinkState | None) -> dict[s
     :param known: what is known of the columns that the sink has; by default it has the table's
     """
     said: dict[str, Any] = {"feed": FeedRef.of(table.feed)}
+    if known is not None and known.schema_hash is None and known.asserted is not None:
+        return said
     if known is not None and known.schema_hash is not None and not same_schema(known.schema_hash, table.schema):
         return said
     return said | {

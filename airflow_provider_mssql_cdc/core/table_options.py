@@ -17,7 +17,7 @@ from airflow_provider_mssql_cdc.core.exceptions import ParameterError
 from airflow_provider_mssql_cdc.core.formats import check_format
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY, Initial
 from airflow_provider_mssql_cdc.core.patterns import TablePattern, parse_pattern
-from airflow_provider_mssql_cdc.core.selection import HASH
+from airflow_provider_mssql_cdc.core.selection import DROP, HASH
 from airflow_provider_mssql_cdc.core.shapes import HARD, MIRROR, SHAPES
 from airflow_provider_mssql_cdc.core.table import TableName, column_meant
 from airflow_provider_mssql_cdc.core.target import TABLE_NAME, Target
@@ -147,8 +147,9 @@ class TableOptions:
             for name, how in said.items():
                 if column_meant(name, columns) == column:
                     return how == LOAD
-        if any(column_meant(name, columns) == column for name in (*chosen.columns, *chosen.mask)):
-            return True
+        masks = {column_meant(name, columns): mask for name, mask in chosen.mask.items()}
+        if column in masks or any(column_meant(name, columns) == column for name in chosen.columns):
+            return masks.get(column) != DROP
         usual = ASK if chosen.columns or chosen.mask or chosen.where else LOAD
         return None if (said if isinstance(said, str) else usual) == LOAD else False
 

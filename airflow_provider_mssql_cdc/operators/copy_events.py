@@ -20,7 +20,13 @@ def copy_events(stored: Checkpoint | None, spec: TableSpec, table: TableReceipt)
     :param stored: the checkpoint before the run
     :param spec: of the run
     """
-    before = stored.copies[0] if stored is not None and stored.copies else None
+    copies = stored.copies if stored is not None else ()
+    if (copying := table.copying) is not None:
+        copies = tuple(copy for copy in copies if bool(copy.fills) == bool(copying.fills))
+    elif table.ended_copy is not None:
+        ended = table.ended_copy.partition(" ")[0]
+        copies = tuple(copy for copy in copies if copy.id == ended or not copy.fills)
+    before = copies[0] if copies else None
     return tuple(Told(KIND, {"table": str(table.name), **extra}) for extra in _events(before, spec, table))
 
 

@@ -65,7 +65,7 @@ def copies_of(
     """
     if (copying := table.copying) is None:
         done = {sink.shape for sink in table.sinks if sink.after is not None}
-        return tuple(copy for copy in stored if keeps or not done.issuperset(copy.shapes))
+        return tuple(copy for copy in stored if keeps or copy.fills or not done.issuperset(copy.shapes))
     now = datetime.datetime.now(datetime.UTC)
     before = next((copy for copy in stored if copy.id == copying.id and copy.state == PAUSED), None)
     host = socket.gethostname() if path is not None and is_local(path) else None
@@ -88,7 +88,9 @@ def copies_of(
         highest=copying.highest,
         fills=copying.fills,
     )
-    return (state,)
+    # what fills columns, and what copies whole rows, are not each other's
+    others = (copy for copy in stored if bool(copy.fills) != bool(state.fills))
+    return (state, *others)
 
 
 def ended_with(stored: Checkpoint, ended: str) -> tuple[str, ...]:
@@ -103,7 +105,8 @@ def ended_with(stored: Checkpoint, ended: str) -> tuple[str, ...]:
 def known_copy(checkpoint: Checkpoint | None) -> KnownCopy | None:
     """The copy that a checkpoint knows."""
     copies = checkpoint.copies if checkpoint is not None else ()
-    return next((KnownCopy(c.id, c.place, c.host, c.left, bool(c.fills)) for c in copies), None)
+    whole_first = sorted(copies, key=lambda copy: bool(copy.fills))
+    return next((KnownCopy(c.id, c.place, c.host, c.left, bool(c.fills)) for c in whole_first), None)
 
 
 def asked_now(

@@ -1,12 +1,14 @@
-"""Makes the capture instances that have columns which sinks are to get, where a load may do so itself."""
+"""Asks for, or makes, the capture instances that have columns which sinks are to get, where a load may do so itself."""
 
 from __future__ import annotations
 
 import logging
 
+from airflow_provider_mssql_cdc.core.adding import to_capture
 from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
 from airflow_provider_mssql_cdc.core.exceptions import CaptureLagError, MsSqlCdcError, SqlServerError
-from airflow_provider_mssql_cdc.core.proposal import NewInstance
+from airflow_provider_mssql_cdc.core.plan import Candidate
+from airflow_provider_mssql_cdc.core.proposal import NewInstance, new_instance
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.hooks.errors import DEADLOCK_VICTIM
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import LOCK_TIMEOUT, MsSqlCdcHook
@@ -16,6 +18,27 @@ log = logging.getLogger(__name__)
 
 _NOT_YET = (LOCK_TIMEOUT, DEADLOCK_VICTIM)
 _MADE_BY_OTHERS = (22926, 22962)
+
+
+def ask_for_instance(name: TableName, candidate: Candidate, plan: RunPlan, check: str | None) -> str | None:
+    """Note the capture instance that is to be made for a table; what people are told of it.
+
+    :param check: ``core.selection.salt_check`` of the salt; None where there is none
+    """
+    checkpoint, adding = plan.checkpoints[name], candidate.adding
+    if adding is None or not adding.options.loads_new_columns:
+        return None
+    loaded = checkpoint.loaded if checkpoint is not None else {}
+    sinks = [sink for shape, sink in loaded.items() if shape in adding.options.shapes]
+    told = candidate.feed, candidate.schema, adding, plan.hides, sinks, plan.kept
+    wanted, why = to_capture(name, *told, check=check)
+    new = new_instance(plan.feeds[name], candidate.feed, wanted)
+    if new is None:
+        return None
+    if why is not None:
+        return f"{', '.join(new.wanted)} cannot be loaded by another capture instance: {why}"
+    plan.new_instances[name] = new
+    return new.advice(plan.user) if adding.options.on_schema_change != EVOLVE else None
 
 
 def make_instances(plan: RunPlan, hook: MsSqlCdcHook, *, lock_timeout: float) -> None:

@@ -13,7 +13,6 @@ from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.copy_wanted import COPY
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
-from airflow_provider_mssql_cdc.core.entry_values import EVOLVE
 from airflow_provider_mssql_cdc.core.exceptions import (
     FeedError,
     GapError,
@@ -36,7 +35,6 @@ from airflow_provider_mssql_cdc.core.plan import (
     table_spec,
 )
 from airflow_provider_mssql_cdc.core.position import Cut, Position
-from airflow_provider_mssql_cdc.core.proposal import new_instance
 from airflow_provider_mssql_cdc.core.standing import quiet_checkpoint
 from airflow_provider_mssql_cdc.core.table import TableName
 from airflow_provider_mssql_cdc.core.table_options import TableOptions
@@ -45,6 +43,7 @@ from airflow_provider_mssql_cdc.hooks.errors import INVALID_OBJECT
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.beginning import begins, leave_for_later, place_all
 from airflow_provider_mssql_cdc.operators.copying import asked_now, known_copy
+from airflow_provider_mssql_cdc.operators.evolving import ask_for_instance
 from airflow_provider_mssql_cdc.operators.finding import RunPlan, look
 from airflow_provider_mssql_cdc.operators.request import Request
 from airflow_provider_mssql_cdc.operators.schema_events import see_schemas
@@ -268,10 +267,8 @@ def _assessed(
     if isinstance(verdict, Candidate):
         allowed = plan.options[name].allow_masked
         plan.warn_of_masks(verdict.feed, verdict.schema, verdict.selection, allowed=allowed)
-        if (new := new_instance(plan.feeds[name], verdict.feed, verdict.adding)) is not None:
-            plan.new_instances[name] = new
-            if plan.options[name].on_schema_change != EVOLVE:
-                verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, new.advice(plan.user)))
+        if (text := ask_for_instance(name, verdict, plan, request.salt_check)) is not None:
+            verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, text))
     return verdict
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import logging
 
-from airflow_provider_mssql_cdc.core.adding import Adding
+from airflow_provider_mssql_cdc.core.adding import Adding, own_columns
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
@@ -25,7 +25,7 @@ from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage, table_spec
 from airflow_provider_mssql_cdc.core.position import Cut, Lsn, Window, is_gap
 from airflow_provider_mssql_cdc.core.schema_change import check_ddl, check_kept_columns, check_schema, schema_of
-from airflow_provider_mssql_cdc.core.spec import ReplaySpec, TableSpec
+from airflow_provider_mssql_cdc.core.spec import Chosen, ReplaySpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import replay_steps
 from airflow_provider_mssql_cdc.core.table import TableName, TableSchema
 from airflow_provider_mssql_cdc.hooks.change_source import CdcSource
@@ -160,8 +160,13 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
     check_kept_columns(name, schema, selection, options)
     if checkpoint is not None and not replay.suffix:
         known = [sink for shape, sink in checkpoint.loaded.items() if shape in options.shapes]
-        check_schema(name, schema, known, plan.kept)
-        check_selection(name, selection, known)
+        for sink in known:
+            # each has its own columns
+            own = own_columns(
+                Chosen(schema, selection), TableSchema(feed.columns, key), sink, plan.kept, options.copy_by
+            )
+            check_schema(name, own.schema, [sink], plan.kept)
+            check_selection(name, own.selection, [sink])
     sinks: dict[str, SinkState | None] = {}
     for shape in options.shapes:
         stored = checkpoint.loaded.get(shape) if checkpoint else None

@@ -11,7 +11,7 @@ from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.filling import FILLING, chosen_of, filling, going_on, lacking, suffix_of, with_all
 from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.schema import as_loaded
+from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
@@ -36,18 +36,15 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     owns = own_columns(load, table)
     whole = Chosen(table.schema, table.selection)
     ids = {column.column_id for column in table.schema.columns}
-    # what a person asks for comes first, and compares the columns that are there
-    may_grow = table.fills and not (table.asked is not None and table.asked.of_loaded)
     grows: dict[str, Chosen] = {}
     groups: dict[str, tuple[Chosen, list[SinkSpec]]] = {whole.schema.hash: (whole, [])}
     for sink in table.sinks:
         own = owns.get(sink.shape, whole)
-        takes = own is not whole and may_grow and SHAPES[sink.shape].only_adds
+        takes = own is not whole and table.grows and SHAPES[sink.shape].only_adds
         if takes and {column.column_id for column in own.schema.columns} <= ids:
             grows[sink.shape], own = own, whole
         groups.setdefault(own.schema.hash, (own, []))[1].append(sink)
-    lags = table.fills and bool(grows or owns or unfilled_in(load))
-    if not owns and not lags:
+    if not owns and not (table.fills and unfilled_in(load)):
         return load
     loads = {}
     for own, sinks in groups.values():
@@ -66,7 +63,10 @@ def own_columns(load: TableLoad, table: TableSpec) -> dict[str, Chosen]:
     now, found = TableSchema(table.feed.columns, table.schema.key), {}
     for sink, marker in load.marked():
         if not is_asserted(sink.spec, marker) and not same_schema(marker.schema_hash, table.schema):
-            own = as_loaded(now, sink.target.kept_schema(marker.schema_hash), table.copy_by)
+            kept = sink.target.kept_schema(marker.schema_hash)
+            if kept is None and (known := table.loaded_with.get(marker.schema_hash)) is not None:
+                kept = KeptSchema(known)
+            own = as_loaded(now, kept, table.copy_by)
             if own.hash == marker.schema_hash:
                 found[sink.shape] = chosen_of(table, own)
     return found
@@ -298,7 +298,7 @@ def _filled(
     if marker is None or marker.position != expects:
         raise sink.conflict(f"loaded to {marker.position if marker else 'nothing'}, and not to {expects}")
     layout = sink.layout(state)
-    added = sink.added(state, layout, fills=True)
+    added = sink.columns.added(state, layout, fills=True)
     copied = filling.copied(copy, None if copy.window.is_empty else copy.events, copy.window)
     there = filling.at_end(copied, copy.rows().limit(0))
     target_rows = with_nulls(sink.target.rows(state), added)
@@ -309,10 +309,7 @@ def _filled(
     after = dataclasses.replace(
         after,
         feeds=line_of_feeds(marker, FeedRef.of(table.feed), at),
-        schema_hash=table.schema.hash,
-        schema_kept=sink.keep_schema(state, SinkSteps()),
-        selection_hash=table.selection.hash,
-        selection=table.selection.describe(),
+        **sink.columns_said(state, marker),
         unfilled=(),
         copies=(*marker.copies[-COPIES_NAMED:], copy.id),
         layout=layout,

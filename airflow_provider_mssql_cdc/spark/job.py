@@ -149,9 +149,8 @@ class _TableRun:
         if (found := load.found_table()) is not self._table:
             shapes = {sink.shape for sink in found.sinks}
             self._failures = {s.shape: (_not_of(found, s), None) for s in self._table.sinks if s.shape not in shapes}
-            self._load = TableLoad(self._job, found, parts)
-        elif self._job.replay is None:
-            self._load = parted(load, self._job, self._table, parts)
+            self._load = load = TableLoad(self._job, found, parts)
+        self._load = parted(load, self._job, found, parts)
         if self._job.replay is None:
             self._load.load_windows()
         else:

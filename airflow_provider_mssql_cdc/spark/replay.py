@@ -86,6 +86,7 @@ def replay_sink(sink: Sink, staged: Staged, window: Window, look: Callable[[], S
                 table=source,
                 advice=_ANOTHER_TABLE,
             )
+        sink.rows.unfilled = state.marker.unfilled if state.marker is not None else ()
         write = sink.rows.laid_out(sink.rows.missing(window, staged, target_rows, state.gaps), sink.layout(state))
         if not sink.target.commit(state, write, None):
             return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-from airflow_provider_mssql_cdc.core.columns import TargetColumn
 from airflow_provider_mssql_cdc.core.exceptions import (
     RESET_ADVICE,
     CommitConflictError,
@@ -28,10 +28,11 @@ from airflow_provider_mssql_cdc.core.schema_change import check_ddl
 from airflow_provider_mssql_cdc.core.spec import JobSpec, SinkReceipt
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
-from airflow_provider_mssql_cdc.spark.decide import check_origin, is_grown_from, other_instance
+from airflow_provider_mssql_cdc.spark.decide import check_origin, other_instance
 from airflow_provider_mssql_cdc.spark.files import write_rows
 from airflow_provider_mssql_cdc.spark.reading import Reading
 from airflow_provider_mssql_cdc.spark.shapes.base import Beginning, SinkRows
+from airflow_provider_mssql_cdc.spark.sink_columns import SinkColumns
 from airflow_provider_mssql_cdc.spark.sources.base import SourceState
 from airflow_provider_mssql_cdc.spark.targets import OldRows, State, TargetTable, Write, with_nulls
 from airflow_provider_mssql_cdc.spark.targets.sql import different_columns
@@ -65,6 +66,7 @@ class Sink:
         self.rows, self.spec = rows, rows.sink
         check_identifiers(self.spec.format, name[-1], (c.name for c in rows.columns()), self._table.name)
         self.target = open_target(rows, name)
+        self.columns = SinkColumns(rows, self.target)
 
     @property
     def shape(self) -> str:
@@ -101,7 +103,7 @@ class Sink:
         if state.exists:
             layout = self.layout(state)
             self.target.create(self.rows.columns(layout))
-            self.added(state, layout)
+            self.columns.added(state, layout)
             self.target.drop_leftovers()
         if todo.window is not None:
             # the operator looked from the checkpoint on, and the marker may lie below that
@@ -119,31 +121,6 @@ class Sink:
         if (difference := self.target.check(columns)) is not None:
             raise different_columns(self.target.name, difference)
 
-    def added(self, state: State, layout: int, *, fills: bool = False) -> tuple[TargetColumn, ...]:
-        """The columns that the table gets with the next commit.
-
-        :param fills: whether that fills them
-        :raises TargetError: if the table has other columns beside
-        """
-        columns, before = self.rows.columns(layout), self._table.grows_from.get(self.shape)
-        difference = self.target.check(columns)
-        marker = state.marker
-        if difference is not None and marker is not None and marker.schema_hash == self._table.schema.hash:
-            # a commit that brought columns may have been killed before it was through
-            self.target.finish(columns)
-            difference = self.target.check(columns)
-        if difference is None:
-            return ()
-        found, lacks = difference.found, difference.expected.keys() - difference.found.keys()
-        added: tuple[TargetColumn, ...] = ()
-        if before is not None and (fills or is_grown_from(self._table, self.spec, marker)):
-            known = {column.name for column in self.rows.narrowed(before).columns(layout)}
-            added = tuple(column for column in columns if column.name in lacks - known)
-        names = {column.name for column in added}
-        if names != lacks or any(difference.expected.get(name) != type_ for name, type_ in found.items()):
-            raise different_columns(self.target.name, difference)
-        return added
-
     def layout(self, state: State) -> int:
         """The version of the system columns that the target has, or gets.
 
@@ -160,15 +137,6 @@ class Sink:
             missing = ", ".join(added)
             self._warn(f"{self.target.name} gets no {missing}, since the source has a column of such a name")
         return layout
-
-    def _unfilled(self, state: State) -> tuple[str, ...]:
-        """The columns of which the target lacks the values of before, with those that it is about to get."""
-        unfilled = state.marker.unfilled if state.marker is not None else ()
-        if not is_grown_from(self._table, self.spec, state.marker):
-            return unfilled
-        before = {column.name for column in self.rows.narrowed(self._table.grows_from[self.shape]).table.data_columns}
-        gets = (column.name for column in self.rows.table.data_columns if column.name not in before)
-        return tuple(dict.fromkeys((*unfilled, *gets)))
 
     def window(self, todo: SinkSteps, reading: Reading, cut: Position) -> Window | None:
         """The window to be loaded; None where there is none, or where its beginning is not known."""
@@ -194,8 +162,8 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        added = self.added(state, layout) if self.shape in self._table.grows_from and state.exists else ()
-        self.rows.unfilled = self._unfilled(state)
+        added = self.columns.added(state, layout) if self.shape in self._table.grows_from and state.exists else ()
+        self.rows.unfilled = self.columns.unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
             staged = reading.staged
@@ -248,8 +216,23 @@ class Sink:
             asked = self._table.asked
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
         if self.rows.facts.takes_history and todo.goes_on:
-            marker = dataclasses.replace(marker, unfilled=self._unfilled(state))
+            marker = dataclasses.replace(marker, unfilled=self.columns.unfilled(state))
         return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self.keep_schema(state, todo))
+
+    def columns_said(self, state: State, marker: Marker) -> dict[str, Any]:
+        """What a commit says of the table's columns.
+
+        :param marker: of the commit before
+        """
+        table = self._table
+        if marker.schema_hash == table.schema.hash:
+            return {}
+        return {
+            "schema_hash": table.schema.hash,
+            "schema_kept": self.keep_schema(state, SinkSteps()),
+            "selection_hash": table.selection.hash,
+            "selection": table.selection.describe(),
+        }
 
     def has_copy(self, id_: str) -> bool:
         """Whether a commit has written what differed at the end of a copy, or began with it.
@@ -261,7 +244,9 @@ class Sink:
 
     def suspects(self, copy: Copy) -> DataFrame | None:
         """The keys of which a copy by conditions does not tell, and that may be gone, as ``SinkRows.suspects``."""
-        return self.rows.suspects(copy, self.target.rows(self.state()))
+        state = self.state()
+        added = self.columns.added(state, self.layout(state)) if self.shape in self._table.grows_from else ()
+        return self.rows.suspects(copy, with_nulls(self.target.rows(state), added))
 
     def compare(self, copy: Copy, id_: str, reading: Reading, folder: str) -> tuple[SinkReceipt, str]:
         """Compare the target with the table as of a copy's end, and write what differs.
@@ -277,7 +262,9 @@ class Sink:
         if marker is None or marker.position > at:
             raise self.conflict(f"loaded to {marker.position if marker else 'nothing'}, beside a copy to {at}")
         staged = None if copy.window.is_empty else copy.events
-        target_rows = self.target.rows(state)
+        layout = self.layout(state)
+        added = self.columns.added(state, layout) if self.shape in self._table.grows_from else ()
+        target_rows = with_nulls(self.target.rows(state), added)
         found = self.rows.differences(Beginning(copy.window, staged, copy), target_rows)
         # once: all that the target holds is gone through for each of them
         names = ("rows", "old", "vanished")
@@ -285,15 +272,25 @@ class Sink:
         found = dataclasses.replace(found, **kept)
         witness = reading.witness(at)
         write = self.rows.mended(found, target_rows, at, witness.time if witness else None)
-        layout, after = self.layout(state), marker
+        after = marker
         if marker.position < at:
             window = Window(marker.position, at)
             after = self.marker(window, reading, state, SinkSteps(window=window), layout)
         ids = (*marker.copies[-COPIES_NAMED:], id_)
-        after = dataclasses.replace(after, copies=ids, layout=layout, spec_id=self._job.id, run=self._job.run)
+        after = dataclasses.replace(
+            after,
+            copies=ids,
+            layout=layout,
+            spec_id=self._job.id,
+            run=self._job.run,
+            **self.columns_said(state, marker),
+            # a copy of all rows tells the values of all columns
+            unfilled=self.columns.unfilled(state) if copy.conditions else (),
+        )
         differ, gone = found.rows.count(), found.vanished.count()
         equal = not (differ or gone or write.old is OldRows.ALL)
-        if not self.target.commit(state, self.rows.laid_out(write, layout), after):
+        write = dataclasses.replace(self.rows.laid_out(write, layout), adds=added)
+        if not self.target.commit(state, write, after):
             raise self.conflict("changed while it was compared")
         what = "equal" if equal else f"{differ} rows were missing or differed, {gone} of its rows were not there"
         of = f"the table's rows where {' and '.join(map(str, copy.conditions))}" if copy.conditions else "the table"

@@ -168,7 +168,8 @@ def test_changed_columns_are_said_with_those_that_the_target_was_loaded_with(ord
     orders.load(orders.table("dbo.orders"))
     table = orders.table("dbo.orders", ("history",))
     columns = tuple(dataclasses.replace(c, length=100) if c.name == "note" else c for c in table.schema.columns)
-    changed = dataclasses.replace(table, schema=dataclasses.replace(table.schema, columns=columns))
+    feed = dataclasses.replace(table.feed, columns=columns)
+    changed = dataclasses.replace(table, feed=feed, schema=dataclasses.replace(table.schema, columns=columns))
     (found,) = orders.load(changed).tables
     assert found.error is not None
     assert found.error.kind == "SchemaChangedError"

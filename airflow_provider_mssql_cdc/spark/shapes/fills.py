@@ -31,12 +31,13 @@ def with_values(
     """The rows whose key has values, with these.
 
     :param values: from ``values_of``
-    :param only_others: without those that have them
+    :param only_others: without those that have them, and know it
     """
     filled = rows.join(values, same_key(key))
     if only_others:
         same = (column(name).eqNullSafe(F.col(_VALUES).getField(name)) for name in names)
-        filled = filled.where(~reduce(Column.__and__, same))
+        lacks = F.arrays_overlap("_unknown", F.array(*map(F.lit, names)))
+        filled = filled.where(~reduce(Column.__and__, same) | lacks)
     put = {name: F.col(_VALUES).getField(name) for name in names}
     if LACKS in values.schema[_VALUES].dataType.fieldNames():  # type: ignore[attr-defined]
         put["_unknown"] = F.array_union("_unknown", F.col(_VALUES).getField(LACKS))

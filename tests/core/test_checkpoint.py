@@ -18,7 +18,7 @@ from airflow_provider_mssql_cdc.core.checkpoint import (
     SinkState,
     Told,
 )
-from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
+from airflow_provider_mssql_cdc.core.checkpoint_store import _PROGRESS, CheckpointStore
 from airflow_provider_mssql_cdc.core.codec import from_data, from_json, to_data, to_json
 from airflow_provider_mssql_cdc.core.exceptions import CheckpointError, NewerCheckpointError
 from airflow_provider_mssql_cdc.core.feed import FeedRef
@@ -468,3 +468,7 @@ def test_a_sink_that_a_run_leaves_out_is_gone_unless_another_has_changed_it_mean
     without = seen.failing(["scd2"], None)
     assert store.save(dataclasses.replace(without, sinks={**without.sinks, "mirror": moved}), seen)
     assert store.load(IDENTITY).sinks["scd2"].failed == later
+
+
+def test_all_that_a_load_says_of_a_sink_is_stored_together():
+    assert _PROGRESS == SinkState.__dataclass_fields__.keys() - {"failed", "unknown"}

@@ -232,3 +232,42 @@ def test_what_is_in_the_way_of_making_one_is_said_and_fails_no_load(group: Group
     )
     assert instances(group) == ["dbo_a"]
     assert evolve(group) == ["dbo.a: capture instance dbo_a__mc2 was made with note"]
+
+
+def test_a_limited_run_fills_nothing_and_lets_what_only_adds_rows_have_the_column(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20)")
+    group.source.sql(SECOND)
+    group.change("INSERT INTO dbo.a (id) VALUES (3)")
+    group.loaded_up_to_now(A)
+    for number in (4, 5):
+        group.change(f"INSERT INTO dbo.a (id) VALUES ({number})")
+    with group.source.hook() as hook:
+        (spec,) = plan_load(hook, group.store, group.request(PROPOSE, max_transactions=1), None).specs
+    assert (spec.feed.name, spec.grows, spec.fills) == ("second", True, False)
+    assert list(spec.loaded_with.values()) == [spec_schema(group)]
+    # one that is to go on without it goes on by the instance that it has
+    (spec,) = plan_of(group, {"table": "dbo.a"}).specs
+    assert (spec.feed.name, spec.grows, spec.fills) == ("dbo_a", False, False)
+
+
+def spec_schema(group: Group) -> str:
+    """The columns that the mirror was loaded with."""
+    (spec,) = plan_of(group, {"table": "dbo.a"}).specs
+    return spec.schema.canonical
+
+
+def test_no_instance_is_asked_for_by_which_sinks_could_not_go_on(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a DROP COLUMN v")
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20); INSERT INTO dbo.a (id) VALUES (3)")
+    plan = settle(group, PROPOSE)
+    text = "note cannot be loaded by another capture instance: the sinks have v, which it would not have"
+    assert text in plan.candidates[A].warnings
+    assert evolve(group) == []
+
+
+def test_no_instance_is_asked_for_because_of_what_is_not_loaded(group: Group) -> None:
+    group.change("ALTER TABLE dbo.a ADD note nvarchar(20), _lsn int, more int")
+    entry = {**PROPOSE, "mask": {"note": "drop"}, "new_columns": "load"}
+    plan = plan_of(group, entry)
+    assert [new.wanted for new in plan.new_instances.values()] == [("more",)]
+    assert plan_of(group, {**entry, "new_columns": {"more": "ask", "_lsn": "load"}}).new_instances == {}

@@ -471,4 +471,4 @@ def test_a_sink_that_a_run_leaves_out_is_gone_unless_another_has_changed_it_mean
 
 
 def test_all_that_a_load_says_of_a_sink_is_stored_together():
-    assert _PROGRESS == SinkState.__dataclass_fields__.keys() - {"failed", "unknown"}
+    assert SinkState.__dataclass_fields__.keys() - {"failed", "unknown"} == _PROGRESS

@@ -67,6 +67,7 @@ class TableLoad:
         self._unreported: list[Marker] = []
         self.waiting: list[SinkPlan] = []
         self._going_on: set[str] = set()
+        self._looked: tuple[list[tuple[Sink, State]], dict[str, tuple[Exception, str | None]]] | None = None
         self._asked = table.asked
 
     def found_table(self) -> TableSpec:
@@ -105,9 +106,11 @@ class TableLoad:
     def marked(self) -> list[tuple[Sink, Marker]]:
         """The sinks that have markers which can be read."""
         failed = dict(self.notes.failed)
-        found = [(sink, state.marker) for sink, state in self._looks.look(self._rows) if state.marker is not None]
+        found = self._looks.look(self._rows)
+        # commits are on condition that nothing has changed since: what was seen need not be looked for again
+        self._looked = found, {s: why for s, why in self.notes.failed.items() if s not in failed}
         self.notes.failed = failed
-        return found
+        return [(sink, state.marker) for sink, state in found if state.marker is not None]
 
     def forget_asked(self) -> None:
         """Leave what a person asks for to the table's other sinks."""
@@ -235,8 +238,13 @@ class TableLoad:
 
     def _plans(self, rows: Sequence[SinkRows]) -> list[SinkPlan]:
         """What is to be done with some sinks, as the source and their markers say now."""
+        looked, self._looked = self._looked, None
         with self.notes.timed("plan"):
-            found = self._looks.look(rows)
+            if looked is not None and rows is self._rows:
+                found, failed = looked
+                self.notes.failed |= failed
+            else:
+                found = self._looks.look(rows)
             self._source = self._reading.state([state for _, state in found])
             self._reading.saw_readable(self._source.readable_from)
             plans = self._looks.plan(found, self._source)

@@ -12,12 +12,13 @@ from airflow_provider_mssql_cdc.core.choice import check_values, select
 from airflow_provider_mssql_cdc.core.exceptions import MsSqlCdcError, SelectionError, UnsupportedColumnError
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import by_age, choose_feed, reaches_back
+from airflow_provider_mssql_cdc.core.filling import lacking
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.position import is_gap
 from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen
-from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant, same_schema
+from airflow_provider_mssql_cdc.core.table import Column, TableName, TableSchema, column_meant
 from airflow_provider_mssql_cdc.core.table_options import Choice, TableOptions
 
 _MOST_COLUMNS = 30_000
@@ -307,21 +308,6 @@ def _held_back(
     return None
 
 
-def own_columns(table: Chosen, now: TableSchema, sink: SinkState, kept: KeptSchemas, exact: Collection[str]) -> Chosen:
-    """The columns with which a sink goes on: those that it has, or where that is not known the table's.
-
-    :param now: all that the feed has
-    :param kept: schemas by their hash
-    :param exact: columns beside the key's whose nullability counts
-    """
-    if sink.schema_hash is None or same_schema(sink.schema_hash, table.schema):
-        return table
-    found = as_loaded(now, kept(sink.schema_hash), exact)
-    if found.hash != sink.schema_hash:
-        return table
-    return Chosen(found, table.selection.within({column.name for column in found.columns}))
-
-
 def lagging_in(
     table: Chosen, own: Chosen, sink: SinkState | None, shape: str, *, unique: bool, history: HistoryOptions
 ) -> tuple[str, ...]:
@@ -334,7 +320,4 @@ def lagging_in(
     is_whole = not facts.takes_history or (unique and not history.is_wide and history.operations == OPERATIONS)
     if not facts.has_data or not table.schema.key or not is_whole:
         return ()
-    has = {column.name for column in own.schema.columns if own.selection.holds(column.name)}
-    held = [column.name for column in table.schema.loaded if table.selection.holds(column.name)]
-    unfilled = sink.unfilled if sink is not None else ()
-    return tuple(name for name in held if name not in has or table.selection.renames.get(name, name) in unfilled)
+    return lacking(table, own, sink.unfilled if sink is not None else ())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
+from airflow_provider_mssql_cdc.core.schema import KeptSchemas, as_loaded
 from airflow_provider_mssql_cdc.core.spec import Chosen, SinkSpec, TableSpec
-from airflow_provider_mssql_cdc.core.table import TableSchema
+from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
 
 FILLING = ".filling"
 """Behind the name of the folder of a table's copies: that of copies which fill columns."""
@@ -14,18 +15,33 @@ FILLING = ".filling"
 _DIGITS = 8
 
 
-def lacking(table: TableSpec, own: Chosen) -> tuple[str, ...]:
-    """The columns that a sink lacks, as the source names them.
+def own_columns(
+    table: Chosen, now: TableSchema, schema_hash: str | None, kept: KeptSchemas, exact: Collection[str]
+) -> Chosen:
+    """The columns with which a sink goes on: those that it has, or where that is not known the table's.
+
+    :param now: all that the feed has
+    :param schema_hash: of what the sink was loaded with
+    :param kept: schemas by their hash
+    :param exact: columns beside the key's whose nullability counts
+    """
+    if schema_hash is None or same_schema(schema_hash, table.schema):
+        return table
+    found = as_loaded(now, kept(schema_hash), exact)
+    if found.hash != schema_hash:
+        return table
+    return Chosen(found, table.selection.within({column.name for column in found.columns}))
+
+
+def lacking(table: Chosen, own: Chosen, unfilled: Collection[str]) -> tuple[str, ...]:
+    """The columns that a sink lacks, or of which it lacks the values of before, as the source names them.
 
     :param own: that it has
+    :param unfilled: target columns of which it lacks the values of before
     """
     has = {column.name for column in own.schema.columns if own.selection.holds(column.name)}
-    return tuple(c.name for c in table.schema.loaded if c.name not in has and table.selection.holds(c.name))
-
-
-def chosen_of(table: TableSpec, schema: TableSchema) -> Chosen:
-    """What a sink has that was loaded with some columns of a table."""
-    return Chosen(schema, table.selection.within({column.name for column in schema.columns}))
+    held = (column.name for column in table.schema.loaded if table.selection.holds(column.name))
+    return tuple(name for name in held if name not in has or table.selection.renames.get(name, name) in unfilled)
 
 
 def going_on(table: TableSpec, own: Chosen, sinks: tuple[SinkSpec, ...]) -> TableSpec:

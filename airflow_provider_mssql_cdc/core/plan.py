@@ -12,7 +12,6 @@ from airflow_provider_mssql_cdc.core.adding import (
     feed_to_load,
     held_back,
     lagging_in,
-    own_columns,
     widest,
 )
 from airflow_provider_mssql_cdc.core.changes import DEFAULT
@@ -26,6 +25,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import DdlChange, Feed, Probe
 from airflow_provider_mssql_cdc.core.feed_choice import reaches_back
+from airflow_provider_mssql_cdc.core.filling import own_columns
 from airflow_provider_mssql_cdc.core.initial import WITH_COPY
 from airflow_provider_mssql_cdc.core.key import check_suited, choose_key
 from airflow_provider_mssql_cdc.core.lineage import Lineage, restored
@@ -205,7 +205,7 @@ def assess(
     left_out = left_out_of(feed.columns, schema)
     chosen = Chosen(schema, selection)
     own = {
-        shape: own_columns(chosen, now, sink, kept, options.copy_by)
+        shape: own_columns(chosen, now, sink.schema_hash, kept, options.copy_by)
         for shape, sink in sinks.items()
         if sink is not None
     }

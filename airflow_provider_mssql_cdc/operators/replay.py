@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import logging
 
-from airflow_provider_mssql_cdc.core.adding import Adding, own_columns
+from airflow_provider_mssql_cdc.core.adding import Adding
 from airflow_provider_mssql_cdc.core.checkpoint import SinkState
 from airflow_provider_mssql_cdc.core.checkpoint_store import CheckpointStore
 from airflow_provider_mssql_cdc.core.choice import check_selection, select
@@ -20,6 +20,7 @@ from airflow_provider_mssql_cdc.core.exceptions import (
 )
 from airflow_provider_mssql_cdc.core.feed import Feed, Probe, refused_options
 from airflow_provider_mssql_cdc.core.feed_choice import choose_feed
+from airflow_provider_mssql_cdc.core.filling import own_columns
 from airflow_provider_mssql_cdc.core.interval import Edge, check_interval, window_of
 from airflow_provider_mssql_cdc.core.key import choose_key
 from airflow_provider_mssql_cdc.core.plan import Candidate, check_lineage, table_spec
@@ -163,7 +164,7 @@ def _replayed(name: TableName, feed: Feed, plan: RunPlan, probe: Probe, request:
         for sink in known:
             # each has its own columns
             own = own_columns(
-                Chosen(schema, selection), TableSchema(feed.columns, key), sink, plan.kept, options.copy_by
+                Chosen(schema, selection), TableSchema(feed.columns, key), sink.schema_hash, plan.kept, options.copy_by
             )
             check_schema(name, own.schema, [sink], plan.kept)
             check_selection(name, own.selection, [sink])

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from airflow_provider_mssql_cdc.core.columns import map_columns
 from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
 from airflow_provider_mssql_cdc.core.feed import FeedRef
-from airflow_provider_mssql_cdc.core.filling import FILLING, chosen_of, filling, going_on, lacking, suffix_of, with_all
+from airflow_provider_mssql_cdc.core.filling import (
+    FILLING,
+    filling,
+    going_on,
+    lacking,
+    own_columns,
+    suffix_of,
+    with_all,
+)
 from airflow_provider_mssql_cdc.core.marker import Marker, line_of_feeds
 from airflow_provider_mssql_cdc.core.position import Position, Window
-from airflow_provider_mssql_cdc.core.schema import KeptSchema, as_loaded
+from airflow_provider_mssql_cdc.core.schema import KeptSchema
 from airflow_provider_mssql_cdc.core.shapes import SHAPES
 from airflow_provider_mssql_cdc.core.spec import Chosen, JobSpec, ReplaySpec, SinkReceipt, SinkSpec, TableSpec
 from airflow_provider_mssql_cdc.core.steps import SinkSteps
-from airflow_provider_mssql_cdc.core.table import TableSchema, same_schema
+from airflow_provider_mssql_cdc.core.table import TableSchema
 from airflow_provider_mssql_cdc.spark.copies.copy import Copy
 from airflow_provider_mssql_cdc.spark.copies.pace import CopyTime
 from airflow_provider_mssql_cdc.spark.decide import SAME_AGAIN, is_asserted
@@ -33,8 +42,8 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
 
     :param load: of all of them, with the table's columns
     """
-    owns = own_columns(load, table)
-    whole = Chosen(table.schema, table.selection)
+    marked = load.marked()
+    owns, whole = _columns_of(marked, table), Chosen(table.schema, table.selection)
     ids = {column.column_id for column in table.schema.columns}
     grows: dict[str, Chosen] = {}
     groups: dict[str, tuple[Chosen, list[SinkSpec]]] = {whole.schema.hash: (whole, [])}
@@ -44,7 +53,7 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
         if takes and {column.column_id for column in own.schema.columns} <= ids:
             grows[sink.shape], own = own, whole
         groups.setdefault(own.schema.hash, (own, []))[1].append(sink)
-    if not owns and not (table.fills and unfilled_in(load)):
+    if not owns and not (table.fills and any(marker.unfilled for _, marker in marked)):
         return load
     loads = {}
     for own, sinks in groups.values():
@@ -55,26 +64,23 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
     return PartedLoad(job, table, {suffix: each for suffix, each in loads.items() if each.sinks}, owns, parts)
 
 
-def own_columns(load: TableLoad, table: TableSpec) -> dict[str, Chosen]:
-    """The columns of those sinks of a load that were loaded with others than a table's, as their markers say, by shape.
+def _columns_of(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict[str, Chosen]:
+    """The columns of those sinks that were loaded with others than a table's, as their markers say, by shape.
 
     What the feed no longer has so is left out.
     """
-    now, found = TableSchema(table.feed.columns, table.schema.key), {}
-    for sink, marker in load.marked():
-        if not is_asserted(sink.spec, marker) and not same_schema(marker.schema_hash, table.schema):
-            kept = sink.target.kept_schema(marker.schema_hash)
-            if kept is None and (known := table.loaded_with.get(marker.schema_hash)) is not None:
-                kept = KeptSchema(known)
-            own = as_loaded(now, kept, table.copy_by)
-            if own.hash == marker.schema_hash:
-                found[sink.shape] = chosen_of(table, own)
-    return found
+    now, whole = TableSchema(table.feed.columns, table.schema.key), Chosen(table.schema, table.selection)
+    found = {}
+    for sink, marker in marked:
+        if not is_asserted(sink.spec, marker):
+            found[sink.shape] = own_columns(whole, now, marker.schema_hash, partial(_kept, sink, table), table.copy_by)
+    return {shape: own for shape, own in found.items() if own is not whole}
 
 
-def unfilled_in(load: TableLoad) -> dict[str, tuple[str, ...]]:
-    """The target columns of which sinks lack the values of before, as their markers say, by shape."""
-    return {sink.shape: marker.unfilled for sink, marker in load.marked() if marker.unfilled}
+def _kept(sink: Sink, table: TableSpec, hash_: str) -> KeptSchema | None:
+    """The schema of this hash that is kept beside a target, or that the checkpoint knows."""
+    known = table.loaded_with.get(hash_)
+    return sink.target.kept_schema(hash_) or (KeptSchema(known) if known is not None else None)
 
 
 class PartedLoad:
@@ -262,17 +268,14 @@ class PartedLoad:
     def _unfilled(self) -> dict[str, tuple[str, ...]]:
         """The loaded sinks that show each row, with the columns that they lack, or of which they lack values."""
         table, found = self._table, {}
-        held = [c.name for c in table.schema.loaded if table.selection.holds(c.name)]
+        whole = Chosen(table.schema, table.selection)
         for load in self._loads.values():
-            unfilled = unfilled_in(load)
-            owns = own_columns(load, table)
-            for shape in sorted(load.comparable & load.notes.done.keys()):
-                own = owns.get(shape)
-                lacks = {*lacking(table, own)} if own is not None else set()
-                names = (n for n in held if n in lacks or table.selection.renames.get(n, n) in unfilled.get(shape, ()))
-                if columns := tuple(names):
-                    found[shape] = columns
-        return found
+            marked = load.marked()
+            owns = _columns_of(marked, table)
+            for sink, marker in marked:
+                if sink.shape in load.comparable and sink.shape in load.notes.done:
+                    found[sink.shape] = lacking(whole, owns.get(sink.shape, whole), marker.unfilled)
+        return {shape: names for shape, names in found.items() if names}
 
 
 def _filled(

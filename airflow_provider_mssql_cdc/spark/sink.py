@@ -162,7 +162,7 @@ class Sink:
 
     def write(self, window: Window, reading: Reading, state: State, todo: SinkSteps, layout: int) -> Write:
         """What a window, or the copied rows with it, add."""
-        added = self.columns.added(state, layout) if self.shape in self._table.grows_from and state.exists else ()
+        added = self.columns.growing(state, layout) if state.exists else ()
         self.rows.unfilled = self.columns.unfilled(state)
         if todo.goes_on:
             assert todo.window is not None
@@ -245,7 +245,7 @@ class Sink:
     def suspects(self, copy: Copy) -> DataFrame | None:
         """The keys of which a copy by conditions does not tell, and that may be gone, as ``SinkRows.suspects``."""
         state = self.state()
-        added = self.columns.added(state, self.layout(state)) if self.shape in self._table.grows_from else ()
+        added = self.columns.growing(state, self.layout(state))
         return self.rows.suspects(copy, with_nulls(self.target.rows(state), added))
 
     def compare(self, copy: Copy, id_: str, reading: Reading, folder: str) -> tuple[SinkReceipt, str]:
@@ -263,7 +263,7 @@ class Sink:
             raise self.conflict(f"loaded to {marker.position if marker else 'nothing'}, beside a copy to {at}")
         staged = None if copy.window.is_empty else copy.events
         layout = self.layout(state)
-        added = self.columns.added(state, layout) if self.shape in self._table.grows_from else ()
+        added = self.columns.growing(state, layout)
         target_rows = with_nulls(self.target.rows(state), added)
         found = self.rows.differences(Beginning(copy.window, staged, copy), target_rows)
         # once: all that the target holds is gone through for each of them

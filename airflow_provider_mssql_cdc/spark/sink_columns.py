@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_mssql_cdc.core.columns import TargetColumn
+from airflow_provider_mssql_cdc.core.spec import Chosen
 from airflow_provider_mssql_cdc.spark.decide import is_grown_from
 from airflow_provider_mssql_cdc.spark.shapes.base import SinkRows
 from airflow_provider_mssql_cdc.spark.targets import State, TargetTable
@@ -19,13 +20,22 @@ class SinkColumns:
     def __init__(self, rows: SinkRows, target: TargetTable) -> None:
         self._rows, self._target = rows, target
 
+    @property
+    def _before(self) -> Chosen | None:
+        """What the target was loaded with, where it gets further columns; None where it does not."""
+        return self._rows.table.spec.grows_from.get(self._rows.sink.shape)
+
+    def growing(self, state: State, layout: int) -> tuple[TargetColumn, ...]:
+        """As ``added``, for a target that gets none without being looked at."""
+        return self.added(state, layout) if self._before is not None else ()
+
     def added(self, state: State, layout: int, *, fills: bool = False) -> tuple[TargetColumn, ...]:
         """The columns that the table gets with the next commit.
 
         :param fills: whether that fills them
         :raises TargetError: if the table has other columns beside
         """
-        columns, before = self._rows.columns(layout), self._rows.table.spec.grows_from.get(self._rows.sink.shape)
+        columns, before = self._rows.columns(layout), self._before
         difference = self._target.check(columns)
         marker = state.marker
         if difference is not None and marker is not None:
@@ -49,14 +59,9 @@ class SinkColumns:
 
     def unfilled(self, state: State) -> tuple[str, ...]:
         """The columns of which the target lacks the values of before, with those that it is about to get."""
-        unfilled = state.marker.unfilled if state.marker is not None else ()
-        if not is_grown_from(self._rows.table.spec, self._rows.sink, state.marker):
+        unfilled, before = state.marker.unfilled if state.marker is not None else (), self._before
+        if before is None or not is_grown_from(self._rows.table.spec, self._rows.sink, state.marker):
             return unfilled
-        before = {
-            column.name
-            for column in self._rows.narrowed(
-                self._rows.table.spec.grows_from[self._rows.sink.shape]
-            ).table.data_columns
-        }
-        gets = (column.name for column in self._rows.table.data_columns if column.name not in before)
+        has = {column.name for column in self._rows.narrowed(before).table.data_columns}
+        gets = (column.name for column in self._rows.table.data_columns if column.name not in has)
         return tuple(dict.fromkeys((*unfilled, *gets)))

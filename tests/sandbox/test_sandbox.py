@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import signal
 import subprocess
 import sys
+import threading
 import urllib.parse
 from collections.abc import Iterator
 from decimal import Decimal
@@ -125,6 +127,19 @@ def test_seeding_checks_as_an_insert_does(sandbox: Sandbox) -> None:
 def test_there_is_always_a_password() -> None:
     with pytest.raises(ValueError, match="must not be empty"):
         Sandbox(password="")
+
+
+def test_an_interrupt_in_a_statement_is_one_for_the_caller() -> None:
+    with Sandbox(agent_running=False) as server:
+        server.execute("CREATE TABLE dbo.many (id int)")
+        server.seed(None, "dbo.many", pa.table({"id": pa.array(range(12_000), pa.int32())}))
+        signal.signal(signal.SIGUSR1, signal.default_int_handler)
+        soon = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1))
+        soon.start()
+        with pytest.raises(KeyboardInterrupt):
+            server.execute(
+                "SELECT COUNT(*) AS n FROM dbo.many AS a CROSS JOIN dbo.many AS b WHERE (a.id + b.id) % 7 = 9"
+            )
 
 
 def test_stopped_sandbox_is_gone() -> None:

@@ -36,6 +36,9 @@ from airflow_provider_mssql_cdc.sandbox.tsql.translation import translated
 
 log = logging.getLogger(__name__)
 
+_SIGNALLED = "Query interrupted"
+"""What DuckDB makes of a signal that came while it worked for the main thread."""
+
 
 class SqlSession:
     """One logged-in connection.
@@ -167,6 +170,8 @@ class SqlSession:
             yield _message(self._instance.version.says(error) if isinstance(error, SqlError) else error)
             yield RowCount()
         except Exception as error:
+            if str(error) == _SIGNALLED:
+                raise KeyboardInterrupt from error
             # whoever sends what nobody thought of keeps the connection
             log.exception("a statement that the sandbox did not understand")
             yield _message(unsupported(f"a statement that ends in {type(error).__name__}"))

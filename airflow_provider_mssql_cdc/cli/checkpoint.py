@@ -174,12 +174,11 @@ def _set(store: CheckpointStore, identity: Identity, arguments: argparse.Namespa
 
 
 def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Namespace) -> str:
-    what, requests = "checkpoint", CopyRequests(store.variables)
+    requests = CopyRequests(store.variables)
     # a copy that was stopped, too, is begun anew
     requests.delete(identity)
     if arguments.shape is None:
-        if not store.delete(identity):
-            raise _missing(identity)
+        what = _forget(store, identity)
     else:
         stored = _stored(store, identity)
         (shape,) = _shapes(arguments.shape, stored)
@@ -187,12 +186,31 @@ def _reset(store: CheckpointStore, identity: Identity, arguments: argparse.Names
             raise CommandError(f"the checkpoint of {_name(identity)} holds no {shape}")
         sinks = {name: sink for name, sink in stored.sinks.items() if name != shape}
         store.overwrite(dataclasses.replace(stored, sinks=sinks))
-        what = f"checkpoint of the {shape}"
+        what = f"checkpoint of the {shape} removed"
     return (
-        f"{_name(identity)}: {what} removed.\n"
+        f"{_name(identity)}: {what}.\n"
         "At the next run a target table that carries a marker is continued from there; one that is missing or empty is "
         "loaded for the first time. So drop the target table to have it copied anew."
     )
+
+
+def _forget(store: CheckpointStore, identity: Identity) -> str:
+    """Remove a checkpoint, but for the columns that wait to be asked for: nobody else knows them once the target table
+    is dropped.
+
+    :return: what was done
+    """
+    try:
+        stored = store.load(identity)
+    except CheckpointError:
+        # of one that cannot be read nothing can be kept
+        stored = None
+    if stored is None or not stored.waiting_ids:
+        if not store.delete(identity):
+            raise _missing(identity)
+        return "checkpoint removed"
+    store.overwrite(Checkpoint(identity, seen_schema=stored.seen_schema, waiting_ids=stored.waiting_ids))
+    return "checkpoint removed, but for the columns that wait to be asked for"
 
 
 def _shapes(shape: str | None, stored: Checkpoint | None) -> tuple[str, ...]:

@@ -33,6 +33,20 @@ def own_columns(
     return Chosen(found, table.selection.within({column.name for column in found.columns}))
 
 
+def beginning(table: Chosen, waiting: Collection[int]) -> Chosen:
+    """The columns with which a sink begins beside others of whose columns only their markers know: a table's, without
+    those that wait to be asked for.
+
+    :param waiting: column_ids
+    """
+    columns = tuple(c for c in table.schema.columns if c.column_id not in waiting or c.name in table.schema.key)
+    if len(columns) == len(table.schema.columns):
+        return table
+    return Chosen(
+        dataclasses.replace(table.schema, columns=columns), table.selection.within({column.name for column in columns})
+    )
+
+
 def lacking(table: Chosen, own: Chosen, unfilled: Collection[str]) -> tuple[str, ...]:
     """The columns that a sink lacks, or of which it lacks the values of before, as the source names them.
 

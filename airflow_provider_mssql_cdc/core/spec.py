@@ -123,6 +123,7 @@ class TableSpec:
     :param fills: a copy fills the columns that these lack
     :param loaded_with: hash to canonical JSON of other columns that sinks were loaded with, as the checkpoint knows
     :param grows_from: of sinks that get columns with their next commit, what they were loaded with; by shape
+    :param waiting_ids: column_ids that wait to be asked for, as checkpoint and source say
     """
 
     name: TableName
@@ -142,6 +143,7 @@ class TableSpec:
     fills: bool = False
     loaded_with: dict[str, str] = field(default_factory=dict)
     grows_from: dict[str, Chosen] = field(default_factory=dict)
+    waiting_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +361,11 @@ class TableReceipt:
     def error(self) -> JobError | None:
         """The first error; None if all sinks were loaded."""
         return next(iter(self.failed.values()), None)
+
+    @property
+    def waiting_ids(self) -> set[int]:
+        """The column_ids that wait to be asked for, as the markers say."""
+        return {id_ for sink in self.sinks if sink.after is not None for id_ in sink.after.waiting_ids}
 
     def error_of(self, shape: str) -> JobError | None:
         """Why a sink was not loaded; None if it was."""

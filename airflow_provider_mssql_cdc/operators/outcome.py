@@ -131,7 +131,7 @@ class Outcome:
                 stored = stored or Checkpoint(plan.identity(name))
                 written[name] = self._failing(stored, name, shapes, str(error), now, planned=True)
         forget_fills(plan, written)
-        add_sights(plan, written)
+        add_sights(plan, written, {table.name: table.waiting_ids for _, table in self.loads})
         for name in plan.checkpoints if succeeds and not self.failures() else ():
             checkpoint = written.get(name) or plan.checkpoints[name]
             applied = checkpoint and applied_by(checkpoint, plan.options[name].shapes)

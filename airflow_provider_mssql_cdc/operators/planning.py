@@ -387,6 +387,7 @@ def _decide(
                     copy=known,
                     protection=plan.protection_of(one),
                     asked=told,
+                    waiting_ids=plan.sights[name].waiting_ids,
                 )
                 for one in each
             )

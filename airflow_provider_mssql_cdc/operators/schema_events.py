@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint, Told
 from airflow_provider_mssql_cdc.core.database import DatabaseStatus
@@ -99,8 +99,11 @@ def schema_events(plan: RunPlan, name: TableName | None = None) -> list[Told]:
     ]
 
 
-def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
-    """Add what was seen to the checkpoints that a run writes. A first sight is stored once something else is."""
+def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint], marked: Mapping[TableName, Iterable[int]]) -> None:
+    """Add what was seen to the checkpoints that a run writes. A first sight is stored once something else is.
+
+    :param marked: column_ids that wait to be asked for, as markers say: where a checkpoint was lost they alone know
+    """
     for name, sight in plan.sights.items():
         # what is written moves a quiet table on, too: else its date would keep it from ever being written
         stored = written.get(name) or plan.quiet.get(name) or plan.checkpoints[name]
@@ -113,7 +116,7 @@ def add_sights(plan: RunPlan, written: dict[TableName, Checkpoint]) -> None:
                 stored,
                 seen_schema=sight.seen,
                 schema_changes=sight.pending,
-                waiting_ids=sight.waiting_ids,
+                waiting_ids=tuple(sorted({*sight.waiting_ids, *marked.get(name, ())})),
                 untold=(*stored.untold, *schema_events(plan, name)),
             )
 

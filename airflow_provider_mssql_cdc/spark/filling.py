@@ -11,6 +11,7 @@ from airflow_provider_mssql_cdc.core.copy_wanted import ASKED_COPY, STOP
 from airflow_provider_mssql_cdc.core.feed import FeedRef
 from airflow_provider_mssql_cdc.core.filling import (
     FILLING,
+    beginning,
     filling,
     going_on,
     lacking,
@@ -42,8 +43,8 @@ def parted(load: TableLoad, job: JobSpec, table: TableSpec, parts: Parts) -> Tab
 
     :param load: of all of them, with the table's columns
     """
-    marked = load.marked()
-    owns, whole = _columns_of(marked, table), Chosen(table.schema, table.selection)
+    marked, whole = load.marked(), Chosen(table.schema, table.selection)
+    owns = _columns_of(marked, table) | _beginning(marked, table)
     ids = {column.column_id for column in table.schema.columns}
     grows: dict[str, Chosen] = {}
     groups: dict[str, tuple[Chosen, list[SinkSpec]]] = {whole.schema.hash: (whole, [])}
@@ -75,6 +76,16 @@ def _columns_of(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict
         if not is_asserted(sink.spec, marker):
             found[sink.shape] = own_columns(whole, now, marker.schema_hash, partial(_kept, sink, table), table.copy_by)
     return {shape: own for shape, own in found.items() if own is not whole}
+
+
+def _beginning(marked: Sequence[tuple[Sink, Marker]], table: TableSpec) -> dict[str, Chosen]:
+    """The columns of those sinks that begin without what waits to be asked for, as only markers of others say: the
+    checkpoint is lost. By shape.
+    """
+    waiting = {id_ for _, marker in marked for id_ in marker.waiting_ids}.difference(table.waiting_ids)
+    whole = Chosen(table.schema, table.selection)
+    own, loaded = beginning(whole, waiting), {sink.shape for sink, _ in marked}
+    return {sink.shape: own for sink in table.sinks if own is not whole and sink.shape not in loaded}
 
 
 def _kept(sink: Sink, table: TableSpec, hash_: str) -> KeptSchema | None:

@@ -217,7 +217,19 @@ class Sink:
             copies = (reading.copy.id, asked.id) if asked is not None and asked.of_loaded else (reading.copy.id,)
         if self.rows.facts.takes_history and todo.goes_on:
             marker = dataclasses.replace(marker, unfilled=self.columns.unfilled(state))
-        return dataclasses.replace(marker, layout=layout, copies=copies, schema_kept=self.keep_schema(state, todo))
+        return dataclasses.replace(
+            marker,
+            layout=layout,
+            copies=copies,
+            schema_kept=self.keep_schema(state, todo),
+            waiting_ids=self._waiting_ids(state.marker),
+        )
+
+    def _waiting_ids(self, before: Marker | None) -> tuple[int, ...]:
+        """The columns that wait to be asked for, as checkpoint and marker know."""
+        loaded = {column.column_id for column in self._table.schema.columns}
+        known = {*self._table.waiting_ids, *(before.waiting_ids if before is not None else ())}
+        return tuple(sorted(known - loaded))
 
     def columns_said(self, state: State, marker: Marker) -> dict[str, Any]:
         """What a commit says of the table's columns.
@@ -232,6 +244,7 @@ class Sink:
             "schema_kept": self.keep_schema(state, SinkSteps()),
             "selection_hash": table.selection.hash,
             "selection": table.selection.describe(),
+            "waiting_ids": self._waiting_ids(marker),
         }
 
     def has_copy(self, id_: str) -> bool:

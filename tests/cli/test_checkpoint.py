@@ -253,6 +253,16 @@ def test_reset_removes_the_checkpoint_and_no_other(store, capsys):
     assert "drop the target table" in capsys.readouterr().out
 
 
+def test_reset_leaves_what_waits_to_be_asked_for(store, capsys):
+    seen = SeenSchema("sha256:1", with_waiting=True)
+    stored = dataclasses.replace(store.load(ORDERS), seen_schema=seen, waiting_ids=(4,))
+    store.overwrite(stored)
+    assert main(["checkpoint", "reset", *WHERE]) == 0
+    assert "checkpoint removed, but for the columns that wait to be asked for.\n" in capsys.readouterr().out
+    left = store.load(ORDERS)
+    assert (left.sinks, left.seen_schema, left.waiting_ids) == ({}, seen, (4,))
+
+
 def test_reset_of_one_shape_keeps_the_other(store):
     assert main(["checkpoint", "reset", *WHERE, "--shape", "history"]) == 0
     stored = store.load(ORDERS)

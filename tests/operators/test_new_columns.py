@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.filling import filling
 from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 from airflow_provider_mssql_cdc.operators.evolving import make_instances
@@ -162,6 +163,14 @@ def test_what_was_not_captured_at_first_sight_waits_until_it_is_named(source: So
     )
     named = {**PROPOSE, "new_columns": {"kept": "load"}}
     assert lacking(plan_of(group, named)) == ("kept", "note")
+
+    # `mssql-cdc checkpoint reset` leaves what waits, and the first load leaves it out
+    stored = group.checkpoint(A)
+    assert stored is not None
+    group.store.overwrite(Checkpoint(stored.identity, seen_schema=stored.seen_schema, waiting_ids=stored.waiting_ids))
+    for entry, names in ((PROPOSE, ["id", "v", "note"]), (named, ["id", "v", "kept", "note"])):
+        (spec,) = plan_of(group, entry).specs
+        assert (spec.sinks[0].read_through, [column.name for column in spec.schema.columns]) == (None, names)
 
 
 def test_what_cannot_be_copied_as_it_is_is_not_filled(group: Group) -> None:

@@ -85,6 +85,32 @@ def test_loads_go_on_without_the_columns_that_only_the_second_one_has(things):
     check(loads)
 
 
+def test_what_waited_to_be_asked_for_waits_when_only_a_marker_knows(things):
+    loads = Loads(things, ("mirror",), ("things",))
+    loads.load_all()
+    (early,) = things.sql("SELECT column_id FROM sys.columns WHERE name = 'early'")
+    things.sql(
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'lab', @source_name = N'things', @role_name = NULL,"
+        " @capture_instance = N'things_2'"
+    )
+    things.sql("UPDATE lab.things SET v1 = 2 WHERE id = 2")
+    things.wait_captured()
+    loads.load_all()
+    things.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'lab', @source_name = N'things',"
+        " @capture_instance = N'lab_things'"
+    )
+    loads.variables.clear()
+    loads.shape("mirror", "scd2")
+    for id_ in (3, 4):
+        things.sql(f"UPDATE lab.things SET v1 = 2, early = 9 WHERE id = {id_}")
+        things.wait_captured()
+        loads.load_all()
+        assert loads.store.load(loads.identity("things")).waiting_ids == (early["column_id"],)
+        check(loads)
+        assert "early" not in loads.versions("things")[0]
+
+
 @pytest.mark.thorough
 def test_a_target_that_is_given_them_or_loaded_anew_has_them(things):
     loads = Loads(things, ("mirror",), ("things",))

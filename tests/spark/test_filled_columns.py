@@ -78,7 +78,9 @@ def newest(rows: list[dict]) -> list[dict]:
     return [row for row in {row["id"]: row for row in rows}.values() if row["_op"] != "D"]
 
 
-@pytest.mark.parametrize("file_format", ["iceberg", "postgresql", pytest.param("delta", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "file_format", ["iceberg", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("postgresql", "delta"))]
+)
 def test_it_is_filled_as_the_source_has_it(things, file_format, request):
     things.format = file_format
     if file_format == "postgresql":

@@ -104,7 +104,7 @@ SHUFFLED = {BROADCAST_BYTES: "0", "spark.sql.autoBroadcastJoinThreshold": "-1"}
     ("options", "nullable"),
     [
         ({}, True),
-        (SHUFFLED, False),
+        pytest.param(SHUFFLED, False, marks=pytest.mark.thorough),
         pytest.param({}, False, marks=pytest.mark.thorough),
         pytest.param(SHUFFLED, True, marks=pytest.mark.thorough),
     ],

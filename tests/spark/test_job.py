@@ -446,7 +446,7 @@ def test_a_copy_that_takes_longer_than_changes_are_kept_says_so(orders):
     assert mirror(orders, "dbo.orders", "id", "note", "doc") == rows(orders, "dbo.orders", "id, note, doc")
 
 
-@pytest.mark.parametrize("word", [None, "word"])
+@pytest.mark.parametrize("word", [pytest.param(None, marks=pytest.mark.thorough), "word"])
 def test_purged_changes_are_a_gap_and_a_new_copy_closes_it(orders, word):
     first = orders.load(orders.table("dbo.orders"))
     orders.sql("DELETE FROM dbo.orders WHERE id < 50")

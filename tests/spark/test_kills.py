@@ -29,7 +29,7 @@ PARTS = [
         for format_, every in EVERY.items()
         for part in range(every)
     ),
-    ("parquet", None),
+    pytest.param("parquet", None, marks=pytest.mark.thorough),
     ("postgresql", None),
 ]
 

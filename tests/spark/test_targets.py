@@ -460,7 +460,7 @@ def test_of_two_commits_that_bring_them_one_is_refused(table):
 
 
 @pytest.mark.parametrize("format_", ["iceberg"], indirect=True)
-@pytest.mark.parametrize("killed_in", ["_write", "_fast_forward"])
+@pytest.mark.parametrize("killed_in", [pytest.param("_write", marks=pytest.mark.thorough), "_fast_forward"])
 def test_a_commit_that_is_killed_before_main_has_the_values_leaves_no_column(table, monkeypatch, killed_in):
     target = table()
     load(target, 1, [(1, "a", 1)])

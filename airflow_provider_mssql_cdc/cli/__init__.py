@@ -57,15 +57,18 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     demo.add_argument(
         "--scenario",
-        choices=["plain", "crash", "targets", "copy"],
+        choices=["plain", "crash", "targets", "copy", "schema-change"],
         default="plain",
         help="crash: Spark is killed in mid-window, then the task between commit and checkpoint; "
         "targets: one table goes into every target and shape, PostgreSQL if it is installed; copy: the copy of a big "
-        "table takes several runs, is paused and killed and goes on, and a gap heals (default: plain)",
+        "table takes several runs, is paused and killed and goes on, and a gap heals; schema-change: columns are added "
+        'and filled, and one is dropped, by on_schema_change="evolve" (default: plain)',
     )
     demo.add_argument("--keep", metavar="DIR", help="keep lake, Airflow home and logs there; new or empty")
     demo.add_argument("--json", metavar="FILE", help="write the summary there")
-    demo.add_argument("--rows", type=_positive, help="rows to start with (default: 100000; copy: 1000000)")
+    demo.add_argument(
+        "--rows", type=_positive, help="rows to start with (default: 100000; copy: 1000000; schema-change: 10000)"
+    )
     demo.add_argument("--port", type=_port, default=0, help="port of the SQL Server stand-in (default: a free one)")
 
 

@@ -21,12 +21,19 @@ from airflow_provider_mssql_cdc.cli.demo.copying import Copying
 from airflow_provider_mssql_cdc.cli.demo.crash import Crash
 from airflow_provider_mssql_cdc.cli.demo.play import Demo
 from airflow_provider_mssql_cdc.cli.demo.prerequisites import check_java
+from airflow_provider_mssql_cdc.cli.demo.schema_change import SchemaChange
 from airflow_provider_mssql_cdc.cli.demo.targets import Targets
 from airflow_provider_mssql_cdc.cli.exit import EXIT_DIFFERENT, EXIT_OK, CommandError
 
-SCENARIOS: dict[str, type[Demo]] = {"plain": Demo, "crash": Crash, "targets": Targets, "copy": Copying}
+SCENARIOS: dict[str, type[Demo]] = {
+    "plain": Demo,
+    "crash": Crash,
+    "targets": Targets,
+    "copy": Copying,
+    "schema-change": SchemaChange,
+}
 
-ROWS = {"copy": 1_000_000}
+ROWS = {"copy": 1_000_000, "schema-change": 10_000}
 """That a scenario starts with where that is not said, if not 100,000."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -92,7 +99,7 @@ def _play(arguments: argparse.Namespace, folder: Path) -> int:
         reporter.line(f"{target} was left out: {reason}")
     reporter.line()
     if arguments.keep or not all(table["equal"] for table in tables):
-        for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages):
+        for line in report.look_lines(folder, demo.settings, demo.warehouse, demo.packages, demo.history):
             reporter.line(line)
     else:
         reporter.line("To look at lake, DAG and checkpoints, run it with --keep DIR.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,13 @@ from airflow_provider_mssql_cdc.cli.exit import CommandError
 _CHUNK = "mssql_cdc/copies/*/*/chunk-*"
 _MOST_RUNS = 20
 _LOST = 50
-_POLL = 0.05
-_TIMEOUT = 60.0
 
 
 class Copying(Crash):
     """The demo with one big table and a DAG of its own. After each run cleanup removes all that the run has kept."""
 
     dag_id = "big_table"
+    history = "web_visits_history"
     _purged = ""
     reader = visits_lake.__name__
 
@@ -147,18 +145,5 @@ class Copying(Crash):
             self._purged = mark
 
     def _wait_for_all(self) -> str:
-        """Wait until the capture has reached a transaction that is made now; its position.
-
-        :raises CommandError: if it does not
-        """
-        key, deadline = self.visitors.mark(), time.monotonic() + _TIMEOUT
-        with contextlib.closing(self._connect()) as connection, connection.cursor() as cursor:
-            while time.monotonic() < deadline:
-                cursor.execute(
-                    "SELECT CONVERT(varchar(22), [__$start_lsn], 1) FROM cdc.web_visits_CT WHERE visit_id = %s", (key,)
-                )
-                if found := cursor.fetchone():
-                    return str(found[0])
-                connection.rollback()
-                time.sleep(_POLL)
-        raise CommandError(f"the capture did not reach the last change in {_TIMEOUT:.0f} s")
+        """Wait until the capture has reached a transaction that is made now; its position."""
+        return self._wait_for_capture("cdc.web_visits_CT", "visit_id", self.visitors.mark())

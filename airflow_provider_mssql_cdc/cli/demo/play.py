@@ -42,6 +42,8 @@ class Demo:
     dag_id = "shop_incremental"
     loads: tuple[str, ...] = ("load",)
     """The DAG's tasks that load."""
+    history = "sales_orders_history"
+    """A table of the lake to look at."""
     reader = lake.__name__
     """The module that reads the lake, in a process of its own."""
     sides = "Source and lake"
@@ -149,7 +151,7 @@ class Demo:
         """Close the shop, let the capture reach the end of the log, and run the DAG for the last time."""
         with self._reporter.step("The shop closes, and the capture reads the rest of the log") as notes:
             self.writer.stop()
-            self._wait_for_capture(self.writer.last_order())
+            self._wait_for_capture("cdc.sales_orders_CT", "order_id", self.writer.last_order())
             notes.append(f"{self.writer.commits:,} transactions, and {self.writer.rollbacks:,} rolled back")
         with self.run_step("the rest") as notes:
             # Spark's start takes longer than the comparison itself.
@@ -210,17 +212,21 @@ class Demo:
         (upto,) = {summary["upto"] for summary in summaries.values()}
         notes.append((f"{copied:,} rows copied, " if copied else "") + f"{events:,} events, to {upto}")
 
-    def _wait_for_capture(self, order_id: int) -> None:
-        """Wait until the capture has reached the transaction that inserted an order, which was the last."""
+    def _wait_for_capture(self, change_table: str, column: str, key: int) -> str:
+        """Wait until the capture has reached the transaction that inserted a row, which was the last; its position.
+
+        :raises CommandError: if it does not
+        """
         deadline = time.monotonic() + _CAPTURE_TIMEOUT
+        query = f"SELECT CONVERT(varchar(22), [__$start_lsn], 1) FROM {change_table} WHERE {column} = {key}"
         with contextlib.closing(self._connect()) as connection, connection.cursor() as cursor:
-            while True:
-                cursor.execute(f"SELECT COUNT(*) FROM cdc.sales_orders_CT WHERE order_id = {order_id}")
-                if cursor.fetchone()[0]:
-                    return
-                if time.monotonic() > deadline:
-                    raise CommandError(f"the capture did not reach the last change in {_CAPTURE_TIMEOUT:.0f} s")
+            while time.monotonic() < deadline:
+                cursor.execute(query)
+                if found := cursor.fetchone():
+                    return str(found[0])
+                connection.rollback()
                 time.sleep(_POLL)
+        raise CommandError(f"the capture did not reach the last change in {_CAPTURE_TIMEOUT:.0f} s")
 
     def compare(self) -> list[dict[str, Any]]:
         """Compare every table, and return what became of each; the lake is read anew each time.

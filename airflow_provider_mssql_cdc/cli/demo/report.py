@@ -107,9 +107,10 @@ def table_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "  ".join((*left, *(text.rjust(width) for text, width in cells[len(names) :])))
 
 
-def look_lines(folder: Path, env: Mapping[str, str], warehouse: Path, packages: str) -> Iterator[str]:
+def look_lines(folder: Path, env: Mapping[str, str], warehouse: Path, packages: str, history: str) -> Iterator[str]:
     """Yield how to look at what was kept.
 
+    :param history: a history in the lake
     :param env: what the Airflow commands need in their environment
     """
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
@@ -119,7 +120,7 @@ def look_lines(folder: Path, env: Mapping[str, str], warehouse: Path, packages: 
     yield (
         f"    spark-sql --packages {packages} --conf {catalog}=org.apache.iceberg.spark.SparkCatalog "
         f"--conf {catalog}.type=hadoop --conf {catalog}.warehouse={shlex.quote(str(warehouse))} "
-        "-e 'SELECT _op, COUNT(*) FROM lake.shop.sales_orders_history GROUP BY _op'"
+        f"-e 'SELECT _op, COUNT(*) FROM lake.shop.{history} GROUP BY _op'"
     )
     yield "  the DAG and its runs"
     yield f"    {settings} airflow standalone"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -25,6 +26,8 @@ class Targets(Demo):
     dag_id = "shop_targets"
     reader = targets_lake.__name__
     sides = "Source and all targets"
+    shapes: Mapping[str, tuple[str, ...]] = SHAPES
+    """The targets of the DAG, and the shapes that each takes."""
 
     def _start_more(self, stack: ExitStack) -> dict[str, str]:
         """Start PostgreSQL, or leave it out."""
@@ -34,7 +37,7 @@ class Targets(Demo):
             self.postgres = stack.enter_context(postgres.running(self.children, self.logs / "postgresql.log"))
         else:
             self.left_out = {"postgresql": reason}
-        self.loads = tuple(target for target in SHAPES if target not in self.left_out)
+        self.loads = tuple(target for target in self.shapes if target not in self.left_out)
         self.conf = {"targets": list(self.loads)}
         return {} if self.postgres is None else {"AIRFLOW_CONN_POSTGRES_DEFAULT": self.postgres.connection}
 
@@ -60,9 +63,9 @@ class Targets(Demo):
                 low = copied_at(TABLE, runs)
                 expected = Expected(TABLE, low, source, [event for event in events if event[0] > low])
                 totals = report.add_up(runs)[TABLE.full_name]
-                for shape in SHAPES[target]:
+                for shape in self.shapes[target]:
                     found = compare_shape(shape, source, expected, self._read_target(target, shape))
-                    results.append(_result(target, shape, totals, found))
+                    results.append(result_of_sink(TABLE, target, shape, totals, found))
             notes.append(f"{sum(result['rows'] for result in results):,} rows")
         return results
 
@@ -102,9 +105,16 @@ def compare_shape(shape: str, source: list[Row], expected: Expected, there: pa.T
     }
 
 
-def _result(target: str, shape: str, totals: dict[str, Any], found: dict[str, Comparison]) -> dict[str, Any]:
+def result_of_sink(
+    table: shop.Table, target: str, shape: str, totals: dict[str, Any], found: dict[str, Comparison]
+) -> dict[str, Any]:
+    """What became of a table in one target and shape.
+
+    :param totals: of the target's loads
+    :param found: what was compared
+    """
     return {
-        "table": TABLE.full_name,
+        "table": table.full_name,
         "target": target,
         "shape": shape,
         **totals,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_mssql_cdc.cli.demo.changing import Changing
 from airflow_provider_mssql_cdc.cli.demo.shop import Column, Table
-from airflow_provider_mssql_cdc.cli.exit import CommandError
 from airflow_provider_mssql_cdc.sandbox import Sandbox
 
 VISITS = Table(
@@ -32,7 +31,6 @@ EVENTS = pa.schema([("visit_id", pa.int64()), ("nth", pa.int32()), ("_op", pa.st
 MARK = "/mark"
 """The page of rows that say nothing."""
 
-_PAUSE = 0.01
 _DELETED = 0.2
 _BLOCK = 200_000
 
@@ -59,41 +57,19 @@ def first_row(number: int) -> Row:
     return number, f"/seite/{number % 97}", number % 600 if number % 7 else None, f"site-{number % 13}"
 
 
-class Visitors:
-    """Changes the table in small transactions, in a thread, and notes each change of each key.
+class Visitors(Changing):
+    """Changes the table in small transactions, and notes each change of each key.
 
-    :param connect: opens a DB-API connection without autocommit
     :param rows: that the table started with
     :ivar events: key to its changes in order: operation, and the row after it, or before it for B and D
     """
 
     def __init__(self, connect: Callable[[], Any], rows: int, seed: int = 1) -> None:
-        self._connect, self._chance, self._rows = connect, random.Random(seed), rows
+        super().__init__(connect)
+        self._chance, self._rows = random.Random(seed), rows
         self._changed: dict[int, Row | None] = {}
         self._next = rows
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._error: Exception | None = None
         self.events: dict[int, list[tuple[str, Row]]] = {}
-        self.commits = 0
-
-    def start(self) -> None:
-        """Begin, or go on, in a thread."""
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._run, name="visitors", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the current transaction.
-
-        :raises CommandError: if the thread ended with an error
-        """
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            raise CommandError(f"the table could not be changed: {self._error}") from self._error
 
     def change(self, commits: int, *, noted: bool) -> None:
         """Change the table in so many transactions, and return when they are committed.
@@ -104,13 +80,9 @@ class Visitors:
             for _ in range(commits):
                 self._change(connection, noted=noted)
 
-    def _run(self) -> None:
-        try:
-            with contextlib.closing(self._connect()) as connection:
-                while not self._stop.wait(_PAUSE):
-                    self._change(connection, noted=True)
-        except Exception as error:
-            self._error = error
+    def transact(self, connection: Any) -> None:
+        """Change the table in one transaction that is noted."""
+        self._change(connection, noted=True)
 
     def mark(self) -> int:
         """Insert one row that says nothing, and return its key once it is committed."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,17 @@ import psutil
 import pytest
 
 from airflow_provider_mssql_cdc.cli import main
-from airflow_provider_mssql_cdc.cli.demo import command, copying, lake, play, postgres, report, shop, targets
+from airflow_provider_mssql_cdc.cli.demo import (
+    command,
+    copying,
+    lake,
+    play,
+    postgres,
+    report,
+    schema_change,
+    shop,
+    targets,
+)
 
 COMMAND = str(Path(sys.executable).with_name("mssql-cdc"))
 MARK = "MSSQL_CDC_TEST_MARK"
@@ -198,6 +209,52 @@ def test_a_big_table_is_copied_over_many_runs_and_a_gap_heals_and_one_corrupted_
         "STARTED", "PAUSED", "RESUMED", "TABLE_SCAN_COMPLETED", "COMPLETED",
         "STARTED", "TABLE_SCAN_COMPLETED", "COMPLETED",
     ]  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.xdist_group("airflow")
+@pytest.mark.timeout(1800)
+def test_columns_come_and_go_while_a_writer_writes_and_one_corrupted_cell_is_found(
+    tmp_path, monkeypatch, capsys, own_handlers
+):
+    summary, mark, as_loaded = tmp_path / "summary.json", uuid.uuid4().hex, []
+    compare = schema_change.SchemaChange.compare
+
+    def compare_twice(demo):
+        as_loaded.extend(compare(demo))
+        demo.reader = "tests.support.cli.demo.corrupted_members"
+        if demo.postgres is not None:
+            demo.postgres.read("UPDATE shop.sales_members SET credit = credit + 0.01 WHERE member_id = 3 RETURNING 1")
+        return compare(demo)
+
+    monkeypatch.setattr(schema_change.SchemaChange, "compare", compare_twice)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv(MARK, mark)
+    words = ["--scenario", "schema-change", "--rows", "2000", "--json", str(summary), "--keep", str(tmp_path / "kept")]
+    code = main(["demo", *words])
+    out, err = capsys.readouterr()
+    assert (code, err) == (1, ""), out + err
+    assert left_over(mark) == []
+    assert [each["differences"] for each in as_loaded] == [[]] * len(as_loaded)
+    assert all(each["equal"] for each in as_loaded)
+
+    result = json.loads(summary.read_text())
+    left_out = {"postgresql"} if postgres.missing() else set()
+    differences = {(each["target"], each["shape"]): each["differences"] for each in result["tables"]}
+    shapes = schema_change.SchemaChange.shapes
+    assert [*differences] == [(name, shape) for name in shapes if name not in left_out for shape in shapes[name]]
+    found = {sink: each[0] for sink, each in differences.items() if each}
+    assert found.keys() == {(target, "mirror") for target in shapes if target not in left_out}
+    for target, column in {"iceberg": "email", "postgresql": "credit"}.items():
+        if target not in left_out:
+            assert re.match(rf"rows: member_id \d+: {column} is ", found[target, "mirror"])
+    assert "capture instance sales_members__mc2 was made with email, credit" in out
+    assert "goes over from capture instance sales_members to sales_members__mc2" in out
+    for line in (
+        r"Capture instance sales_members__mc2 begins at 0x\w+: .*, email, credit$",
+        r"iceberg had [\d,]+ rows$",
+    ):
+        assert re.search(line, out, re.MULTILINE)
 
 
 def files_with(text, folder):

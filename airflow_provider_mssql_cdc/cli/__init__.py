@@ -18,6 +18,7 @@ _COMMANDS = {
     "plan": "airflow_provider_mssql_cdc.cli.plan",
     "checkpoint": "airflow_provider_mssql_cdc.cli.checkpoint",
     "copy": "airflow_provider_mssql_cdc.cli.copy",
+    "instances": "airflow_provider_mssql_cdc.cli.instances",
     "warm": "airflow_provider_mssql_cdc.cli.warm",
 }
 
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     _add_plan(commands)
     _add_checkpoint(commands)
     _add_copy(commands)
+    _add_instances(commands)
     commands.add_parser(
         "warm",
         help="let Spark start more quickly on this worker",
@@ -156,6 +158,25 @@ def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
             )
 
 
+def _add_instances(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    instances = commands.add_parser(
+        "instances",
+        help="see, make and drop the capture instances of a load's tables",
+        description="See which capture instances a load's tables have, and which checkpoints of this Airflow stand on "
+        "them; make those that the load asks for, or drop one that no checkpoint needs.",
+    )
+    actions = instances.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, description in (
+        ("list", "list the capture instances, with the checkpoints that stand on each"),
+        ("apply", "make the capture instances that the load asks for, to have columns that were added"),
+        ("drop", "drop a capture instance on which no checkpoint stands, with all that it holds"),
+    ):
+        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        _add_load(action, one_table=name == "drop")
+        if name == "drop":
+            action.add_argument("--instance", metavar="NAME", required=True, help="capture instance")
+
+
 def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     checkpoint = commands.add_parser(
         "checkpoint",
@@ -184,11 +205,12 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
 
 
-def _add_load(command: argparse.ArgumentParser) -> None:
+def _add_load(command: argparse.ArgumentParser, *, one_table: bool = False) -> None:
     """Add the options that name a load and its tables."""
     command.add_argument("--dag", metavar="D", required=True, help="DAG id")
     command.add_argument("--task", metavar="T", required=True, help="task id of a load, with its group: shop.load")
-    command.add_argument("--table", help="one table alone, as schema.table (default: all tables of the load)")
+    which = "the table, as schema.table" if one_table else "one table alone, as schema.table (default: all of the load)"
+    command.add_argument("--table", required=one_table, help=which)
     command.add_argument("--dags-folder", metavar="DIR", help="where the DAG lies (default: Airflow's dags_folder)")
 
 

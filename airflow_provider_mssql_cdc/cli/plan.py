@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         task = task_of(arguments)
         try:
             wanted = None if arguments.table is None else parse_name(arguments.table)
-            plan, enables = _plan(task)
+            plan, enables = plan_of(task)
         except (MsSqlCdcError, ParameterError) as error:
             raise CommandError(str(error)) from error
     shown = [
@@ -78,23 +78,23 @@ def task_of(arguments: argparse.Namespace) -> MsSqlCdcLoadOperator:
     return task
 
 
-def hook_of(task: MsSqlCdcLoadOperator) -> MsSqlCdcHook:
-    """The hook of a load's source, for a process that is no task.
+def hook_of(conn_id: str) -> MsSqlCdcHook:
+    """The hook of an Airflow connection, for a process that is no task.
 
-    :raises CommandError: where its connection cannot be found
+    :raises CommandError: where the connection cannot be found
     """
     from airflow.models import Connection
 
     from airflow_provider_mssql_cdc.hooks.mssql_cdc import MsSqlCdcHook
 
     try:
-        connection: Any = Connection.get_connection_from_secrets(task.mssql_conn_id)
+        connection: Any = Connection.get_connection_from_secrets(conn_id)
     except Exception as error:
-        raise CommandError(f"connection {task.mssql_conn_id}: {error}") from error
-    return MsSqlCdcHook(task.mssql_conn_id, connection=connection)
+        raise CommandError(f"connection {conn_id}: {error}") from error
+    return MsSqlCdcHook(conn_id, connection=connection)
 
 
-def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
+def plan_of(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
     """The plan to the cut that the DAG says, else to the newest position; and whether a run would enable change data
     capture.
 
@@ -110,7 +110,7 @@ def _plan(task: MsSqlCdcLoadOperator) -> tuple[RunPlan, bool]:
         request = dataclasses.replace(request, on_disabled="skip")
     # what a template or another task says is known when that runs
     upto = cut_given(task.upto) if isinstance(task.upto, str) and is_said(task.upto) else None
-    with contextlib.closing(hook_of(task)) as hook:
+    with contextlib.closing(hook_of(task.mssql_conn_id)) as hook:
         plan = plan_load(hook, CheckpointStore(MetadataVariables()), request, upto, task.sources(hook))
     return Outcome(plan).with_whole_commands().plan, enables
 

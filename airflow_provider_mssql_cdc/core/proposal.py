@@ -42,9 +42,10 @@ class NewInstance:
         others = ", ".join(self.others)
         return (
             f"to load {listed}, a capture instance is to be made that has them, and the table has two already: "
-            f"{self.beside.name}, which this load reads, and {others}. Once no load reads {others} any more, EXEC "
-            f"sys.sp_cdc_disable_table @source_schema = {literal(source.schema)}, @source_name = "
-            f"{literal(source.table)}, @capture_instance = {literal(others)}; makes room: what it holds is lost."
+            f"{self.beside.name}, which this load reads, and {others}. Once no load reads {others} any more "
+            "(`mssql-cdc instances list`), `mssql-cdc instances drop` makes room, or EXEC sys.sp_cdc_disable_table "
+            f"@source_schema = {literal(source.schema)}, @source_name = {literal(source.table)}, @capture_instance = "
+            f"{literal(others)}; what it holds is lost."
         )
 
     def statement(self, user: str) -> str:

@@ -50,22 +50,30 @@ def make_instances(plan: RunPlan, hook: MsSqlCdcHook, *, lock_timeout: float) ->
     for name, instance in plan.new_instances.items():
         if plan.options[name].on_schema_change != EVOLVE:
             continue
-        text = _made(plan, hook, name, instance, lock_timeout)
+        checkpoint = plan.checkpoints.get(name)
+        if instance.name is not None and checkpoint is not None and checkpoint.waiting_ids:
+            advice = instance.advice(plan.user)
+            text = f"its capture instance leaves out columns on purpose, so none is made beside it: {advice}"
+        else:
+            text = make_instance(plan.user, hook, instance, lock_timeout)
         log.info("%s: %s", name, text)
         plan.warnings.append(f"{name}: {text}")
 
 
-def _made(plan: RunPlan, hook: MsSqlCdcHook, name: TableName, instance: NewInstance, lock_timeout: float) -> str:
-    advice = instance.advice(plan.user)
-    checkpoint = plan.checkpoints.get(name)
+def make_instance(user: str, hook: MsSqlCdcHook, instance: NewInstance, lock_timeout: float) -> str:
+    """Make a capture instance; what was done, or why not.
+
+    :param user: database user of the login that loads
+    :param hook: of a login that may make it
+    :param lock_timeout: seconds to wait for transactions that use the table
+    """
+    advice = instance.advice(user)
     if instance.name is None:
         return advice
-    if checkpoint is not None and checkpoint.waiting_ids:
-        return f"its capture instance leaves out columns on purpose, so none is made beside it: {advice}"
     listed = ", ".join(instance.wanted)
     try:
         hook.add_instance(instance, lock_timeout=lock_timeout)
-        if (grant := instance.grant(plan.user)) is not None:
+        if (grant := instance.grant(user)) is not None:
             hook.query(grant, repeatable=False)
     except SqlServerError as error:
         if error.number in _NOT_YET:

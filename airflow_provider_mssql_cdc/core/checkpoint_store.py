@@ -132,6 +132,8 @@ def _merged(stored: Checkpoint | None, written: Checkpoint, seen: Checkpoint | N
     }
     if "announced" in fields:
         fields["announced"] = max(filter(None, (written.announced, stored.announced)), default=None)
+    if "waiting_ids" in fields:
+        fields["waiting_ids"] = tuple(sorted({*written.waiting_ids, *stored.waiting_ids}))
     return dataclasses.replace(stored, **fields, sinks=sinks)
 
 

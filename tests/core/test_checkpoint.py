@@ -432,6 +432,13 @@ def test_positions_of_another_kind_go_with_the_position_that_they_stand_for():
     assert store.load(IDENTITY).sinks["mirror"] == moved(9).sinks["mirror"]
 
 
+def test_of_two_runs_that_say_which_columns_wait_each_is_believed():
+    store = CheckpointStore(Variables())
+    for ids in ((4,), (7,)):
+        assert store.save(dataclasses.replace(LOADED, waiting_ids=ids))
+    assert store.load(IDENTITY).waiting_ids == (4, 7)
+
+
 def test_a_load_ends_a_failure_that_another_run_has_noted_meanwhile():
     store = CheckpointStore(Variables())
     store.save(LOADED)

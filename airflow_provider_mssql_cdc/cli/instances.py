@@ -51,7 +51,7 @@ def _list(task: MsSqlCdcLoadOperator, arguments: argparse.Namespace) -> Iterator
         for instance in instances:
             columns = ", ".join(column.name for column in instance.columns)
             yield f"{name}: {instance} begins behind {instance.readable_from or 'what is captured'}: {columns}"
-            for line in [*standing_on(instance, mine)] or ["no checkpoint of this Airflow stands on it"]:
+            for line in [*standing_on(instance, instances, mine)] or ["no checkpoint of this Airflow stands on it"]:
                 yield f"  {line}"
 
 
@@ -71,18 +71,21 @@ def _apply(task: MsSqlCdcLoadOperator, arguments: argparse.Namespace) -> Iterato
 
 def _drop(task: MsSqlCdcLoadOperator, arguments: argparse.Namespace) -> Iterator[str]:
     database, found = _found(task, arguments)
+    if len(found) > 1:
+        raise CommandError(f"--table {arguments.table} names several tables: {', '.join(map(str, found))}")
     ((name, instances),) = found.items()
-    wanted = [each for each in instances if each.name.casefold() == arguments.instance.casefold()]
-    if not wanted:
+    alike = [each for each in instances if each.name.casefold() == arguments.instance.casefold()]
+    wanted = [each for each in alike if each.name == arguments.instance] or alike
+    if len(wanted) != 1:
         there = ", ".join(each.name for each in instances)
         raise CommandError(f"{name} has no capture instance {arguments.instance}, only {there}")
     if len(instances) == 1:
         raise CommandError(f"{wanted[0]} is the only one of {name}: without it no load has its changes")
     known, unknown = _checkpoints()
-    in_the_way = [*unknown, *standing_on(wanted[0], of_table(known, database, name))]
+    in_the_way = [*unknown, *standing_on(wanted[0], instances, of_table(known, database, name))]
     if in_the_way:
         listed = "".join(f"\n  {line}" for line in in_the_way)
-        raise CommandError(f"{wanted[0]} of {name} is not dropped, changes would be lost to:{listed}")
+        raise CommandError(f"{wanted[0]} of {name} was not dropped. These checkpoints may still need it:{listed}")
     with contextlib.closing(hook_of(task.admin_conn_id or task.mssql_conn_id)) as hook:
         hook.disable_table(name, capture_instance=wanted[0].name)
     yield f"{name}: {wanted[0]} is dropped; no checkpoint of this Airflow stood on it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.feed import Feed
@@ -15,22 +15,27 @@ def of_table(checkpoints: Iterable[Checkpoint], database: str, name: TableName) 
     return [each for each in checkpoints if _folded(each.identity.database, each.identity.table) == wanted]
 
 
-def standing_on(feed: Feed, checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
-    """Yield what of these checkpoints of a table reads a feed, for people.
+def standing_on(feed: Feed, feeds: Sequence[Feed], checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
+    """Yield what of these checkpoints of a table may need a feed, for people.
 
-    A sink of which nobody knows the feed may read it, and so may a copy for a sink that is not loaded yet.
+    Where nobody knows by which feed a sink goes on, it may be this one: its own one is gone, it is not loaded, or was
+    reset and its target has a marker.
+
+    :param feeds: all that the table has
     """
     for checkpoint in checkpoints:
         who = f"{checkpoint.identity} ({checkpoint.identity.connection})"
         for shape, sink in sorted(checkpoint.sinks.items()):
-            if not sink.is_loaded or (sink.feed is not None and not sink.feed.is_same(feed)):
-                continue
-            doubt = "" if sink.feed is not None else ", by which instance is not known"
-            yield f"{who} {shape}: read to {sink.read_through}{doubt}"
+            place = f"read to {sink.read_through}" if sink.is_loaded else "not loaded"
+            if sink.is_loaded and sink.feed is not None and any(sink.feed.is_same(each) for each in feeds):
+                if sink.feed.is_same(feed):
+                    yield f"{who} {shape}: {place}"
+            else:
+                yield f"{who} {shape}: {place}, its instance is not known"
+        if not checkpoint.sinks:
+            yield f"{who}: not loaded, or reset: its target may go on by any instance"
         for copy in checkpoint.copies:
-            known = [sink.feed for shape, sink in checkpoint.sinks.items() if sink.feed is not None]
-            if not known or any(ref.is_same(feed) for ref in known):
-                yield f"{who}: a copy keeps its changes up to {copy.position}"
+            yield f"{who}: a copy is under way, and keeps its changes up to {copy.position}"
 
 
 def _folded(database: str, name: TableName) -> tuple[str, str, str]:

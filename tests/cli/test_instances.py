@@ -89,7 +89,10 @@ def test_one_is_made_as_the_load_asks_and_the_one_that_nobody_needs_any_more_is_
 
     assert instances(tmp_path, *DROP, "DBO_A") == 2
     err = capsys.readouterr().err
-    assert f"capture instance dbo_a of dbo.a is not dropped, changes would be lost to:\n  {who} mirror: read" in err
+    assert (
+        f"capture instance dbo_a of dbo.a was not dropped. These checkpoints may still need it:\n  {who} mirror: read"
+        in err
+    )
     assert len(there(group)) == 2
     go_over(group, "dbo_a__mc2")
     assert instances(tmp_path, *DROP, "DBO_A") == 0
@@ -115,14 +118,25 @@ def test_whoever_may_stand_on_it_is_in_the_way(
         (dataclasses.replace(stored, identity=elsewhere), "(other) mirror: read to"),
         (
             dataclasses.replace(stored, identity=elsewhere, sinks={"mirror": dataclasses.replace(mirror, feed=None)}),
-            ", by which instance is not known",
+            ", its instance is not known",
         ),
+        # whose own instance is gone: it may go on by any that reaches back to it
+        (
+            dataclasses.replace(
+                stored,
+                identity=elsewhere,
+                sinks={"mirror": dataclasses.replace(mirror, feed=dataclasses.replace(mirror.feed, object_id=1))},
+            ),
+            ", its instance is not known",
+        ),
+        # that was reset: its target may have a marker
+        (dataclasses.replace(stored, identity=elsewhere, sinks={}, waiting_ids=(3,)), "not loaded, or reset"),
         # a first load that goes on with its copy
         (
             dataclasses.replace(
                 stored, identity=elsewhere, sinks={}, copies=(CopyState("c", "/copies", position=Lsn(b"\1" * 10)),)
             ),
-            "(other): a copy keeps its changes up to",
+            "(other): a copy is under way",
         ),
     ):
         go_over(group, "second")

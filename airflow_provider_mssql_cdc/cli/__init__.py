@@ -147,7 +147,7 @@ def _add_copy(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         ("stop", "end a copy and remove what it has read"),
         ("status", "show what is asked for, and how far copies are"),
     ):
-        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        action = _add_action(actions, name, description)
         _add_load(action)
         if name == "start":
             action.add_argument(
@@ -171,7 +171,7 @@ def _add_instances(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         ("apply", "make the capture instances that the load asks for, to have columns that were added"),
         ("drop", "drop a capture instance on which no checkpoint stands, with all that it holds"),
     ):
-        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        action = _add_action(actions, name, description)
         _add_load(action, one_table=name == "drop")
         if name == "drop":
             action.add_argument("--instance", metavar="NAME", required=True, help="capture instance")
@@ -193,7 +193,7 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
         ("set", "name the position up to which a table is loaded"),
         ("reset", "forget how far a table is loaded"),
     ):
-        action = actions.add_parser(name, help=description, description=description.capitalize() + ".")
+        action = _add_action(actions, name, description)
         action.add_argument("--conn", default="mssql_default", help="Airflow connection id (default: mssql_default)")
         action.add_argument("--database", required=True, help="source database")
         action.add_argument("--table", required=True, help="source table, as schema.table")
@@ -203,6 +203,12 @@ def _add_checkpoint(commands: argparse._SubParsersAction[argparse.ArgumentParser
             action.add_argument("--shape", help="one shape alone (default: all shapes that the checkpoint has)")
         if name == "set":
             action.add_argument("--position", required=True, metavar="LSN", help="commit LSN, 0x and 20 hex digits")
+
+
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, description: str
+) -> argparse.ArgumentParser:
+    return actions.add_parser(name, help=description, description=description.capitalize() + ".")
 
 
 def _add_load(command: argparse.ArgumentParser, *, one_table: bool = False) -> None:

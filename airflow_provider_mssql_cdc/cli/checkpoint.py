@@ -112,15 +112,25 @@ def _identity(arguments: argparse.Namespace) -> Identity:
     return Identity.of(arguments.conn, arguments.database, name, target.address, arguments.table_name)
 
 
-def _list(variables: MetadataVariables) -> Iterator[str]:
-    keys = variables.keys(KEY_PREFIX)
-    if not keys:
-        yield "no checkpoints"
-    for key in keys:
+def all_checkpoints(variables: MetadataVariables) -> Iterator[tuple[str, Checkpoint | FormatError]]:
+    """Yield all checkpoints of this Airflow by their keys, or why one cannot be read.
+
+    :raises CommandError: where Airflow's database cannot be asked
+    """
+    for key in variables.keys(KEY_PREFIX):
         try:
-            checkpoint = from_json(Checkpoint, variables.get(key))
+            yield key, from_json(Checkpoint, variables.get(key))
         except FormatError as error:
-            yield f"{key}: {error}"
+            yield key, error
+
+
+def _list(variables: MetadataVariables) -> Iterator[str]:
+    found = [*all_checkpoints(variables)]
+    if not found:
+        yield "no checkpoints"
+    for key, checkpoint in found:
+        if isinstance(checkpoint, FormatError):
+            yield f"{key}: {checkpoint}"
             continue
         identity = checkpoint.identity
         yield f"{identity.connection} {identity.database} {identity}"

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables
+from airflow_provider_mssql_cdc.cli.checkpoint import MetadataVariables, all_checkpoints
 from airflow_provider_mssql_cdc.cli.exit import EXIT_OK, CommandError
 from airflow_provider_mssql_cdc.cli.plan import hook_of, plan_of, task_of
-from airflow_provider_mssql_cdc.core.checkpoint import KEY_PREFIX, Checkpoint
-from airflow_provider_mssql_cdc.core.codec import from_json
+from airflow_provider_mssql_cdc.core.checkpoint import Checkpoint
 from airflow_provider_mssql_cdc.core.exceptions import FormatError, MsSqlCdcError, ParameterError
 from airflow_provider_mssql_cdc.core.feed import CaptureInstance
 from airflow_provider_mssql_cdc.core.occupied import of_table, standing_on
@@ -117,11 +116,10 @@ def _is_wanted(name: TableName, arguments: argparse.Namespace) -> bool:
 
 def _checkpoints() -> tuple[list[Checkpoint], list[str]]:
     """All checkpoints of this Airflow; and those that cannot be read: nobody knows on what they stand."""
-    variables = MetadataVariables()
     known, unknown = [], []
-    for key in variables.keys(KEY_PREFIX):
-        try:
-            known.append(from_json(Checkpoint, variables.get(key)))
-        except FormatError as error:
-            unknown.append(f"{key} cannot be read, so nobody knows on what it stands: {error}")
+    for key, found in all_checkpoints(MetadataVariables()):
+        if isinstance(found, FormatError):
+            unknown.append(f"{key} cannot be read, so nobody knows on what it stands: {found}")
+        else:
+            known.append(found)
     return known, unknown

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from airflow_provider_mssql_cdc.cli.demo import lake, members_lake
+from airflow_provider_mssql_cdc.cli.demo import members_lake
+from tests.support.cli.demo.corrupted_lake import export_corrupted
 
 
 def main(warehouse: str, packages: str, folder: str) -> None:
     """Change a cell, and export, as soon as that is asked for."""
-    extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-    spark = lake.open_session(warehouse, packages, {"spark.sql.extensions": extensions})
-
-    def export() -> None:
-        table = "lake.shop.sales_members"
-        spark.sql(
-            f"UPDATE {table} SET email = 'elsewhere' WHERE member_id = (SELECT MIN(member_id) FROM {table})"
-        ).collect()
-        lake.export(spark, Path(folder), members_lake.in_the_lake())
-
-    lake.when_asked(spark, export)
+    given = (warehouse, packages, folder)
+    export_corrupted(given, "sales_members", "email = 'elsewhere'", "member_id", members_lake.in_the_lake())
 
 
 if __name__ == "__main__":
